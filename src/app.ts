@@ -24,7 +24,7 @@ export interface RunOptions
     Partial<Pick<Loaded, 'path' | 'hubFiles' | 'readAt'>>,
     Pick<ListenerOptions, 'version' | 'clock' | 'log' | 'sessions' | 'onPage'>,
     Signals {
-  /** Reads the configuration again: at a reload, and when a hub or the broker refuses its credentials. */
+  /** Reads the configuration again: at a reload, and when a hub or the broker refuses the credentials. */
   readonly load: Load
   readonly random: () => number
   /** Address of the app store; default: the public one. */
@@ -43,7 +43,7 @@ export async function run(options: RunOptions): Promise<void> {
   const membership = membershipOf(config)
   const topics = createTopics(config.mqtt.base_topic, membership?.member, membership?.mode === 'static')
   const startedAt = new Date(clock.now()).toISOString()
-  // Only the HTTP listener serves metrics, and loading their library takes a tenth of the startup time.
+  // Only the HTTP listener serves metrics, and loading the metrics library takes a tenth of the startup time.
   const metrics = config.http.enabled ? new (await import('./observability/metrics.ts')).Metrics() : undefined
   const keys = new ApiKeys(live)
 
@@ -87,7 +87,7 @@ export async function run(options: RunOptions): Promise<void> {
 
   health.subscribe((report) => {
     bridge.healthChanged(report)
-    // The link itself publishes this topic, also as its will.
+    // The link publishes this topic itself and as its will, without notifying the observer.
     feed?.held(topics.of('bridgeState', {}), health.isOnline ? 'online' : 'offline')
   })
   void health.ready.then(options.onReady)
@@ -101,7 +101,7 @@ export async function run(options: RunOptions): Promise<void> {
       metrics?.answered(end.command, end.outcome, end.ms)
       const summary = () => keys.redact(end.summary())
       rollouts.client?.answered(end.result, summary)
-      // The summary of a failure may be long, so it must count towards the feed's limit.
+      // Render the summary of a failure now, so that its length counts towards the feed's limit.
       feed?.record(end.result, end.outcome === 'ok' ? summary : summary())
     },
     observer: feed,
@@ -142,5 +142,5 @@ export async function run(options: RunOptions): Promise<void> {
   await bridge.stop()
 }
 
-/** Loads the set-up page, which only a daemon without a configured hub needs. */
+/** Loads the setup page, which only a daemon without a configured hub needs. */
 export const importFirstRun = () => import('./web/server/first-run.ts')

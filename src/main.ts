@@ -9,7 +9,7 @@ import { shownText } from './observability/controls.ts'
 
 const io = {
   env: process.env,
-  // Lazy, because Node.js opens it at the first access.
+  // A getter, because Node.js opens stdin at the first access.
   get stdin() {
     return process.stdin
   },
@@ -28,7 +28,7 @@ function main(): number | Promise<number> {
   return exitCodes.ok.code
 }
 
-/** A reader such as `head` may close the pipe early. The command still completes, and sets its exit code. */
+/** Lets the command complete and set its exit code if a reader such as `head` closes the pipe early. */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -48,7 +48,7 @@ function explain(error: unknown): number {
   return error instanceof UsageError ? exitCodes.usage.code : exitCodes.failed.code
 }
 
-/** Time limit for closing handshakes: a WebSocket to a hub that hangs would wait for half a minute. */
+/** Time limit for closing connections: a WebSocket to a hub that does not respond would take half a minute. */
 const LINGER_MS = 500
 
 process.exitCode = await Promise.try(main).catch(explain)

@@ -1,19 +1,17 @@
-/**
- * How long to wait before the next attempt: exponential backoff with full jitter, capped, without a limit of attempts.
- */
+/** Computes the pauses between attempts: exponential backoff with full jitter and a maximum pause. */
 
 interface BackoffOptions {
-  /** Upper bound of the first wait, in milliseconds. */
+  /** Upper bound of the first pause, in milliseconds. */
   readonly min: number
-  /** Upper bound of every later wait. */
+  /** Upper bound of every later pause, in milliseconds. */
   readonly max: number
   /** Returns a number in [0, 1). */
   readonly random: () => number
 }
 
 /**
- * Full jitter spreads the clients of a hub or broker that comes back over the whole interval. The minimum of a tenth
- * prevents a hot loop.
+ * Full jitter prevents all clients from reconnecting at the same moment when a hub or broker is back. The minimum, a
+ * tenth of the upper bound, prevents a hot loop.
  */
 export class Backoff {
   readonly #options: BackoffOptions
@@ -24,14 +22,14 @@ export class Backoff {
     this.#ceiling = options.min
   }
 
-  /** The next wait in milliseconds, between a tenth of the current ceiling and the ceiling. */
+  /** Returns the next pause in milliseconds: between a tenth of the current upper bound and the bound itself. */
   next(): number {
     const ceiling = this.#ceiling
     this.#ceiling = Math.min(this.#options.max, ceiling * 2)
     return Math.round(ceiling * (0.1 + 0.9 * this.#options.random()))
   }
 
-  /** Call after success, so that the next failure starts with a short wait. */
+  /** Call after a success, so that the next failure is followed by a short pause. */
   reset(): void {
     this.#ceiling = this.#options.min
   }

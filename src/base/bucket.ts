@@ -1,10 +1,10 @@
-/** A token bucket: allows a burst of `most`, and one more every `everyMs`. */
+/** A token bucket: allows a burst of `most` actions, and one more every `everyMs`. */
 import type { Clock } from './clock.ts'
 
 interface Rate {
-  /** Size of a burst. */
+  /** Maximum number of actions in a burst. */
   readonly most: number
-  /** Time until one more is allowed, in milliseconds. */
+  /** Time until one more action is allowed, in milliseconds. */
   readonly everyMs: number
 }
 
@@ -21,7 +21,7 @@ export class Bucket {
     this.#at = clock.elapsed()
   }
 
-  /** Milliseconds until a token can be taken with `left` tokens remaining; 0: now. */
+  /** Returns how many milliseconds to wait until one token can be taken and `left` tokens remain; 0: take it now. */
   wait(left = 0): number {
     const { most, everyMs } = this.#rate
     const now = this.#clock.elapsed()

@@ -4,14 +4,14 @@ import { uptime } from 'node:os'
 export interface Clock {
   /** Wall time in epoch milliseconds: for timestamps and expiry times that are exchanged with other programs. */
   now(): number
-  /** Milliseconds from an arbitrary start that never jump: for durations, deadlines and ages. */
+  /** Monotonic milliseconds since an arbitrary start: for durations, deadlines and ages. */
   elapsed(): number
   /**
-   * Milliseconds since the machine started, including the time for which it was suspended, which `elapsed` may leave
-   * out. Default: `elapsed` includes it. Costs a system call.
+   * Milliseconds since the machine started. Includes the time for which the machine was suspended, whereas `elapsed`
+   * may exclude it. Default: `elapsed` includes it. Needs a system call.
    */
   uptime?(): number
-  /** Runs `task` once after `ms`. The returned function cancels it, and may also be called after it ran. */
+  /** Runs `task` once after `ms`. The returned function cancels the task; after the task has run, it does nothing. */
   after(ms: number, task: () => void): () => void
 }
 
@@ -20,7 +20,7 @@ export const systemClock: Clock = {
   elapsed: () => performance.now(),
   uptime: () => uptime() * 1000,
   after(ms, task) {
-    // Run overdue tasks at once; Node would log a warning.
+    // Node.js logs a warning for a negative delay.
     const timer = setTimeout(task, Math.max(0, ms))
     return () => clearTimeout(timer)
   },
@@ -28,7 +28,7 @@ export const systemClock: Clock = {
 
 /**
  * Returns the offset from `elapsed` to wall time. The offset changes only when it is off by a second or more, such as
- * after the clock was set, so that one moment has one timestamp.
+ * after the clock was set, so that the same moment always has the same timestamp.
  */
 export function wallOffset(clock: Clock): () => number {
   let kept = Number.NaN
@@ -39,7 +39,7 @@ export function wallOffset(clock: Clock): () => number {
   }
 }
 
-/** Resolves after `ms`, or at once when `signal` aborts. The caller checks the signal; nothing is thrown. */
+/** Resolves after `ms`, or as soon as `signal` aborts. Never rejects: the caller checks the signal. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()
@@ -53,7 +53,7 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   })
 }
 
-/** Resolves with `event`, or with `undefined` after `ms`, or at once when `signal` aborts. */
+/** Resolves to the value of `event`, or to `undefined` after `ms` or as soon as `signal` aborts. */
 export async function within<T>(
   clock: Clock,
   ms: number,

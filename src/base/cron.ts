@@ -1,4 +1,4 @@
-/** Recurring times, by a cron expression in a time zone. */
+/** Computes recurring times from a cron expression and a time zone. */
 import { Cron } from 'croner'
 
 /** @throws if the expression or the zone is invalid */
@@ -6,7 +6,7 @@ function read(expression: string, timeZone: string | undefined): Cron {
   return new Cron(expression, { mode: '5-part', ...(timeZone !== undefined && { timezone: timeZone }) })
 }
 
-/** Whether an expression has five valid parts, and matches at least one time. */
+/** Returns whether an expression has five valid parts, and matches at least one time. */
 export function isCron(expression: string): boolean {
   try {
     return read(expression, 'UTC').nextRun() !== null
@@ -15,7 +15,7 @@ export function isCron(expression: string): boolean {
   }
 }
 
-/** Whether the runtime knows this time zone. */
+/** Returns whether the runtime knows this time zone. */
 export function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
@@ -24,17 +24,17 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** The latest result by expression and zone: computing it is expensive, and it stays valid until its time. */
+/** The latest match for each expression and zone. Computing it is expensive; it stays valid until it has passed. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
-/** More than a configuration contains. */
+/** More expressions than any configuration contains. */
 const MAX_KNOWN = 100
 
 /**
- * The next match after a moment, both in epoch milliseconds; `undefined`: never.
+ * Returns the next match after `now`, both in epoch milliseconds; `undefined` if there is none.
  *
  * A time that the clocks skip in spring matches right after the change; a time that occurs twice in autumn matches
  * once.
- * @param timeZone default: the machine's
+ * @param timeZone default: the machine's time zone
  */
 export function nextAfter(expression: string, timeZone: string | undefined, now: number): number | undefined {
   const key = `${expression} ${timeZone}`

@@ -2,17 +2,17 @@
 import { isRecord } from './json.ts'
 
 export interface Advice {
-  /** What was found, in one sentence without a full stop. */
+  /** The cause, as one sentence without a full stop. */
   readonly cause: string
   /** What the user can do; empty if the user can only wait. */
   readonly remedy: string
-  /** Names and addresses in the text that do not come from the configuration. */
+  /** Names and addresses in `cause` and `remedy` that do not come from the configuration. */
   readonly names?: readonly string[]
 }
 
 export const advice = (cause: string, remedy = ''): Advice => ({ cause, remedy })
 
-/** The system code of an error, such as `ECONNREFUSED`; empty if there is none. */
+/** Returns the system code of an error, such as `ECONNREFUSED`, or an empty text. */
 export function systemCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
@@ -25,7 +25,7 @@ export const OUTDATED = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/
 const MAX_NAMES = 8
 const MAX_NAME = 253
 
-/** `DNS:broker.lan, IP Address:192.168.1.10` → `broker.lan`, `192.168.1.10`; names before addresses. */
+/** Returns `broker.lan`, `192.168.1.10` for `DNS:broker.lan, IP Address:192.168.1.10`; names before addresses. */
 export function namesOfCertificate(error: unknown): readonly string[] {
   const names = isRecord(error) && isRecord(error['cert']) ? error['cert']['subjectaltname'] : undefined
   const entries = typeof names === 'string' ? names.split(', ') : []

@@ -1,33 +1,33 @@
 /** Hosts to listen on, and the addresses at which they are reachable. */
 import { isIP } from 'node:net'
 
-/** Whether listening on `host` stays within this machine. */
+/** Returns whether listening on `host` stays within this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** The host at which this machine reaches a listener on `host`: replaces the address for all interfaces. */
+/** Returns the host at which this machine reaches a listener on `host`: loopback if it listens on all interfaces. */
 export function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host
 }
 
-/** The URL of a listener, as opened by a browser on this machine. */
+/** Returns the URL at which a browser on this machine opens a listener. */
 export function fromHere(listening: string): string {
   const url = new URL(listening)
   url.hostname = inUrl(reachable(fromUrl(url.hostname)))
   return url.href
 }
 
-/** A host without the brackets of IPv6 in URLs. */
+/** Removes the brackets that enclose an IPv6 address in a URL. */
 export const fromUrl = (hostname: string): string => hostname.replace(/^\[|\]$/g, '')
 
-/** A host as written in a URL. */
+/** Returns a host as written in a URL: an IPv6 address in brackets. */
 export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)
 
 /**
- * Whether a `Host` header names this listener: any IP address, `localhost`, or one of `names`. Prevents DNS rebinding,
- * where a web page's own name resolves to this machine. A request without the header does not come from a browser.
+ * Returns whether a `Host` header is an IP address, `localhost` or one of `names`. Prevents DNS rebinding, where the
+ * domain of a web page resolves to this machine. A request without the header does not come from a browser.
  */
 export function mayAsk(header: string | undefined, names: readonly string[]): boolean {
   if (header === undefined) return true

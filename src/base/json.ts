@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-/** Whether a value is an object with keys: neither `null` nor an array. */
+/** Returns whether a value is an object with keys: neither `null` nor an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -15,7 +15,7 @@ export const hasLeftOut = (record: object): boolean => LEFT_OUT.some((key) => Ob
 /** Far more values than a hub sends. Parsing and processing this many blocks the event loop only briefly. */
 export const MAX_VALUES = 200_000
 
-/** Whether a JSON text holds so many values that parsing it would block the event loop. */
+/** Returns whether a JSON text contains so many values that parsing it would block the event loop. */
 export function holdsTooMany(text: string): boolean {
   if (text.length <= MAX_VALUES) return false
   let values = 0
@@ -27,14 +27,14 @@ export function holdsTooMany(text: string): boolean {
   return values > MAX_VALUES
 }
 
-/** The end of the string that begins at `start`: its closing quote, or `end` (default: the end of the text). */
+/** Returns the index of the closing quote of the string that begins at `start`, or `end` if there is none. */
 export function endOfString(text: string, start: number, end = text.length): number {
   let at = start + 1
   while (at < end && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
   return at
 }
 
-/** Parses an untrusted text; `undefined` if it is not JSON, or holds too many values. */
+/** Parses an untrusted text. Returns `undefined` if it is not JSON or contains too many values. */
 export function parseJson(text: string): Json | undefined {
   try {
     return holdsTooMany(text) ? undefined : JSON.parse(text)
@@ -43,15 +43,13 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-/** Whether arrays and objects nest at most `levels` deep; deeper ones can overflow the stack of a recursion. */
+/** Returns whether a value nests at most `levels` deep. A deeper one can overflow the stack of a recursive function. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))
 }
 
-/**
- * Whether two values are the same JSON, regardless of the order of keys; JSON has neither -0 nor keys without a value.
- */
+/** Returns whether two values are the same JSON, ignoring the order of keys, `undefined` values and the sign of 0. */
 export function sameJson(one: Json, other: Json): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
 }

@@ -1,10 +1,10 @@
-/** Limits concurrency and rate: a few tasks at a time, at intervals, with a bounded queue. */
+/** Limits the concurrency and the rate of tasks; other tasks wait in a bounded queue. */
 import type { Clock } from './clock.ts'
 
 export interface Limits {
   /** Maximum number of running tasks. */
   readonly slots: number
-  /** Minimum time between two starts, in milliseconds; default 0. */
+  /** Minimum time between the starts of two tasks, in milliseconds; default 0. */
   readonly apartMs?: number
 }
 
@@ -12,27 +12,27 @@ export interface LimiterOptions extends Limits {
   readonly clock: Clock
   /** Maximum number of waiting tasks per lane; default: no limit. */
   readonly maxWaiting?: number
-  /** How long a task holds its slot without calling `keep`, in milliseconds; default: until it ends. */
+  /** How long a task keeps its slot unless it calls `keep`, in milliseconds; default: until it ends. */
   readonly patienceMs?: number
-  /** The error to throw if too many tasks wait, or if the deadline passes. */
+  /** Creates the error to throw if too many tasks wait (`busy`) or the deadline has passed (`expired`). */
   readonly refusal?: (why: 'busy' | 'expired') => Error
 }
 
 /** A request for a slot. */
 export interface Turn {
-  /** Tasks of one lane run one after another, in order. Lanes take turns. Default: no lane; tasks run in order. */
+  /** Tasks of one lane run one after another, and lanes take turns. Default: no lane; such tasks start in order. */
   readonly lane?: string
-  /** In `clock.elapsed()` milliseconds: a task that has not started by then is refused. */
+  /** Latest start, in `clock.elapsed()` milliseconds: a task that still waits then is refused. */
   readonly deadline?: number
-  /** Ends the wait: the task starts without a slot, and fails by itself. */
+  /** When it aborts, a waiting task starts without a slot, so that it can fail with its own error. */
   readonly signal?: AbortSignal
 }
 
-/** The right to run. */
+/** The permission to run. */
 export interface Slot {
-  /** Whether the deadline has passed. */
+  /** Returns whether the deadline has passed. */
   isLate(): boolean
-  /** Keeps the slot, because the task is making progress. */
+  /** Keeps the slot until the task ends, because the task is making progress. */
   keep(): void
   /** Frees the slot early, so that other work can start. */
   leave(): void
@@ -48,7 +48,7 @@ export class Limiter {
   #begunAt = Number.NEGATIVE_INFINITY
   /** Lanes with a running task. */
   readonly #busy = new Set<string | undefined>()
-  /** Waiting tasks by lane, in order, as functions that start them. The next lane comes first; no lane is empty. */
+  /** For each lane, the functions that start its waiting tasks, in order. The next lane is first; no lane is empty. */
   readonly #waiting = new Map<string | undefined, Set<() => void>>()
   /** Cancels the timer for the next start. */
   #timer: (() => void) | undefined
@@ -59,15 +59,15 @@ export class Limiter {
     this.#clock = options.clock
   }
 
-  /** Applies other limits from now on, for `ms`. */
+  /** Applies other limits for `ms`. */
   restrict(limits: Limits, ms: number): void {
     this.#limits = limits
     this.#restrictedUntil = this.#clock.elapsed() + ms
   }
 
   /**
-   * Runs the task as soon as possible: at once if nothing waits and a slot is free.
-   * @throws the error of `refusal` for `busy` and `expired`
+   * Runs the task as soon as possible: immediately if no task waits and a slot is free.
+   * @throws the error that `refusal` returns
    */
   async run<T>(turn: Turn, work: (slot: Slot) => Promise<T>): Promise<T> {
     const { lane, deadline = Number.POSITIVE_INFINITY } = turn
@@ -95,7 +95,7 @@ export class Limiter {
     }
   }
 
-  /** Waits until the task may start. Resolves with `true` if it has a slot. */
+  /** Waits until the task may start. Resolves to whether it has a slot. */
   async #wait({ lane, deadline, signal }: Turn): Promise<boolean> {
     if (signal?.aborted) return false
     const { maxWaiting = Number.POSITIVE_INFINITY } = this.#options
@@ -104,7 +104,7 @@ export class Limiter {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>()
     const begin = () => resolve(true)
     const giveUp = () => {
-      // A task that has started is no longer in the queue.
+      // A task that has already started is not in the queue.
       if (waiting.delete(begin) && waiting.size === 0) this.#waiting.delete(lane)
       resolve(false)
     }
@@ -129,7 +129,7 @@ export class Limiter {
   #admit(): void {
     for (const [lane, waiting] of this.#waiting) {
       const delay = this.#delay()
-      // The end of a task calls this again.
+      // All slots are taken: the end of a task calls `#admit` again.
       if (delay === Number.POSITIVE_INFINITY) return
       if (delay > 0) {
         this.#timer ??= this.#clock.after(delay, () => {
@@ -148,7 +148,7 @@ export class Limiter {
     }
   }
 
-  /** Milliseconds until a task may start; `Infinity` if one must end first. */
+  /** Returns the milliseconds until a task may start; `Infinity` if another task must end first. */
   #delay(): number {
     const now = this.#clock.elapsed()
     if (now >= this.#restrictedUntil) this.#limits = this.#options

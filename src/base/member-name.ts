@@ -1,4 +1,4 @@
-/** Names of fleet members: used as topic levels, in NATS keys, and as record keys, which excludes three names. */
+/** A fleet member's name, which must be valid as a topic level, in a NATS key, and as a record key. */
 export const MEMBER_NAME = /^(?!(?:cmd|result|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/
 
 /** Derives a member's name from the name of a machine or container. */

@@ -1,8 +1,8 @@
-/** "Did you mean": finds the known name that is most similar to a mistyped one. */
+/** Finds the known name that is most similar to a mistyped one, for "did you mean …?". */
 
 const LONGEST = 80
 
-/** The number of letters to add, remove, replace, or swap with a neighbour to turn `a` into `b`. */
+/** Returns how many letters to add, remove, replace, or swap with a neighbour to turn `a` into `b`. */
 function distance(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
@@ -20,7 +20,7 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-/** The most similar of the `known` names, or `undefined` if none is similar enough for a typo. */
+/** Returns the most similar of the `known` names, or `undefined` if none is similar enough to be a typo. */
 export function nearest(name: string, known: readonly string[], prefix = ''): string | undefined {
   if (name.length > LONGEST) return undefined
   const plain = (text: string) => text.slice(prefix.length).toLowerCase().replaceAll('-', '_')
@@ -31,7 +31,7 @@ export function nearest(name: string, known: readonly string[], prefix = ''): st
   return best.candidate
 }
 
-/** `; did you mean port?`, or an empty text. The common `prefix` of all names does not count as similarity. */
+/** Returns `; did you mean port?`, or an empty text. Ignores the common `prefix` of all names. */
 export function didYouMean(name: string, known: readonly string[], prefix = ''): string {
   const best = nearest(name, known, prefix)
   return best === undefined ? '' : `; did you mean ${best}?`

@@ -1,18 +1,18 @@
-/** Reads files named by users: a pipe would block the event loop, and a device may never end. */
+/** Reads regular files that users name. A pipe would block the event loop, and a device may never end. */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 
-/** Far above any configuration, key or certificate. */
+/** Far above the size of any configuration, key or certificate. */
 export const MOST_BYTES = 1024 * 1024
 
 // Without these flags, opening a pipe waits for a writer, and a terminal may become the controlling terminal of this
 // process. Windows has neither.
 const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants
 
-/** @throws an error whose `code` is one of the file system, `NOT_PLAIN`, or `EFBIG` for a file larger than 1 MiB */
+/** @throws an error with a file system `code`, `EFBIG` above 1 MiB, or `NOT_PLAIN` if it is not a regular file */
 export function readPlain(path: string): Buffer {
   const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
   try {
-    // Check the open descriptor, not the path: the path may change in between.
+    // Check the open file, not the path: the path may name another file since `openSync`.
     const stat = fstatSync(file)
     if (stat.isDirectory()) throw failure('EISDIR')
     if (!stat.isFile()) throw failure('NOT_PLAIN')
@@ -25,7 +25,7 @@ export function readPlain(path: string): Buffer {
 
 export const readPlainText = (path: string): string => readPlain(path).toString('utf8')
 
-/** Do not rely on the reported size: the file may grow, and files in `/proc` report none. */
+/** Ignores the reported size, because the file may grow, and files in `/proc` report none. */
 function contentOf(file: number): Buffer {
   const chunks: Buffer[] = []
   for (let length = 0; length <= MOST_BYTES; ) {

@@ -1,4 +1,4 @@
-/** The location of the program's own files, whether it runs from its sources or as a bundle. */
+/** Locates the program's own files, whether it runs from its sources or as a bundle. */
 import { findPackageJSON } from 'node:module'
 import { pathToFileURL } from 'node:url'
 

@@ -10,14 +10,14 @@ export function sameSecret(given: string | Buffer, expected: string): boolean {
 
 const derive = promisify<string, Buffer, number, { N: number; r: number; p: number; maxmem: number }, Buffer>(scrypt)
 
-/** A hash takes 32 MiB, and about a third of a second on a small computer. */
+/** Computing a hash takes 32 MiB, and about a third of a second on a small computer. */
 const COST = { N: 32_768, r: 8, p: 3 }
 const KEY_BYTES = 32
 /** Maximum memory that a configured hash may require. */
 const MAX_MEMORY = 64 * 1024 * 1024
 const MAX_PARALLEL = 16
 
-/** Returns `scrypt$<N>$<r>$<p>$<salt>$<key>`, the last two in base64url. */
+/** Returns `scrypt$<N>$<r>$<p>$<salt>$<key>`, with salt and key in base64url. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16)
   const { N, r, p } = COST
@@ -25,10 +25,10 @@ export async function hashPassword(password: string): Promise<string> {
   return ['scrypt', N, r, p, salt.toString('base64url'), key.toString('base64url')].join('$')
 }
 
-/** Whether a text looks like a hash. */
+/** Returns whether a text looks like a hash. */
 export const isHash = (text: string): boolean => text.startsWith('scrypt$')
 
-/** Whether a hash is valid. */
+/** Returns whether a hash has valid parts. */
 export const isGoodHash = (text: string): boolean => parseHash(text) !== undefined
 
 function parseHash(text: string) {
@@ -42,8 +42,8 @@ function parseHash(text: string) {
 }
 
 /**
- * Whether a password matches the expected one, which is plain text or a hash. Checking a hash takes a while, off the
- * event loop.
+ * Returns whether a password matches the expected one, which is plain text or a hash. Computing the hash does not block
+ * the event loop.
  */
 export async function isPassword(given: string, expected: string): Promise<boolean> {
   if (!isHash(expected)) return sameSecret(given, expected)

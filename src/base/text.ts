@@ -2,7 +2,7 @@
 
 const MAX_NAME = 100
 
-/** One line of text, short enough for Home Assistant; `undefined` if nothing is left. */
+/** Shortens a text to one line that fits Home Assistant; returns `undefined` if nothing is left. */
 export function tidy(text: string | null | undefined, max = MAX_NAME): string | undefined {
   if (text === null || text === undefined) return undefined
   const line = text
@@ -21,14 +21,14 @@ export function withoutSlashes(path: string): string {
 
 const LONGEST_NAME = 60
 
-/** At most `most` of the names, and the number of those left out. */
+/** Lists at most `most` of the names, and the number of omitted ones. */
 export function listed(names: readonly string[], most: number): string {
   const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name)
   const more = names.length > most ? ` and ${names.length - most} more` : ''
   return names.slice(0, most).map(cut).join(', ') + more
 }
 
-/** The lines of a table; each column is as wide as its widest cell. */
+/** Returns the lines of a table; each column is as wide as its widest cell. */
 export function columns(rows: readonly (readonly string[])[]): string[] {
   const widthOf = (at: number) => Math.max(...rows.map((row) => row[at]?.length ?? 0))
   const widths = rows[0]?.map((_, at) => widthOf(at)) ?? []

@@ -1,4 +1,4 @@
-/** The version of this program and its addresses, from `package.json`. */
+/** The version and the web addresses of this program, from `package.json`. */
 import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
 import { ROOT } from './root.ts'
@@ -12,7 +12,7 @@ const { version, bugs, homepage } = v.parse(
 )
 
 export const VERSION = version
-/** Where to ask for help. */
+/** The page where users can ask for help. */
 export const SUPPORT_URL = bugs.url
 /** Base URL of the documentation; ends with a slash. */
 export const DOCS_URL = `${homepage.split('#')[0]}/blob/main/docs/`

@@ -5,8 +5,8 @@ export const VERSION =
   /^\d{1,9}(\.\d{1,9}){0,3}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?(\+[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$/
 
 /**
- * Negative if `one` is older than `other`, positive if it is newer, otherwise 0. Build metadata (after a `+`) is
- * ignored.
+ * Returns a negative number if `one` is older than `other`, a positive one if it is newer, otherwise 0. Ignores build
+ * metadata (after a `+`).
  */
 export function compareVersions(one: string, other: string): number {
   const [a, b] = [parse(one), parse(other)]
@@ -19,12 +19,12 @@ export function compareVersions(one: string, other: string): number {
 }
 
 export const SEVERITIES = ['none', 'patch', 'minor', 'major'] as const
-/** How large a step is between two versions, from small to large. */
+/** The size of the step between two versions, from small to large. */
 export type Severity = (typeof SEVERITIES)[number]
 
 /**
- * Names the first number that an update raises; `none` if the version is not newer, `null` if one of the two is unknown
- * or invalid. An update that raises no number, such as from a pre-release to its release, is a patch.
+ * Returns which number an update raises first; `none` if `to` is not newer, `null` if a version is unknown or invalid.
+ * An update that raises no number, such as from a pre-release to its release, is a patch.
  */
 export function severityOf(from: string | null, to: string | null): Severity | null {
   if (from === null || to === null || !VERSION.test(from) || !VERSION.test(to)) return null

@@ -1,4 +1,4 @@
-/** Logs, for people, the events of a hub's apps and the permissions that its API key lacks. */
+/** Logs, in readable form, the events of a hub's apps and the permissions that its API key lacks. */
 import type { Logger } from 'pino'
 import { COMMANDS } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
@@ -27,7 +27,7 @@ export function logActivity(hub: Hub, state: HubState, policy: () => CommandPoli
   })
 }
 
-/** The log lines for one change of an app. Starts and stops are left out. */
+/** Returns the log lines for one change of an app; omits starts and stops. */
 export function activityOf({ before, after, events }: NotableChange): string[] {
   const name = nameOf(after ?? before)
   const lines = events.flatMap((event) => LINES[event.event_type]?.(name, event) ?? [])
@@ -56,8 +56,8 @@ function short(text: string, length = MAX_NAME): string {
 }
 
 /**
- * One line for each permission that the key lacks and that an allowed command needs, for example
- * `no enable, disable, restart: the API key lacks homey.app`.
+ * Returns one line for each permission that the key lacks and that an allowed command needs, for example
+ * `no enable, disable, restart: the API key lacks hub.app`.
  */
 export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
   const lacking = new Map<string, string[]>()
@@ -70,7 +70,7 @@ export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy):
   return [...lacking].map(([scope, names]) => `no ${[...new Set(names)].join(', ')}: the API key lacks ${scope}`)
 }
 
-/** Optional permissions, and what each adds. */
+/** Operations that need optional permissions, and the data that each operation adds. */
 const HELPFUL = [
   ['getInfo', 'the health of the hub'],
   ['getUpdates', "updates of the hub's firmware"],
@@ -79,7 +79,7 @@ const HELPFUL = [
   ['getLogs', 'CPU and memory of each app from before the bridge started'],
 ] as const
 
-/** One line for each optional permission that is missing: `hub.system.readonly would add the health of the hub`. */
+/** Returns one line for each missing optional permission: `hub.system.readonly would add the health of the hub`. */
 export function helpfulRights({ permits }: Pick<Hub, 'permits'>): string[] {
   const lacking = HELPFUL.filter(([name]) => permits(name) === 'forbidden')
   return lacking.map(([name, brings]) => `${OPERATIONS[name].scope} would add ${brings}`)

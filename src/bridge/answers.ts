@@ -1,6 +1,6 @@
 /**
- * The last step of a command: sends its one answer to the requester, and logs each command that may change something.
- * In a flood of refusals, only their number is logged.
+ * The last step of a command: sends its answer to the requester, and logs the command if it may change something.
+ * Logs a limited number of refusals per minute, and then only the number of further refusals.
  */
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'
@@ -10,7 +10,7 @@ import type { Endpoint } from '../hub/endpoints.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
 import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 
-/** Maximum size of the correlation data in an answer that had to be shortened. */
+/** Maximum size of the correlation data in the answer `too_large`. */
 const MAX_SHORT_MARK = 256
 
 const REFUSALS_A_MINUTE = 60
@@ -20,7 +20,7 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /** Number of commands in the current minute that were refused before a request was sent. */
+  /** Number of commands in the current minute that were refused before any request to the hub. */
   #refused = 0
   #endMinute: () => void = () => {}
 
@@ -32,7 +32,7 @@ export class Answers {
   stop(): void {
     this.#endMinute()
     const unlogged = this.#refused - REFUSALS_A_MINUTE
-    const text = 'too many commands were refused within a minute to log each of them'
+    const text = 'more commands were refused within a minute than are logged individually'
     if (unlogged > 0) this.#options.audit.warn({ refused: unlogged }, text)
     this.#refused = 0
   }
@@ -98,7 +98,7 @@ export class Answers {
   }
 }
 
-/** The call's name, without its query and body. */
+/** Names the endpoint of a call, without query and body. */
 function nameOf({ method, section, item, path }: Endpoint): string {
   return `${method} ${section}/${item}${path}`
 }

@@ -1,20 +1,20 @@
 /**
- * Tracks what the hub does not report about an app's update: whether the bridge is installing it and, for an update
- * without a version, when the bridge found it. This time distinguishes the update from an earlier one.
+ * Tracks facts about an app's update that the hub does not report: whether the bridge is installing the update and, if
+ * the update has no version, when the bridge found it. The time distinguishes the update from an earlier one.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
 import { type FoundUpdate, foundIn, shownTime } from '../contract/update-state.ts'
 import type { App } from '../hub/app.ts'
 
-/** Maximum time for an app to show its new version after the hub has confirmed the install. */
+/** Maximum time between the hub's confirmation of an install and its report of the app's new version. */
 const SHOWN_WITHIN_MS = 60_000
 
-/** An install is in progress until it fails, or until the app shows the result. */
+/** An install in progress, until it fails or the hub reports the app's new version. */
 interface Install {
   /** The previous version; `undefined` if the app was not installed. */
   readonly from: string | null | undefined
-  /** Set once the hub has confirmed the install. */
+  /** Cancels the timer for the result; set once the hub has confirmed the install. */
   readonly cancel?: () => void
 }
 
@@ -27,14 +27,14 @@ export class AppUpdates {
     this.#clock = clock
   }
 
-  /** The facts about an app's update. A confirmed install ends when the version changes or no update is offered. */
+  /** Returns the facts about an app's update. Ends a confirmed install if the version changed or no update is left. */
   of(hub: string, app: App): Pick<Facts['app'], 'installing' | 'foundAt'> {
     const key = keyOf(hub, app.id)
     if (app.version !== this.#installs.get(key)?.from || app.update_available !== true) this.#settle(key)
     return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
   }
 
-  /** When the app's update was found; `undefined` if there is none, or if the hub reports its version. */
+  /** Returns when the app's update was found; `undefined` if there is no update, or if the hub reports its version. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
     const known = this.#found.get(key)
     if (update_available === false || (known !== undefined && known.version !== version)) this.#found.delete(key)
@@ -45,7 +45,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Learns from the broker when an earlier run found an app's update. Returns whether this changes the known time. */
+  /** Reads from a retained payload when an earlier run found an app's update. Returns whether that time is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)
@@ -56,13 +56,13 @@ export class AppUpdates {
     return true
   }
 
-  /** An install begins. `app`: `undefined` if it is not installed yet. */
+  /** An install begins. `app`: the app before the install; `undefined` if it is not installed yet. */
   begin(hub: string, id: string, app: App | undefined): void {
     this.end(hub, id)
     this.#installs.set(keyOf(hub, id), { from: app?.version })
   }
 
-  /** The hub has confirmed the install. Calls `onOver` if the app does not show the result in time. */
+  /** The hub has confirmed the install. Calls `onOver` if the hub does not report the new version in time. */
   confirm(hub: string, id: string, onOver: () => void): void {
     const key = keyOf(hub, id)
     const install = this.#installs.get(key)
@@ -89,7 +89,7 @@ export class AppUpdates {
     for (const key of this.#installs.keys()) if (key.startsWith(keyOf(hub, ''))) this.#end(key)
   }
 
-  /** Ends an install that the hub has confirmed; an unanswered one continues. */
+  /** Ends an install that the hub has confirmed; an unconfirmed one continues. */
   #settle(key: string): void {
     if (this.#installs.get(key)?.cancel !== undefined) this.#end(key)
   }

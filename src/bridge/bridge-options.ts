@@ -20,7 +20,7 @@ export interface BridgeSettings extends Rules {
     readonly prefix: string
     readonly birth_topic: string
   }
-  /** App id → names of its published settings. */
+  /** Keyed by app id, then by the names of the app's published settings. */
   readonly settings: { readonly publish: ReadonlyMap<string, ReadonlyMap<string, unknown>> }
   readonly hubs: Readonly<Record<string, unknown>>
   readonly log: { readonly level: LogLevel }
@@ -30,15 +30,15 @@ export interface BridgedHub extends DispatchHub {
   readonly url: string
 }
 
-/** The fleet as one of its members sees it. */
+/** The fleet's state, from the point of view of one member. */
 export interface FleetSide {
   readonly member: string
-  /** Whether this member publishes for the whole fleet, and answers commands that address no hub. */
+  /** Whether this member is the leader, which publishes for the fleet and answers commands that address no hub. */
   readonly isLeader: boolean
   readonly epoch: number
   /** The fleet's state as published. */
   readonly payload: FleetPayload
-  /** Explains why this member does not serve a hub; `undefined` if no member does. */
+  /** Explains why this member does not serve a hub; returns `undefined` if no member serves it. */
   whyNotServed(hub: string): string | undefined
 }
 
@@ -50,13 +50,13 @@ export interface Discovery {
   receive(message: Pick<Message, 'payload' | 'retain'>): void
   /** Another client has published on a discovery topic. */
   touched(topic: string, payload: string): void
-  /** Whether a device is published under a prefix in either form, or queued to be published or removed. */
+  /** Returns whether a device is published in either format, or is queued to be published or removed. */
   has(prefix: string, objectId: string): boolean
   appsChanged(hub: string, changes: readonly Change[]): void
-  /** The hub's status has changed. Returns whether discovery messages may now be left over. */
+  /** The hub's status has changed. Returns whether discovery messages may now be obsolete. */
   hubChanged(hub: string): boolean
   hubAdded(): void
-  /** Another member of the fleet serves the hub from now on: its devices stay on the broker. */
+  /** Another member of the fleet has taken over the hub: its discovery messages stay on the broker. */
   hubReleased(hub: string): void
   hubRemoved(hub: string): void
   reconfigured(): void
@@ -66,21 +66,21 @@ export interface Discovery {
 export interface BridgeOptions {
   readonly topics: Topics
   readonly rollouts: RolloutControl & OwnershipState['rollouts']
-  /** Set if several bridges share the hubs of one configuration; `fleetChanged` is called after each change. */
+  /** Set if several bridges share the hubs of one configuration. Call `fleetChanged` after each change. */
   readonly fleet?: FleetSide | undefined
-  /** Changes as hubs are added and removed; `addHub` or `removeHub` is called after each change. */
+  /** The hubs that this bridge serves. Call `addHub`, `removeHub` or `releaseHub` after each change. */
   readonly hubs: ReadonlyMap<string, BridgedHub>
-  /** The current configuration; `reconfigured` is called after each change. */
+  /** The current configuration. Call `reconfigured` after each change. */
   readonly live: {
     readonly value: BridgeSettings
-    /** Whether hubs may be missing only because their folder is temporarily empty. Default: false. */
+    /** Whether the hubs' folder is empty, perhaps only temporarily, so that hubs may be missing. Default: false. */
     readonly awaitsHubs?: boolean
   }
   readonly guardian: Guardian
-  /** `undefined` if the configuration turns discovery off; then only leftover messages are cleared. */
+  /** `undefined` if discovery is turned off: the bridge then only clears old discovery messages. */
   readonly homeAssistant: Discovery | undefined
   readonly version: string
-  /** ISO 8601. */
+  /** In ISO 8601 format. */
   readonly startedAt: string
   readonly clock: Clock
   readonly log: Logger & { readonly audit: Logger; setLevel(level: LogLevel): void }

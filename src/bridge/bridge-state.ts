@@ -9,7 +9,7 @@ export function newBridgeState({ hubs, live, version, startedAt, clock }: Bridge
   const unknown = { protocol: null, hubs: {}, health: undefined, prefixes: undefined, fleet: undefined }
   let facts: Facts['bridge'] = { version, startedAt, logLevel: live.value.log.level, ...unknown }
   const rows = new OwnerRows({ kind: 'bridge' }, table)
-  // Publishes once if many hubs are added at the same time.
+  // If many hubs are added at the same time, publish only once.
   const publishingHubs = new Throttle(clock, hubsChanged)
 
   function set(changed: Partial<Facts['bridge']>): void {
@@ -25,7 +25,7 @@ export function newBridgeState({ hubs, live, version, startedAt, clock }: Bridge
     set({ hubs: Object.fromEntries(entries) })
   }
 
-  /** Follows a new hub, whose API becomes known later. */
+  /** Publishes the list of hubs again when a new hub's API becomes known. */
   function follow(name: string, hub: Hub): void {
     hub.subscribe(({ api }) => {
       if (facts.hubs[name]?.api !== api) publishingHubs.request()

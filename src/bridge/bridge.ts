@@ -1,4 +1,4 @@
-/** Translates between hubs and the broker: hub data becomes retained state and events, commands become calls. */
+/** Connects hubs and the broker: publishes hub data as retained state and events, and executes commands as calls. */
 import { policyOf } from '../contract/permissions.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'
@@ -23,7 +23,7 @@ import { Upkeep } from './upkeep.ts'
 
 /** Events that other parts subscribe to. */
 interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
-  /** Another bridge on the same base topic has appeared or left, or this bridge's role has changed. */
+  /** Another bridge on the same base topic has started or stopped, or this bridge's role has changed. */
   readonly onPresence?: () => void
   readonly onAnswer?: (end: CommandEnd) => void
   /** A retained message was read back after connecting. */
@@ -32,9 +32,9 @@ interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
   readonly onTouched?: (topic: string, payload: string) => void
 }
 
-/** A bridge that stops or steps back may still send queued messages for this long. */
+/** Another bridge that stops or goes to standby may still send queued messages for this long. */
 const FAREWELL_MS = 2_000
-/** Minimum time between corrections of a wrong `offline`. The first is immediate, because clients rely on the state. */
+/** Minimum time between immediate corrections of a wrong `offline`; others wait for the next repair. */
 const TAKE_BACK_MS = 1_000
 
 export class Bridge {
@@ -43,23 +43,23 @@ export class Bridge {
   readonly #link: MqttLink
   readonly #state: BridgeState
   readonly #dispatcher: Dispatcher
-  /** By hub name. */
+  /** Keyed by hub name. */
   readonly #states = new Map<string, HubState>()
   readonly #stateOptions: HubStateOptions
   readonly #updates: AppUpdates
   readonly evidence: Evidence
   readonly logLevels: LogLevels
-  /** Whether the guardian has taken over its state from the broker. */
+  /** Whether this bridge has been active, so that the guardian has loaded its state from the broker. */
   #hasBegun = false
   readonly #presence: Presence
   readonly #early: StartupBuffer
   #saidStandby = false
-  /** Whether another bridge has been active since this one was: that bridge may have newer data about the hubs. */
+  /** Whether another bridge was active more recently, so that the broker may have newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
-  /** Whether this bridge is reconnecting on its own, without having published `offline`. */
+  /** Whether this bridge is reconnecting on purpose, without having published `offline`. */
   #startingOver = false
-  /** The bridge's state that the broker held when the connection began. */
+  /** The retained state of the bridge when the connection began. */
   #foundState: string | undefined
   readonly #prefixes: Prefixes
   readonly #upkeep: Upkeep
@@ -146,11 +146,11 @@ export class Bridge {
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
         else this.#early.run(() => this.#dispatcher.receive(message))
       },
-      // The link moves to another address, without publishing `offline`.
+      // The link reconnects to another address without publishing `offline`.
       onMove: () => {
         this.#startingOver = true
       },
-      // A lost connection would expire running commands.
+      // The link delays a move while commands run, because a lost connection would expire them.
       isBusy: () => this.#dispatcher.isBusy,
     })
   }
@@ -163,7 +163,7 @@ export class Bridge {
     this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
-  /** Adds a hub that is new in `hubs`. Its topics stay as they are until its state is known. */
+  /** Adds a hub that is new in `hubs`. Its topics remain unchanged until its state is known. */
   addHub(name: string, hub: Hub): HubState {
     const { live, guardian, homeAssistant, log } = this.#options
     this.#upkeep.hubAdded(name)
@@ -196,15 +196,15 @@ export class Bridge {
     this.#upkeep.sweep()
   }
 
-  /** Call it when the list of hubs is complete. */
+  /** Call this when the list of hubs is complete. */
   hubsKnown(): void {
     this.#upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
-    // Only after the sweep: this overwrites the broker's list of former hubs, which the next run needs until then.
+    // Overwrite the broker's list of former hubs only after the sweep: until then, a restarted bridge needs the list.
     this.#state.set({ protocol: this.#protocol })
   }
 
-  /** Hands a hub that is no longer in `hubs` over to another member of the fleet, with all its topics. */
+  /** Hands over a hub that is no longer in `hubs`, with all its topics, to another member of the fleet. */
   releaseHub(name: string): void {
     const { topics, guardian, homeAssistant } = this.#options
     this.#upkeep.hubGone(name)
@@ -228,7 +228,7 @@ export class Bridge {
     for (const state of this.#states.values()) state.changed()
   }
 
-  /** The configuration has changed what commands may do, which settings are published, or what the guardian does. */
+  /** The rules for commands, the published settings or the guardian's options have changed. */
   reconfigured(): void {
     const { guardian, homeAssistant } = this.#options
     guardian.reconfigured()
@@ -267,7 +267,7 @@ export class Bridge {
     this.#saidStandby = false
     homeAssistant?.connected()
     this.#state.set({ prefixes: this.#prefixes.all })
-    // Before the sweep, which clears topics without an owner.
+    // Restore the state first: the sweep in `hubsKnown` clears topics without an owner.
     const anew = !this.#hasBegun || this.#wasReplaced
     if (anew) for (const state of this.#states.values()) state.begin()
     guardian.begin(anew)
@@ -281,12 +281,12 @@ export class Bridge {
 
   #onPresence(before: Role): void {
     this.#followRole()
-    // The broker's retained messages have changed since they were read.
+    // The other bridge has changed the retained messages: read them again.
     if (before === 'standby' && this.role === 'undecided') this.#startOver()
     this.#handlers.onPresence?.()
   }
 
-  /** Another bridge was active too. It has executed the commands so far, and may have published wrong values. */
+  /** Another bridge was also active: it executed the waiting commands, and may have published wrong values. */
   #onOtherActive(): void {
     this.#early.drop()
     this.#wasReplaced = true
@@ -302,7 +302,7 @@ export class Bridge {
     if (this.#link.startOver()) this.#startingOver = true
   }
 
-  /** Returns more filters to read back, for topics that an earlier configuration may have left. */
+  /** Returns additional filters to read back, for topics from earlier configurations. */
   #additionalFilters(topic: string, payload: string): string[] {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
@@ -314,7 +314,7 @@ export class Bridge {
   #onTouched(topic: string, payload: string): void {
     const { topics, hubs, fleet } = this.#options
     const own = topics.parse(topic)
-    // This bridge must clear what another bridge leaves behind, and continue from the guardian state of other members.
+    // This bridge may have to clear another bridge's topics, and to continue with the guardian state of other members.
     const isOfMember = fleet !== undefined && own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)
     if (own?.name === 'bridgeInfo' || isOfMember) this.#learn(own, payload)
     const saidOffline = own?.name === 'bridgeState' && payload === 'offline'
@@ -326,7 +326,7 @@ export class Bridge {
     else this.#upkeep.touched(topic, payload)
   }
 
-  /** Learns what an earlier run or another bridge has stored. */
+  /** Reads the data that an earlier run or another bridge has stored on the broker. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     if (owner.kind !== 'hub' && owner.kind !== 'app') return
@@ -346,7 +346,7 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // That bridge may have published other wrong values.
+    // The other bridge may also have published other wrong values.
     if (this.contested) this.#startOverLater()
   }
 
@@ -355,7 +355,7 @@ export class Bridge {
     return this.#presence.contested
   }
 
-  /** Whether this bridge is the one that publishes and executes. */
+  /** This bridge's role: only the active bridge publishes and executes. */
   get role(): Role {
     return this.#presence.role
   }
@@ -373,7 +373,7 @@ export class Bridge {
     return true
   }
 
-  /** Waits for running commands, and starts nothing more on a hub. */
+  /** Waits for running commands, and starts no more requests to hubs. */
   async stop(): Promise<void> {
     this.#options.guardian.standBy()
     await this.#dispatcher.stop()
@@ -384,7 +384,7 @@ export class Bridge {
     for (const state of this.#states.values()) state.stop()
     this.#early.hasLeft = this.contested
     this.#presence.stop()
-    // No other bridge will publish that this one is offline.
+    // Allow the link to publish `offline`, because no other bridge will.
     if (this.role === 'undecided') this.#link.setWriting(true)
     this.#options.homeAssistant?.stop()
   }

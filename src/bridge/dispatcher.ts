@@ -1,6 +1,6 @@
 /**
- * The steps of a command, from the message to the one answer: find the command, read the payload, refuse it if late,
- * answer a repetition from memory, read the input, check, wait in the queue, check again, run, answer.
+ * Runs the steps of a command, from the message to the answer: find the command, read the payload, refuse an expired
+ * command, answer a repetition from memory, read the input, check, wait in the queue, check again, run, answer.
  */
 import { within } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
@@ -26,16 +26,16 @@ import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Reque
 
 /** Maximum time that a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
-/** Maximum number of waiting commands per app. */
+/** Maximum number of waiting commands per app, and for the hub itself. */
 const MAX_WAITING = 32
-/** How long `stop` waits for running commands. With the link's own timeout, this is shorter than supervisors wait. */
+/** How long `stop` waits for running commands. Supervisors wait longer than this and the link's timeout together. */
 const ANSWER_MS = 1500
 /** How long `stop` then waits for the answers of aborted commands. */
 const CUT_MS = 300
-/** The connection number of the bridge's own messages, which do not arrive over a connection. */
+/** The connection number of the bridge's own commands, which do not arrive over MQTT. */
 const NO_CONNECTION = -1
 
-/** A command for a hub, after its input was read. */
+/** A command for a hub whose input has been read. */
 interface Order {
   readonly request: Request
   readonly bridged: DispatchHub
@@ -53,7 +53,7 @@ export class Dispatcher {
   /** Hubs on which a command that sends other commands is running. */
   readonly #sending = new WeakSet<DispatchHub>()
   readonly #ending = new AbortController()
-  /** Resolved when the dispatcher has stopped and the last command is answered. */
+  /** Resolves when the dispatcher is stopping and the last command has been answered. */
   readonly #answered = Promise.withResolvers<void>()
   #underWay = 0
   #handlers: CommandHandlers = {}
@@ -73,7 +73,7 @@ export class Dispatcher {
     return this.#underWay > 0
   }
 
-  /** Expires waiting and new commands. Running commands may finish; slow ones are aborted and answered. */
+  /** Expires waiting and new commands. Waits for running commands, then aborts those that are still running. */
   async stop(): Promise<void> {
     const { clock, hubs } = this.#options
     this.#ending.abort()
@@ -86,7 +86,7 @@ export class Dispatcher {
     await within(clock, CUT_MS, answered)
   }
 
-  /** Handles a message on a command topic, or another requester's command. Never throws; answers every command. */
+  /** Handles a message on a command topic, or a command from another source. Never throws; answers every command. */
   receive(message: Message, requester?: Requester): void {
     const { topics, fleet } = this.#options
     const topic = topics.parseCommand(message.topic)
@@ -98,14 +98,14 @@ export class Dispatcher {
     void this.#handle({ message, requester, topic, command, ...unread, replayed: false, asked: false })
   }
 
-  /** One member of a fleet answers each command: the one that serves the hub, or the leader if no such hub exists. */
+  /** Returns whether this member of the fleet answers: it serves the hub, or is the leader and no such hub exists. */
   #isOurs({ hub }: CommandTopic, isLeader: boolean): boolean {
     const { hubs, live } = this.#options
     if (hub !== null && hubs.has(hub)) return true
     return isLeader && (hub === null || !Object.hasOwn(live.value.hubs, hub))
   }
 
-  /** Sends one of the bridge's own commands to an app, as any client would. Resolves to its outcome. */
+  /** Sends a command of the bridge itself to an app, as any client would. Resolves to the outcome. */
   send({ hub, app, command, payload, by, isCurrent }: OwnCommand): Promise<Outcome> {
     const { topics, clock } = this.#options
     const sent = {
@@ -148,12 +148,12 @@ export class Dispatcher {
     if (topic.hub !== null && !hubs.has(topic.hub))
       throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    // Some inputs may work without the required part: authorize these commands once the input was read.
+    // With some inputs, a command works without the part that it needs: authorize it later, when its input is known.
     if (command.target === 'bridge' || command.worksWithout === undefined) this.#authorize(command)
     return command
   }
 
-  /** Checks whether the configuration permits a command: with this input or, if it is omitted, with any. */
+  /** Throws unless the configuration permits a command with this input or, if it is omitted, with any input. */
   #authorize(command: Command, input?: unknown): void {
     const refusal = refusedBy(policyOf(this.#options.live.value), command, input)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
@@ -169,13 +169,13 @@ export class Dispatcher {
     if (request.deadline <= now) throw new CommandError('expired')
   }
 
-  /** Runs a command, or answers it from memory if it is a repetition. */
+  /** Runs a command or, if it is a repetition, returns the outcome from memory. */
   #deduplicate(request: Request, command: Command, run: () => Promise<Outcome>): Promise<Outcome> {
     const { message, requester, transaction } = request
     const isWrite = isAudited(command)
     const isMarked = transaction !== null || message.correlationData !== undefined
-    // The broker redelivers only messages with QoS above 0, and sets DUP. A redelivered read without an id simply runs
-    // again.
+    // The broker redelivers only messages with a QoS above 0, and sets their DUP flag. A redelivered read without a
+    // transaction or correlation data simply runs again.
     const mayReturn = isMarked || (isWrite && message.qos > 0 && requester === undefined)
     const isRepeatable = command.target === 'bridge' && command.repeatable === true
     if (!mayReturn || isRepeatable) return run()
@@ -189,12 +189,12 @@ export class Dispatcher {
     return running
   }
 
-  /** Never rejects: a failure is an outcome too, and is remembered. */
+  /** Resolves to the outcome. Never rejects, because a failure is remembered like any other outcome. */
   async #execute(request: Request, command: Command, reading: Reading<unknown>): Promise<Outcome> {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // In MQTT 3.1.1, an empty value looks like a message that clears a retained one.
+      // In MQTT 3.1.1, an empty value looks like a message that clears a retained message.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
@@ -223,7 +223,7 @@ export class Dispatcher {
     const lane = request.topic.app ?? request.endpoint?.app ?? ''
     return await this.#queueOf(bridged).run({ lane, deadline: request.deadline }, async ({ isLate }) => {
       this.#check(order)
-      // A read changes nothing, so it needs no notification.
+      // Reads change nothing, so the handlers need no notification.
       return command.write || command.reaches ? await this.#runNotifying(order, isLate) : await this.#run(order, isLate)
     })
   }
@@ -237,7 +237,7 @@ export class Dispatcher {
     return queue
   }
 
-  /** The checks when a command arrives, when its turn comes, and before each of its requests. */
+  /** Checks a command: when it arrives, when it leaves the queue, and before each of its requests. */
   #check({ request, bridged: { hub }, command, input }: Order): void {
     const { topic, endpoint } = request
     if (this.#ending.signal.aborted || !this.#isCurrent(request)) throw new CommandError('expired')
@@ -250,12 +250,12 @@ export class Dispatcher {
     if (permitted === 'forbidden') throw new CommandError('forbidden', lackOf(command))
   }
 
-  /** Whether the requester still wants the command. */
+  /** Returns whether the requester still wants the command. */
   #isCurrent({ message, requester }: Request): boolean {
     return requester === undefined ? this.#options.link.isCurrent(message) : requester.isCurrent?.() !== false
   }
 
-  /** Runs outside the queue: inside, it would block the commands that it sends. */
+  /** Runs a command outside the queue. In the queue, it would block the commands that it sends. */
   async #fanOut(order: Order): Promise<unknown> {
     const { bridged } = order
     if (this.#sending.has(bridged)) throw new CommandError('busy', 'This command is already running on this hub.')
@@ -294,14 +294,14 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Called when the request is sent, which may have to wait for a connection and for the hub to identify itself.
+    // Called just before the request is sent, which may first wait for a connection and for the hub's id.
     const beginWrite = () => {
-      // An earlier read may have taken long, and permissions may have changed.
+      // Earlier requests may have taken long, and permissions may have changed.
       if ((!request.asked && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.asked = true
     }
-    // Check again before each retry: several commands share one read of the list, which checks none of them.
+    // Check again before each retry: several commands share one read of the list, and that read checks no command.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt
@@ -336,18 +336,18 @@ export class Dispatcher {
   }
 }
 
-/** The name of the setting that a command changes, from its topic or payload. */
+/** Returns the name of the setting that a command changes, from its topic or payload. */
 function settingOf({ argument, input }: Order): string {
   const name = isRecord(input) && argument === '' ? input['name'] : argument
   return typeof name === 'string' ? name : ''
 }
 
 const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
-const FULL = 'Too many writes within five minutes to remember another one.'
+const FULL = 'Too many writes within five minutes for the bridge to remember; try again later.'
 
 /**
- * The command that a generic call stands for, given its input; the row itself if the input is invalid. The audit log
- * needs it, so it is determined before the checks, and also if the answer comes from memory.
+ * Returns the command that a generic call with this input stands for; the row itself if the input is invalid. The audit
+ * log needs this command, so it is determined before the checks, even if the answer comes from memory.
  */
 function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
   try {
@@ -371,7 +371,7 @@ function readArgument(level: string): string {
 }
 
 /**
- * Whether an app may exist. Before the list is read, only the hub knows. An app to install only has to pass the filter.
+ * Returns whether an app may exist. Until the list has been read, and for an app to install, only the filter decides.
  * @param id `undefined` if the topic's level is not a valid id
  */
 function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {
@@ -380,7 +380,7 @@ function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: 
   return apps.all.has(id) || ((mayBeNew || !apps.complete) && apps.shows(id))
 }
 
-/** Suggests the command that was probably meant. */
+/** Returns an error message that suggests the most similar command. */
 function suggestion({ target, command }: CommandTopic): string {
   const names = COMMANDS.filter((row) => row.target === target).map(({ name }) => name)
   const meant = nearest(command, names)

@@ -1,4 +1,4 @@
-/** Collects data about each app before it crashes, as evidence of the crash. */
+/** Records data about each app, and keeps it as evidence if the app crashes. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
@@ -31,9 +31,9 @@ const DAY_MS = 24 * HOUR_MS
 const SAMPLES_MS = 6 * HOUR_MS
 /** Crashes within this time are reported together. */
 const TOGETHER_MS = 10 * 60_000
-/** How long to wait for more crashes before logging their number. */
+/** How long to wait for more crashes before logging them together. */
 const QUIET_MS = 60_000
-/** The events that appear in the evidence. */
+/** The app events that the evidence contains, and their names in it. */
 const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'] } = {
   installed: 'installed',
   updated: 'updated',
@@ -43,35 +43,35 @@ const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'
 /** Maximum total length of the evidence read from the broker, in characters. */
 const MAX_LEARNED = 16 * 1024 * 1024
 
-/** The hub's data for the evidence. */
+/** The hub's current data, for the evidence. */
 export interface HubThen {
   readonly firmware: string | null
   readonly health: HubHealth | null
-  /** Of the hub, in seconds; `null` if the hub does not report it. */
+  /** Uptime of the hub in seconds; `null` if the hub does not report it. */
   readonly uptime: number | null
   readonly guardOf: (app: string) => GuardFacts | null | undefined
 }
 
 interface Noted extends PriorEvent {
-  /** In `clock.elapsed()` milliseconds. */
+  /** Time of the event, in `clock.elapsed()` milliseconds. */
   readonly elapsed: number
 }
 
 class HubEvidence {
-  /** Keyed by app. `null`: the evidence was deleted. No entry: the broker keeps its message. */
+  /** Keyed by app. `null`: clear the broker's message. No entry: keep the broker's message. */
   readonly crashes = new Map<string, Crash | null>()
   readonly #name: string
   readonly #all: Evidence
   readonly #clock: Clock
   /** When apps started, in `clock.elapsed()` milliseconds. */
   readonly #startedAt = new Map<string, number>()
-  /** Newest first. */
+  /** Events of the hub and its apps, newest first. */
   #priorEvents: Noted[] = []
   #firmware: string | null = null
-  /** In epoch milliseconds. */
+  /** When the bridge added the hub, in epoch milliseconds. */
   readonly #since: number
   #cancelLog: (() => void) | undefined
-  /** The apps in the last logged line about crashes that occurred together. */
+  /** The apps in the last log message about crashes that occurred together. */
   #logged: ReadonlySet<string | null> = new Set()
 
   constructor(name: string, all: Evidence) {
@@ -81,7 +81,7 @@ class HubEvidence {
     this.#since = all.clock.now()
   }
 
-  /** The hub reports its firmware. Returns the apps whose evidence changes because they crashed before it was known. */
+  /** The hub has reported its firmware. Adds it to the evidence of earlier crashes, and returns their apps. */
   hasFirmware(firmware: string | null): string[] {
     const before = this.#firmware
     this.#firmware = firmware ?? before
@@ -107,8 +107,8 @@ class HubEvidence {
   }
 
   /**
-   * Apps have changed, and not only in their usage. Returns the apps whose evidence has changed.
-   * @param silent nothing happened to the apps, they only became known
+   * Apps have changed, and not only their usage. Returns the apps whose evidence has changed.
+   * @param silent whether the apps only became known, so that no events occurred
    */
   appsChanged(changes: readonly NotableChange[], then: HubThen, silent: boolean): Set<string> {
     const changed = new Set<string>()
@@ -132,7 +132,7 @@ class HubEvidence {
     this.#startedAt.delete(app)
   }
 
-  /** Stops following the hub. The evidence stays, because another bridge may take over the hub and hand it back. */
+  /** Stops recording. Keeps the evidence, because another bridge may take over the hub and hand it back. */
   stop(): void {
     this.#cancelLog?.()
     this.#cancelLog = undefined
@@ -144,7 +144,7 @@ class HubEvidence {
   #note(what: PriorEvent['what'], more: Partial<PriorEvent> = {}): void {
     const elapsed = this.#clock.elapsed()
     const at = new Date(this.#clock.now()).toISOString()
-    // In the order of the schema, because payloads are compared as text.
+    // Keep the order of the schema, because payloads are compared as text.
     const noted = { at, what, app: null, from: null, to: null, by: null, ...more, elapsed }
     this.#priorEvents.unshift(noted)
     if (this.#priorEvents.length > MAX_BEFORE) this.#priorEvents.pop()
@@ -167,7 +167,7 @@ class HubEvidence {
     if (others.length > 0) this.#logLater()
   }
 
-  /** An app had already crashed when first seen, or the hub has reported the reason of a known crash. */
+  /** Handles an app that had crashed before the bridge knew it, and the message of a crash that arrives later. */
   #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
     const { id, crash_message: message, version } = app
     const known = this.crashes.get(id)
@@ -221,13 +221,13 @@ class HubEvidence {
     return this.#priorEvents.filter(({ what, elapsed }) => what === 'crashed' && now - elapsed <= TOGETHER_MS)
   }
 
-  /** Logs one line for all crashes that occur together. */
+  /** Logs one message for all crashes that occur together. */
   #logLater(): void {
     this.#cancelLog ??= this.#clock.after(QUIET_MS, () => {
       this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, Date.parse(at)]))
       const text = together([...crashes.values()], this.#priorEvents)
-      // Log nothing if only apps that were already logged have crashed again.
+      // Log nothing if the last message already contains all these apps.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())
       if (text !== undefined && isNew) this.#all.log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
@@ -257,14 +257,14 @@ export class Evidence {
     return known
   }
 
-  /** Learns evidence from the broker, left by an earlier run or another bridge. Returns whether it is new. */
+  /** Reads evidence of an earlier run or another bridge from the broker. Returns whether it is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const { crashes } = this.of(hub)
     if (payload.length > MAX_CRASH_BYTES || this.#learned + payload.length > MAX_LEARNED) return false
     const crash = readJson(CRASH, payload)
     const own = crashes.get(app)
     if (crash === undefined || own === null) return false
-    // An app that had already crashed when first seen has no samples; the broker may have some.
+    // For an app that had crashed before this run, only the broker's evidence may have samples.
     const knowsMore = own?.samples.length === 0 && own.message === crash.message && own.version === crash.version
     if (own !== undefined && !knowsMore && Date.parse(own.at) >= Date.parse(crash.at)) return false
     this.#learned += payload.length
@@ -276,7 +276,7 @@ export class Evidence {
     this.#hubs.delete(hub)
   }
 
-  /** The crash report for the app's developer; `null` if there is no evidence. */
+  /** Returns the crash report for the app's developer; `null` if there is no evidence. */
   report(hub: string, app: string): string | null {
     const crash = this.of(hub).crashes.get(app)
     return crash ? reportOf(app, crash) : null
@@ -292,7 +292,7 @@ export class Evidence {
   }
 }
 
-/** Reduces samples to the maximum number: each group becomes its highest values, at the time of its newest sample. */
+/** Reduces samples to the maximum number: replaces each group by its highest values, at the time of its last sample. */
 function thinned(samples: readonly Sample[]): Sample[] {
   const step = Math.ceil(samples.length / MAX_CRASH_SAMPLES)
   return samples.flatMap(([at], i): Sample[] => {

@@ -1,6 +1,6 @@
 /**
- * What earlier runs may have left on the broker: topics of former hubs on this base topic, and discovery messages under
- * other prefixes. The bridge may clear both; everything else belongs to other clients.
+ * Remembers which topics of earlier runs the broker may still have: those of former hubs on this base topic, and
+ * discovery messages under other prefixes. The bridge may clear both; all other topics belong to other clients.
  */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
@@ -26,19 +26,19 @@ export class FormerHubs {
     if (this.#names.size < MAX_HUBS && name.length <= MAX_NAME) this.#names.add(name)
   }
 
-  /** Learns the hubs from a payload of `bridge/info`. */
+  /** Adds the hubs in a payload of `bridge/info`. */
   learn(payload: string): this {
     for (const name of Object.keys(readJson(INFO, payload)?.hubs ?? {})) this.add(name)
     return this
   }
 
-  /** Learns the id of a hub from a payload of its `info` topic. */
+  /** Remembers the hub id in a payload of the hub's `info` topic. */
   learnId(hub: string, payload: string): void {
     const id = readJson(HUB_INFO, payload)?.id
     if (id !== undefined && (this.#ids.has(hub) || this.#ids.size < MAX_HUBS)) this.#ids.set(hub, id)
   }
 
-  /** The id of the hub that last had this name, if it is known. */
+  /** Returns the id of the hub that last had this name, if it is known. */
   idOf(hub: string): string | undefined {
     return this.#ids.get(hub)
   }
@@ -47,23 +47,23 @@ export class FormerHubs {
 const PREFIX = /^[^$/+#\p{Cc}][^+#\p{Cc}]{0,127}$/u
 const MEMORY = v.object({ prefixes: v.array(v.unknown()) })
 
-/** The discovery prefixes under which the broker may hold our messages: the current one and earlier ones. */
+/** The discovery prefixes, current and earlier, under which the broker may have messages of this bridge. */
 export class Prefixes {
   readonly #current: string
   readonly #topic: string
   readonly #former = new Set<string>()
-  /** Whether the broker lists prefixes that the sweep has not checked yet. */
+  /** Whether the stored list contains prefixes that the sweep has not checked yet. */
   #doubtful = false
   readonly #isPublishing: boolean
 
-  /** `topic` stores the prefixes. `isPublishing`: discovery is published under the current one. */
+  /** `topic` stores the prefixes. `isPublishing`: discovery messages are published under the current prefix. */
   constructor(current: string, topic: string, isPublishing = false) {
     this.#current = current
     this.#topic = topic
     this.#isPublishing = isPublishing
   }
 
-  /** Learns the stored prefixes. Returns the filters to read for newly learned ones. */
+  /** Adds the stored prefixes. Returns the filters to read for those that are new. */
   learn(topic: string, payload: string): string[] {
     if (topic !== this.#topic) return []
     this.#doubtful = true
@@ -78,13 +78,13 @@ export class Prefixes {
     return prefix === this.#current || this.#former.has(prefix)
   }
 
-  /** Call it when the sweep has checked everything: no unwanted message is left. */
+  /** Call this when the sweep has checked all topics: no obsolete message remains. */
   settle(): void {
     this.#former.clear()
     this.#doubtful = false
   }
 
-  /** The prefixes to store; `null` if nothing is published and nothing is left. */
+  /** The prefixes to store; `null` if the broker has no discovery message of this bridge. */
   get all(): readonly string[] | null {
     return this.#isPublishing || this.#doubtful ? [this.#current, ...this.#former] : null
   }

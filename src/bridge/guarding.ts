@@ -1,5 +1,5 @@
 /**
- * The interface between bridge and guardian: the facts to publish, the guardian's inputs, and its actions on a hub.
+ * The interface between bridge and guardian: the facts to publish, the guardian's input, and its actions on a hub.
  */
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
@@ -14,35 +14,35 @@ import type { Hub } from '../hub/hub.ts'
 import type { HubState } from './hub-state.ts'
 import type { CommandRun, OwnCommand } from './requests.ts'
 
-/** The devices of an app, as far as they are known. */
+/** The number of devices of an app, as far as known. */
 export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {
-  /** The published facts about an app; `null` once the guardian is turned off, `undefined` if not known yet. */
+  /** Returns the facts to publish about an app; `null` if the guardian is off, `undefined` if not known yet. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined
-  /** Apps that need attention; `undefined` while the guardian is off. */
+  /** Returns the apps that need attention; `undefined` if the guardian is off. */
   attentionOf(hub: string): readonly string[] | undefined
-  /** The hub's apps that are gone and remembered; `null` and `undefined` as for `factsOf`. */
+  /** Returns the remembered apps that were removed from the hub; `null` and `undefined` as in `factsOf`. */
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
-  /** Learns a retained message on the guardian's topics, before `begin`. `app` is empty for a topic of the hub. */
+  /** Reads a retained message on the guardian's topics, before `begin`. `app` is empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void
-  /** This bridge has become active. `anew`: the broker's data is newer than this process's. */
+  /** This bridge has become active. `anew`: the broker's data is newer than that of this process. */
   begin(anew: boolean): void
-  /** Starts nothing more: this bridge is no longer active. Still records the outcome of running commands. */
+  /** This bridge is no longer active: sends no more commands, but still records the outcome of running ones. */
   standBy(): void
   reconfigured(): void
   hubAdded(name: string, port: GuardedHub): void
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
-  /** The broker's data is about another hub, which had this name before. */
+  /** The broker's data belongs to another hub, which had this name before. */
   hubReplaced(name: string): void
-  /** The hub's start time, in epoch milliseconds. */
+  /** The hub's start time is known, in epoch milliseconds. */
   booted(name: string, at: number): void
-  /** Number of an app's devices, and how many are unavailable; `null` if not known. */
+  /** The numbers of an app's devices and unavailable devices were read; `null`: they are no longer known. */
   linked(name: string, app: string, links: Links | null): void
   /**
-   * Apps have changed. `read`: the whole list has just been read. `silent`: nothing happened to the apps, but
-   * the configuration or the hub has changed; apps that disappear because of that are forgotten.
+   * Apps have changed. `read`: the whole list has just been read. `silent`: the apps only became known, or only the
+   * configuration or the hub has changed; apps that disappear because of that are forgotten.
    */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
   /** A command to an app begins or ends. */
@@ -50,18 +50,18 @@ export interface Guardian {
   control(hub: string, app: string, control: GuardControl): void
 }
 
-/** A command of the guardian. `isCurrent` says whether it is still wanted, and is called when its turn comes. */
+/** A command of the guardian. `isCurrent` returns whether it is still wanted; it is called before the command runs. */
 export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => boolean }
 
-/** A hub as the guardian uses it: what it reads, sends and publishes there. */
+/** A hub's data and functions that the guardian uses. */
 export type GuardedHub = ReturnType<typeof guardedHub>
 
-/** What the guardian needs beyond the hub and its state. */
+/** Functions that the guardian needs in addition to the hub and its state. */
 interface Surroundings {
   readonly policy: () => CommandPolicy
   /** Runs a command as if it had arrived over MQTT. */
   readonly send: (order: GuardOrder) => Promise<Outcome>
-  /** The memory of an app since a time in `clock.elapsed()` milliseconds, oldest first: the maximum of each minute. */
+  /** Returns the highest memory usage of an app in each minute since a `clock.elapsed()` time, oldest first. */
   readonly memory: (app: string, since: number) => readonly (readonly [at: number, bytes: number])[]
 }
 
@@ -74,13 +74,13 @@ export function guardedHub(
     send,
     memory,
     apps: (): Iterable<App> => hub.apps.all.values(),
-    /** Whether the configuration shows an app. */
+    /** Returns whether the configuration's filter includes an app. */
     shows: (app: string) => hub.apps.shows(app),
-    /** Whether the hub can install a given version, as far as known. */
+    /** Returns whether the hub is known to install a given version of an app. */
     takesVersion: () => isNewer(hub.status),
     /**
-     * Reads an app again, and applies changes before it resolves. Returns whether it could be read; it cannot be if the
-     * hub no longer has the app.
+     * Reads an app again, and applies changes before it resolves. Returns whether this succeeded; it fails, for
+     * example, if the hub no longer has the app.
      */
     async read(app: string): Promise<boolean> {
       try {
@@ -93,17 +93,17 @@ export function guardedHub(
     },
     /**
      * Sends a GET request to an app's own web API. Returns the HTTP status, `null` if the app does not respond, or
-     * `undefined` if the failure is not the app's.
+     * `undefined` if the request failed for another reason.
      */
     async ask(app: string, path: string): Promise<number | null | undefined> {
       try {
         return await hub.askApp(app, path)
       } catch (error) {
-        // If there is no answer in time, the app hangs; any other error is about the hub.
+        // The app does not respond if the hub does not answer in time; other errors do not concern the app.
         return asHubError(error).code === 'no_answer' ? null : undefined
       }
     },
-    /** Makes a backup. Returns the reason if there is none. */
+    /** Makes a backup. Returns the reason if that fails. */
     async backup(): Promise<string | undefined> {
       // A backup is useless if the update will be refused.
       const refused = refusalsOf(hub, policy())['install']
@@ -119,7 +119,7 @@ export function guardedHub(
     onEvent: (event: GuardEventPayload | HubEventPayload) => state.sendEvent(event),
     /** The published facts about an app have changed. */
     onFacts: (app: string) => state.appChanged(app),
-    /** The list of apps that need attention, or of remembered apps, has changed. */
+    /** The list of apps that need attention, or that of remembered apps, has changed. */
     onAttention: () => state.changed(),
   }
 }

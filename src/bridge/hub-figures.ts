@@ -33,17 +33,17 @@ const [NAMES, LINKS, HEALTH] = [namesOf(EVERY), namesOf(LINKS_EVERY), namesOf(HE
 const APART_MS = 1_000
 /** Health is published again after this time even if little has changed. */
 const REPEAT_MS = 15 * MINUTE_MS
-/** A figure becomes unknown after this many failures in a row; a hub may fail once. */
+/** A figure becomes unknown after this many consecutive failures, because a single failure may be temporary. */
 const MAX_FAILURES = 3
 
 interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
   /** The published health has changed. */
   readonly onHealth: () => void
-  /** `read`: apps whose devices were read, or whose links have changed. `changed`: only the latter. */
+  /** `read`: apps whose devices were read, or whose links have changed. `changed`: only the apps with changed links. */
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
-  /** The hub's start time is known, in epoch milliseconds. `again`: it has restarted. */
+  /** The hub's start time is known, in epoch milliseconds. `again`: the hub has restarted. */
   readonly onBoot: (at: number, again: boolean) => void
-  /** Enough has been read to recognise leftover retained messages. */
+  /** Enough figures have been read to recognize obsolete retained messages. */
   readonly onSettled: () => void
 }
 
@@ -51,20 +51,20 @@ export class HubFigures {
   readonly #hub: Hub
   readonly #options: FigureHandlers
   #figures: Figures = {}
-  /** When each figure is due, in `clock.elapsed()` milliseconds; a missing one is due now. */
+  /** When to read each figure, in `clock.elapsed()` milliseconds; no entry: now. */
   readonly #dueAt = new Map<Name, number>()
   readonly #failures = new Map<Name, number>()
-  /** Figures that the hub has refused to this API key, although the key seems to have the scope. */
+  /** Figures that the hub has refused, although the API key seems to have the required scope. */
   readonly #forbidden = new Set<Name>()
   /** When the hub started, as computed from its uptime. */
   boot: Boot | undefined
   #status: Pick<HubStatus, 'online' | 'id' | 'firmware' | 'scopes'> | undefined
-  /** As published: `null` without the permission, `undefined` until everything has been read. */
+  /** The published health: `null` without the permission, `undefined` until all its figures have been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
-  /** The links of each app; `null` if the API key no longer permits them. Apps that were not read yet are missing. */
+  /** The links of each app; `null` if the API key no longer permits them. No entry: not read yet. */
   readonly links = new Map<string, AppLinks | null>()
-  /** The figures from which the links were made; `undefined` until devices and flows have been read, if they can be. */
+  /** The figures from which the links were computed; `undefined` until all permitted figures have been read. */
   #linksFrom: readonly unknown[] | undefined
   /** When the firmware changed, in epoch milliseconds; `undefined` if it has not since the bridge started. */
   firmwareChangedAt: number | undefined
@@ -76,7 +76,7 @@ export class HubFigures {
     this.#options = options
   }
 
-  /** Whether the payload of a row is still unknown: the broker then keeps its message. */
+  /** Returns whether the payload of a row is still unknown, so that the broker must keep its message. */
   isPending(row: PublicationName): boolean {
     return (row === 'hubHealth' && this.health === undefined) || (row === 'appLinks' && this.#linksFrom === undefined)
   }
@@ -85,7 +85,7 @@ export class HubFigures {
     this.links.delete(app)
   }
 
-  /** Call it when the hub's status has changed, or its list was read. */
+  /** Call this when the hub's status has changed or its list of apps was read. */
   changed(): void {
     const { online, id, firmware, scopes } = this.#hub.status
     const before = this.#status
@@ -106,7 +106,7 @@ export class HubFigures {
     }
   }
 
-  /** Permissions have changed: forget the refusals, and drop the figures that are no longer permitted. */
+  /** The permissions may have changed: forgets the refusals, and drops the figures that are no longer permitted. */
   #permissionsChanged(): void {
     this.#dueAt.clear()
     this.#forbidden.clear()
@@ -118,7 +118,7 @@ export class HubFigures {
     this.#cancel?.()
   }
 
-  /** Another hub answers at this address. */
+  /** Another hub responds at this address: forgets all figures. */
   #forget(): void {
     this.#figures = {}
     this.boot = undefined
@@ -135,7 +135,7 @@ export class HubFigures {
     return this.#hub.permits('getInfo') === 'yes' && !this.#forbidden.has('getInfo')
   }
 
-  /** Whether each figure has been read or is not permitted. */
+  /** Returns whether each of these figures has been read or is not permitted. */
   #areMade(names: readonly Name[]): boolean {
     return names.every((name) => this.#figures[name] !== undefined || !this.#permits(name))
   }
@@ -160,7 +160,7 @@ export class HubFigures {
       if (wanted.every((name) => dueAt(name) > clock.elapsed())) this.#settleHealth()
     }
     this.#cancel = undefined
-    // `changed` schedules the next read when the hub is back, or when the API key has changed.
+    // `changed` schedules the next read when the hub is online again or the API key has changed.
     if (!hub.status.online || wanted.length === 0) return
     const next = Math.min(...wanted.map(dueAt)) - clock.elapsed()
     this.#schedule(Math.max(APART_MS, next))
@@ -187,7 +187,7 @@ export class HubFigures {
 
   #failed(name: Name, code: string): void {
     const { clock } = this.#options
-    // The request was not executed, and the hub will be busy for a while.
+    // The hub did not execute the request: try again after the usual pause.
     if (code === 'rate_limited') return void this.#dueAt.delete(name)
     const isRefused = code === 'forbidden' || code === 'unsupported'
     if (code === 'forbidden') this.#forbidden.add(name)
@@ -207,7 +207,7 @@ export class HubFigures {
     if (before === undefined) this.#options.onSettled()
   }
 
-  /** The health to publish now; `undefined` if there is nothing to publish. */
+  /** Returns the health to publish now; `undefined` if there is nothing to publish. */
   #newHealth(before: HubHealth | null | undefined): HubHealth | undefined {
     const now = this.#options.clock.elapsed()
     const age = now - this.#publishedAt

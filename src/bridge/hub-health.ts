@@ -1,4 +1,4 @@
-/** The published health of a hub: computed from its figures, and published again once enough has changed. */
+/** Computes a hub's health from its figures, and determines whether it has changed enough to be published again. */
 import type { Clock } from '../base/clock.ts'
 import type { HubHealth } from '../contract/crash.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'
@@ -7,21 +7,21 @@ import type { OperationName, Result } from '../hub/operations.ts'
 /** The figures that were read; `null` if not permitted or not usable, `undefined` if not read yet. */
 export type Figures = { [N in OperationName]?: Result<N> | null }
 
-/** When a hub started. Kept while it runs, because each reading of its uptime gives a slightly different time. */
+/** When a hub started. Kept until it restarts, because each uptime reading results in a slightly different time. */
 export interface Boot {
-  /** Epoch milliseconds. */
+  /** The start time, in epoch milliseconds. */
   readonly at: number
-  /** When this uptime was read first, in `clock.elapsed()` milliseconds. */
+  /** When this uptime was first read, in `clock.elapsed()` milliseconds. */
   readonly readAt: number
   readonly uptimeSeconds: number
 }
 
-/** How much an uptime may decrease by rounding. */
+/** How much an uptime may decrease because of rounding. */
 const ROUNDING_SECONDS = 1
 
 /**
- * Detects a restart: the uptime of an unreachable hub continues; that of a restarted one begins at 0 and is at most the
- * time since the latest reading. An unchanged uptime proves nothing: it may be cached, or counted in hours.
+ * Updates the start time. The hub has restarted if its uptime decreases, or is less than the time since the previous
+ * reading. An unchanged uptime proves nothing, because it may be cached or counted in hours.
  */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
   if (uptimeSeconds === before?.uptimeSeconds) return before
@@ -34,7 +34,7 @@ export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: C
   return { at, readAt, uptimeSeconds }
 }
 
-/** Seconds since the hub started, which do not change with the system clock. */
+/** Returns the seconds since the hub started, regardless of changes to the system clock. */
 export const uptimeOf = ({ uptimeSeconds, readAt }: Boot, clock: Clock): number =>
   Math.round(uptimeSeconds + (clock.elapsed() - readAt) / 1000)
 
@@ -61,14 +61,14 @@ export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot
   }
 }
 
-/** Whether a number other than the uptime has changed by at least a tenth, or any other value has changed. */
+/** Returns whether a number other than the uptime has changed by at least a tenth, or any other value has changed. */
 export function hasMoved(before: HubHealth, after: HubHealth): boolean {
   const former = new Map<string, unknown>(Object.entries(before))
   return Object.entries(after).some(([key, value]) => {
     const was = former.get(key)
     if (key === 'uptime_seconds' || value === was) return false
     if (typeof value !== 'number' || typeof was !== 'number') return true
-    // The tenth of many numbers is not exact in binary.
+    // Tolerate rounding: a tenth of a number is rarely exact in binary.
     return Math.abs(value - was) >= 0.1 * Math.abs(was) - 1e-9 * Math.abs(was)
   })
 }

@@ -1,4 +1,4 @@
-/** CPU and memory of an app from before the bridge started: read from the hub's logs, if it has any. */
+/** Reads CPU and memory usage of an app from before the bridge started, from the hub's logs. */
 import { type Clock, within } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
 import type { UsageHistory } from '../contract/crash.ts'
@@ -11,7 +11,7 @@ const AHEAD_MS = 60_000
 /** Maximum number of points of one log: a week at five-minute intervals. */
 const MAX_POINTS = 2_016
 
-/** How a hub names the logs of an app, and which values are valid. */
+/** The ids and units of an app's logs, and their valid values. */
 const CPU = { id: 'cpu', units: '%', max: 10_000, digits: 1 }
 const MEMORY = { id: 'memory', units: 'B', max: Number.MAX_SAFE_INTEGER, digits: 0 }
 type Kind = typeof CPU
@@ -22,7 +22,7 @@ interface Query {
   readonly hub: Pick<Hub, 'permits' | 'read'>
   readonly app: string
   readonly hours: number
-  /** The bridge's own samples. */
+  /** The usage that the bridge itself has recorded. */
   readonly own: UsageHistory
   readonly largeReads: Limiter
   readonly clock: Clock
@@ -30,18 +30,18 @@ interface Query {
   readonly deadline: number
 }
 
-/** Returns the bridge's own history or, if it is too short and the hub's reaches further back, the hub's. */
+/** Returns the bridge's own history unless it is too short and the hub's history reaches further back. */
 export async function usageHistory(query: Query): Promise<UsageHistory> {
   const { hub, hours, own, clock, deadline } = query
   const covered = clock.now() - hours * HOUR_MS + 2 * own.resolution_seconds * 1000
   if (startOf(own) * 1000 <= covered || hub.permits('getLogs') !== 'yes') return own
-  // A slow hub gets half of the time that is left, so that the bridge can still answer.
+  // Wait for the hub during only half of the remaining time, so that the bridge can still answer.
   const left = (deadline - clock.elapsed()) / 2
   const found = await within(clock, left, fromHub(query)).catch(() => undefined)
   return found !== undefined && startOf(found) < startOf(own) ? found : own
 }
 
-/** Returns `undefined` if the hub has no such logs, or none with usable values. */
+/** Reads the app's logs. Returns `undefined` if there are none, or if they have no usable values. */
 async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Query): Promise<UsageHistory | undefined> {
   const owner = `homey:app:${app}`
   const logs = await largeReads.run({ deadline }, () => hub.read('getLogs', {}))
@@ -64,19 +64,19 @@ function isOf({ owner, id, units }: InsightLog, of: string, kind: Kind): boolean
   return owner === of && (id === kind.id || id === `${of}:${kind.id}`) && (units ?? kind.units) === kind.units
 }
 
-/** The newest usable entries, at most one per second. */
+/** Returns the newest usable entries, at most one per second. */
 function pointsOf(entries: readonly InsightEntry[], { max, digits }: Kind, from: number, until: number): Points {
   const usable = entries.filter(([at, value]) => at >= from && at <= until && value >= 0 && value <= max)
   const bySecond = new Map(usable.map(([at, value]) => [Math.floor(at / 1000), Number(value.toFixed(digits))]))
   return [...bySecond].slice(-MAX_POINTS)
 }
 
-/** The median number of seconds between points; 0 if unknown. */
+/** Returns the median number of seconds between points; 0 if unknown. */
 function distance(points: Points): number {
   const gaps = points.slice(1).map(([at], i) => at - (points[i]?.[0] ?? at))
   return gaps.sort((one, other) => one - other)[Math.floor(gaps.length / 2)] ?? 0
 }
 
-/** The time of the oldest point, in epoch seconds. */
+/** Returns the time of the oldest point, in epoch seconds. */
 const startOf = ({ cpu_percent: [cpu], memory_bytes: [memory] }: UsageHistory) =>
   Math.min(cpu?.[0] ?? Number.POSITIVE_INFINITY, memory?.[0] ?? Number.POSITIVE_INFINITY)

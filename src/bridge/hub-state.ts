@@ -1,6 +1,6 @@
 /**
- * The state of one hub, its apps and settings: publishes it, sends the events, and notifies the subscribers in a fixed
- * order.
+ * Publishes the state of one hub, its apps and their settings, sends the events, and notifies the subscribers in a
+ * fixed order.
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -25,7 +25,7 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Limits the large reads of all hubs; each briefly takes megabytes. A slow one does not block the others. */
+/** Limits the large reads of all hubs, because each takes megabytes of memory. A slow read does not block others. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, patienceMs: 1_000 })
 
 /** The options that the states of all hubs share. */
@@ -56,14 +56,14 @@ export class HubState {
   readonly #rows: OwnerRows<'hub'>
   readonly #evidence: ReturnType<Evidence['of']>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
-  /** The permitted commands, with the inputs they were computed from, which change far less often than apps. */
+  /** The permitted commands, cached with the inputs they depend on, which change far less often than apps. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
-  /** The id of the hub that the broker's data describes, until it has been compared. */
+  /** The id of the hub that the broker's data describes; unset after the comparison with the actual id. */
   #formerId: string | undefined
 
-  /** Subscribes to a new hub. Its topics stay as they are until its state is known. */
+  /** Subscribes to a new hub. Its topics remain unchanged until its state is known. */
   constructor(name: string, hub: Hub, options: HubStateOptions) {
     const { table } = options
     this.#name = name
@@ -87,20 +87,20 @@ export class HubState {
       onSettled: () => options.upkeep.request(),
     })
     this.#evidence = options.evidence.of(name)
-    // Subscribe the samples first: the guardian reads the latest list from them.
+    // Subscribe the samples first, because the guardian expects them to contain the latest list.
     options.evidence.samples.follow(name, hub)
     this.#formerId = options.upkeep.former.idOf(name)
     hub.apps.subscribe((update) => this.#appsChanged(update))
     hub.subscribe(() => this.#statusChanged())
   }
 
-  /** Call it after the broker's data was read, and before anything else uses the data. */
+  /** Call this after the broker's data has been read, and before any other part uses the data. */
   begin(): void {
     this.#formerId = this.#options.upkeep.former.idOf(this.#name)
     this.#compare()
   }
 
-  /** Calls `listener` with changes of apps, after all parts that act on them. */
+  /** Calls `listener` with changes of apps, after all other parts have handled them. */
   subscribe(listener: (changes: readonly NotableChange[]) => void): void {
     this.#listeners.add(listener)
   }
@@ -118,7 +118,7 @@ export class HubState {
     this.#rows.clear()
   }
 
-  /** Leaves all topics as they are, for another bridge. */
+  /** Stops, and leaves all topics unchanged for another bridge. */
   release(): void {
     this.stop()
     this.settings.release()
@@ -148,7 +148,7 @@ export class HubState {
       else updates.end(this.#name, id)
       this.appChanged(id)
     }
-    // Our write may have changed a setting, and the hub sends no event for that.
+    // The write may have changed a setting, and the hub sends no event for that.
     if (phase === 'ended' && command.write) this.settings.refreshApp(id)
   }
 
@@ -169,13 +169,13 @@ export class HubState {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 
-  /** Call it when something about an app has changed that the hub does not report. */
+  /** Call this when data about an app has changed that the hub does not report. */
   appChanged(id: string): void {
     const app = this.#hub.apps.all.get(id)
     if (app !== undefined) this.#setApp(app)
   }
 
-  /** Call it when something about the hub, or about all its apps together, has changed. */
+  /** Call this when data about the hub, or about all its apps together, has changed. */
   changed(): void {
     const { guardian, fleet } = this.#options
     const { status, apps } = this.#hub
@@ -211,10 +211,10 @@ export class HubState {
       if (!silent) for (const event of events) this.sendEvent(event)
     }
     if (silent || read || notable.some(concernsHub)) this.changed()
-    // After the events were sent.
+    // Notify the guardian after sending the events, so that its own events follow them.
     guardian.appsChanged(this.#name, changes, read, silent)
     if (read) {
-      // The list of apps contains neither.
+      // The list of apps contains neither settings nor figures.
       this.settings.refresh()
       this.figures.changed()
     }
@@ -245,7 +245,7 @@ export class HubState {
     return this.#permitted.commands
   }
 
-  /** Forgets the broker's data if another hub was at this address before. */
+  /** Discards the broker's data if it describes another hub, which had this name before. */
   #compare(): void {
     const { id } = this.#hub.status
     if (id === null || this.#formerId === undefined) return
@@ -267,15 +267,15 @@ export class HubState {
     this.#compare()
     for (const app of this.#evidence.hasFirmware(this.#hub.status.firmware)) this.appChanged(app)
     this.changed()
-    // The hub's id arrives after its apps; only then is it known which devices belong to it.
+    // The hub's id, which identifies its devices, may arrive after its apps.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
-    // Before the first answer it is unknown whether the hub is online.
+    // Until the hub's first response, it is unknown whether the hub is online.
     const { online, reason } = this.#hub.status
     if (reason !== 'connecting') guardian.hubChanged(this.#name, online)
     this.figures.changed()
   }
 
-  /** Sends an event to the hub's event topic, and to the app's. */
+  /** Sends an event on the hub's event topic and, if it concerns an app, on the app's event topic. */
   #send(app: string | null, event: EventPayload): void {
     const { topics, link } = this.#options
     const hub = this.#name

@@ -1,15 +1,15 @@
-/** The log level: changed permanently, or for a limited time, after which the previous level applies again. */
+/** Changes the log level, either permanently or for a limited time, after which the previous level is restored. */
 import type { LogLevel } from '../contract/log-levels.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 
-/** Node.js runs a timer of more than 24.8 days immediately. */
+/** Node.js runs a timer of more than 24.8 days immediately, so longer times need several timers. */
 const LONGEST_TIMER_MS = 24 * 60 * 60_000
 
 export class LogLevels {
   readonly #options: Pick<BridgeOptions, 'log' | 'clock'>
   readonly #onChange: (logLevel: LogLevel) => void
   #level: LogLevel
-  /** `at` is in `clock.elapsed()` milliseconds. */
+  /** The level to restore, and when, in `clock.elapsed()` milliseconds. */
   #fallback: { readonly level: LogLevel; readonly at: number } | undefined
   #cancel = () => {}
 
@@ -20,18 +20,18 @@ export class LogLevels {
     this.#onChange = onChange
   }
 
-  /** The level to return to; `undefined` if the current one is permanent. */
+  /** The level to restore; `undefined` if the current level is permanent. */
   get fallback(): { readonly level: LogLevel; readonly remainingMs: number } | undefined {
     if (this.#fallback === undefined) return undefined
     const { level, at } = this.#fallback
     return { level, remainingMs: Math.max(0, at - this.#options.clock.elapsed()) }
   }
 
-  /** Sets a level: temporarily with `forMs`, otherwise permanently. It replaces an earlier temporary level. */
+  /** Sets a level, temporarily with `forMs`, otherwise permanently. Replaces an earlier temporary level. */
   set(level: LogLevel, forMs?: number): void {
     const { clock, log } = this.#options
     this.stop()
-    // A second temporary level does not change the level to return to.
+    // A second temporary level does not change the level to restore.
     const next = this.#fallback?.level ?? this.#level
     this.#fallback = forMs === undefined ? undefined : { level: next, at: clock.elapsed() + forMs }
     this.#level = level

@@ -1,4 +1,4 @@
-/** The retained topics of one owner: rendered when its facts are known, cleared when it is gone. */
+/** Publishes the retained topics of one owner when its facts are known, and clears them when it is removed. */
 import type { Logger } from 'pino'
 import type { Facts, Held, OwnerKind, OwnerOf, PublicationName } from '../contract/publications.ts'
 import { rowsOf, type Topics } from '../contract/topics.ts'
@@ -17,8 +17,8 @@ type Places = { readonly [K in OwnerKind]: readonly Place<K>[] }
 export type RowTable = ReturnType<typeof rowTable>
 
 /**
- * The enabled rows and the link: what all owners share.
- * @param applies whether the configuration enables the rows with this condition
+ * Returns the data that the rows of all owners share: the enabled rows of each kind, the link and the log.
+ * @param applies returns whether the configuration enables rows with a condition
  */
 export function rowTable(
   topics: Topics,
@@ -26,11 +26,11 @@ export function rowTable(
   log: Pick<Logger, 'error'>,
   applies: (when: Condition) => boolean,
 ) {
-  const asked = <K extends OwnerKind>(kind: K): readonly Place<K>[] =>
+  const places = <K extends OwnerKind>(kind: K): readonly Place<K>[] =>
     rowsOf(kind)
       .filter(({ row: { when } }) => when === undefined || applies(when))
       .map((one, at) => ({ ...one, at }))
-  const rows: Places = { bridge: asked('bridge'), hub: asked('hub'), app: asked('app'), setting: asked('setting') }
+  const rows: Places = { bridge: places('bridge'), hub: places('hub'), app: places('app'), setting: places('setting') }
   return { topics, link, log, rows }
 }
 
@@ -38,7 +38,7 @@ export class OwnerRows<K extends OwnerKind> {
   readonly #owner: OwnerOf<K>
   readonly #table: RowTable
   readonly #rows: readonly Place<K>[]
-  /** Created on demand, in the order of the rows. */
+  /** The rows' topics, in the same order; created on demand. */
   readonly #topics: string[] = []
   #facts: Facts[K] | undefined
 
@@ -49,7 +49,7 @@ export class OwnerRows<K extends OwnerKind> {
     this.#rows = rows
   }
 
-  /** Sets the owner's facts, and renders the rows that depend on changed ones. */
+  /** Sets the owner's facts, and renders the rows that depend on changed facts. */
   set(facts: Facts[K]): void {
     const before = this.#facts
     this.#facts = facts
@@ -63,7 +63,7 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) if (place.row.hasUsage) this.#hold(place, this.#facts)
   }
 
-  /** Clears all topics, even those not rendered in this run: the broker may hold them. */
+  /** Clears all topics, even those not rendered in this run, because an earlier run may have published them. */
   clear(): void {
     this.#facts = undefined
     for (const place of this.#rows) this.#table.link.hold(this.#topic(place), null)
@@ -83,7 +83,7 @@ export class OwnerRows<K extends OwnerKind> {
     if (payload !== undefined) this.#table.link.hold(this.#topic(place), payload)
   }
 
-  /** Returns `undefined` to keep the broker's message. */
+  /** Renders a payload. Returns `null` to clear the topic, `undefined` to keep the broker's message. */
   #render(place: Place<K>, facts: Facts[K], before?: Facts[K]): string | null | undefined {
     const { row } = place
     try {
@@ -108,7 +108,7 @@ export class OwnerRows<K extends OwnerKind> {
   }
 }
 
-/** Whether the inputs of a row are unchanged. */
+/** Returns whether the inputs of a row are unchanged. */
 function sameBase<K extends OwnerKind>({ dependsOn, render }: Held<K>, before: Facts[K], after: Facts[K]): boolean {
   if (dependsOn === undefined) return render(before) === render(after)
   const now = dependsOn(after)

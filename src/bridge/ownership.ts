@@ -1,6 +1,6 @@
 /**
- * Decides who owns a retained topic, and what to do with a message that this bridge does not publish: for the sweep,
- * for repairs and for `hub2mqtt cleanup`.
+ * Determines who owns a retained topic, and whether to keep a message that this bridge does not publish. Used by the
+ * sweep, by repairs and by `hub2mqtt cleanup`.
  */
 
 import { type DiscoveryTopic, hubIdOf, isOfBridge, nameIn, parseDiscoveryTopic } from '../contract/discovery.ts'
@@ -15,9 +15,9 @@ import type { PublishedSettings } from './published-settings.ts'
 export interface Ownership {
   /** `peer`: another bridge with the same base topic. */
   readonly whose: 'ours' | 'peer' | 'foreign'
-  /** `wait`: not known yet whether to keep or clear it. Only our own topics are ever cleared. */
+  /** `wait`: not decided yet, so keep the message for now. Only `ours` can be `clear`. */
   readonly verdict: 'keep' | 'clear' | 'wait'
-  /** The part of this bridge that publishes there; set only for our own topics. */
+  /** The part of this bridge that publishes the topic; set only for `ours`. */
   readonly writer?: 'table' | HeldElsewhere<unknown>['by']
 }
 
@@ -28,12 +28,12 @@ export interface ServedHub {
   readonly apps: { readonly complete: boolean }
 }
 
-/** Everything that the decision depends on. */
+/** The state that determines the result. */
 export interface OwnershipState {
   readonly topics: Topics
   /** The hubs that this bridge serves, by name. */
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub }>
-  /** The same hubs by id, or by the substitute for it. */
+  /** The same hubs by id or, if a hub sends no id, by its substitute (`hubIdOf`). */
   readonly byId: ReadonlyMap<string | null, ServedHub>
   readonly states: ReadonlyMap<
     string,
@@ -47,11 +47,11 @@ export interface OwnershipState {
   readonly former: Names
   /** Hubs whose topics are not swept until they have been read again. */
   readonly unread: Pick<ReadonlySet<string>, 'has' | 'size'>
-  /** Hubs whose first list may lack apps: no app counts as gone before a second read. */
+  /** Hubs whose first list may lack apps: until a second read, none of their apps counts as removed. */
   readonly fresh: Names
   /** `held`: topics of the records for which this process is responsible. */
   readonly rollouts: { readonly held: Names }
-  /** Discovery prefixes under which the broker may hold our messages. */
+  /** Discovery prefixes under which the broker may have messages of this bridge. */
   readonly prefixes: Pick<Prefixes, 'includes'>
   readonly homeAssistant: Pick<Discovery, 'has'> | undefined
 }
@@ -59,7 +59,7 @@ export interface OwnershipState {
 const FOREIGN: Ownership = { whose: 'foreign', verdict: 'keep' }
 const PEER: Ownership = { whose: 'peer', verdict: 'keep' }
 
-/** @param payload `undefined` if it was too large to keep */
+/** @param payload `undefined` if it was too large to store */
 export function ownership(topic: string, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, prefixes } = state
   const own = topics.parse(topic)
@@ -69,12 +69,12 @@ export function ownership(topic: string, payload: string | undefined, state: Own
   return topic === topics.availability || topics.parseMember(topic) !== undefined ? PEER : FOREIGN
 }
 
-/** Whether the apps of all hubs are known, and the ids of all hubs that send one. */
+/** Returns whether the apps of all hubs are known, and the ids of all hubs that send one. */
 export function knowsAll(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
 
-/** Whether all hubs send an id. One without an id may be a hub whose id only the broker knows. */
+/** Returns whether all hubs send an id. A device with an unknown id may belong to a hub that sends none. */
 function showIds(hubs: OwnershipState['hubs']): boolean {
   return hubs.values().every(({ hub }) => hub.status.id !== null)
 }
@@ -85,7 +85,7 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
   if (name === 'rollout' && !rollouts.held.has(topic)) return PEER
   if (owner.kind !== 'bridge' && !hubs.has(owner.hub)) {
     if (Object.hasOwn(live.value.hubs, owner.hub)) return PEER
-    // Other programs may use the same first level.
+    // Other programs may publish below the same base topic.
     if (!former.has(owner.hub)) return FOREIGN
   }
   if ('by' in row) return { whose: 'ours', verdict: 'keep', writer: row.by }
@@ -94,13 +94,13 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
 
 function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership['verdict'] {
   const { hubs, states, unread, fresh, isShared } = state
-  // Until this run writes it, only `bridge/info` names the former hubs. Another member may publish the fleet.
+  // `bridge/info` lists the former hubs until this run replaces it. Another member may publish the fleet.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
   if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
   if (states.get(owner.hub)?.figures?.isPending(name)) return 'wait'
-  // Before the list is read, every app would look gone. A hub's own rows need its status, which comes later.
+  // Until the list has been read, every app would seem removed. The hub's own rows need its status, which comes later.
   const isEarly = { hub: hub.status.reason === 'connecting', app: fresh.has(owner.hub), setting: false }
   return !hub.apps.complete || unread.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'
 }
@@ -108,14 +108,14 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
 function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, hubs, byId, unread, isShared, homeAssistant } = state
   const waits = { whose: 'ours', verdict: 'wait', writer: 'discovery' } as const
-  // The device exists in another form, is queued, or is about to be removed: the publisher handles it.
+  // The device exists in the other format, is queued, or is about to be removed: the publisher handles it.
   if (homeAssistant?.has(device.prefix, device.objectId)) return waits
   const hub = byId.get(device.owner.hubId)
-  // Another bridge may have published the devices of an unknown hub; only the payload shows that.
+  // Only the payload shows whether another bridge has published the devices of an unknown hub.
   if (hub === undefined && !payload?.includes(topics.mark)) return FOREIGN
   if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
   const name = nameIn(device.owner.hubId)
-  // The devices under a hub's name are removed once the hub sends an id.
+  // Clear the devices under a hub's name once the hub sends an id.
   const served = name === undefined ? undefined : hubs.get(name)?.hub
   const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER

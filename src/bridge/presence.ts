@@ -1,6 +1,6 @@
 /**
- * How bridges on one base topic detect each other. The one that started first is active: it alone publishes and
- * executes. The others stand by until it is gone.
+ * Detects other bridges on the same base topic. The bridge that started first is active: only it publishes and
+ * executes. The others are on standby until it stops.
  */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
@@ -14,13 +14,13 @@ import type { FormerHubs } from './former.ts'
 
 /** How often a bridge announces itself. */
 const INTERVAL_MS = 60_000
-/** A bridge that is silent for this long counts as gone, and as new if it comes back. */
+/** A bridge that sends no message for this long counts as stopped, and as new if it sends one later. */
 const GONE_MS = 3 * INTERVAL_MS
-/** How long another bridge may take to answer. */
+/** Maximum time for another bridge to answer. */
 const ANSWER_MS = 1_000
-/** Maximum number of other bridges to remember: any client can invent them. */
+/** Maximum number of other bridges to remember, because any client can publish such messages. */
 const MAX_OTHERS = 8
-/** Maximum size of a message: enough for the names of a thousand hubs. */
+/** Maximum size of a message, enough for the names of a thousand hubs. */
 const MAX_BYTES = 64 * 1024
 
 /** Not strict: later versions may send more keys. */
@@ -29,18 +29,18 @@ type Hello = v.InferOutput<typeof HELLO>
 
 interface PresenceOptions {
   readonly topic: string
-  /** ISO 8601. */
+  /** In ISO 8601 format. */
   readonly startedAt: string
   /** Default: a random id. */
   readonly instance?: string
   readonly link: Pick<MqttLink, 'send'>
-  /** The role has changed, or other bridges have come or gone. */
+  /** The role has changed, or other bridges have started or stopped. */
   readonly onChange: (before: Role) => void
   /** Keyed by name. */
   readonly hubs: ReadonlyMap<string, unknown>
-  /** Learns the names of hubs that another active bridge publishes. */
+  /** Receives the names of the hubs that another active bridge publishes. */
   readonly upkeep: { readonly former: Pick<FormerHubs, 'add'> }
-  /** A bridge that started later was active until now, because it did not know of this one. */
+  /** A bridge that started later was active until now, because it had not detected this bridge. */
   readonly onOtherActive: () => void
   readonly clock: Clock
   readonly log: Logger
@@ -50,9 +50,9 @@ interface Other {
   readonly instance: string
   /** Epoch milliseconds. */
   readonly startedAt: number
-  /** Whether it publishes and executes; true if its message has no role. */
+  /** Whether the bridge publishes and executes; `true` if its message has no role. */
   active: boolean
-  /** When it counts as gone without another message, in `clock.elapsed()` milliseconds. */
+  /** When the bridge counts as stopped unless it sends another message, in `clock.elapsed()` milliseconds. */
   until: number
 }
 
@@ -84,20 +84,20 @@ export class Presence {
   }
 
   /**
-   * The broker is connected. `occupied`: the retained state is unknown or says that a bridge is online, or this bridge
-   * knows another one, which may have just taken over; it then has a moment to answer.
+   * The broker is connected. `occupied`: another bridge may be active, because the retained state is `online` or
+   * unknown, or because this bridge has detected one before. Other bridges then have `ANSWER_MS` to answer.
    */
   connected(occupied: boolean): void {
     const waits = occupied ? ANSWER_MS : 0
     this.#decideAt = this.#options.clock.elapsed() + waits
     if (occupied && this.#role === 'active') this.#role = 'undecided'
-    // Those that answer say so again.
+    // Active bridges report their role again in their answer.
     if (occupied) for (const other of this.#others.values()) other.active = false
     this.#update()
     this.#sayHello(true)
   }
 
-  /** The active bridge's topic says `offline`: gives an older bridge a moment to answer. */
+  /** The state topic is `offline`: gives older bridges `ANSWER_MS` to answer. */
   doubt(): void {
     const { clock } = this.#options
     for (const other of this.#others.values()) {
@@ -114,13 +114,13 @@ export class Presence {
     if (hello.leaves) this.#others.delete(hello.instance)
     else this.#received(hello)
     this.#update()
-    // The older bridge must know that the commands so far are executed, even if this hello is one of its former
-    // connection, which the broker delivers ahead of the one that asks.
+    // When changing to standby, answer even if this hello does not ask, because it may be from the older bridge's
+    // previous connection: the older bridge must know that the commands so far are executed.
     const stepsBack = wasActive && this.#role === 'standby'
     if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.#role })
   }
 
-  /** Announces the end to other bridges, if there are any. */
+  /** Announces to other bridges, if there are any, that this one stops. */
   stop(): void {
     this.#cancelHello()
     this.#cancelCheck()
@@ -145,13 +145,13 @@ export class Presence {
     )
   }
 
-  /** Both sides arrive at the same order, whatever their clocks say. */
+  /** Compares only published values, so that all bridges determine the same order even if their clocks differ. */
   #isOlder({ startedAt, instance }: Other): boolean {
     const self = this.#self
     return startedAt < self.startedAt || (startedAt === self.startedAt && instance < self.instance)
   }
 
-  /** Whether there is an older bridge. */
+  /** Whether an older bridge exists. */
   get #stepsBack(): boolean {
     return this.#others.values().some((other) => this.#isOlder(other))
   }
@@ -163,9 +163,9 @@ export class Presence {
     const before = this.#role
     if (this.#stepsBack) this.#role = 'standby'
     else if (before === 'standby') {
-      log.warn('the other hub2mqtt is gone: this one takes over')
+      log.warn('the other hub2mqtt is offline: this one takes over')
       this.#role = 'undecided'
-      // The retained messages have changed: they are read at the next connect, and then `connected` decides.
+      // The other bridge has changed the retained messages: `onChange` reconnects, and `connected` then decides.
       this.#decideAt = Number.POSITIVE_INFINITY
     } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
     this.#checkLater(now)

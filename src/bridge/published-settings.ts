@@ -1,4 +1,4 @@
-/** The settings that the configuration publishes by name: read after each list, and after our own writes. */
+/** Publishes the settings that the configuration names. Reads them after each list of apps and after each write. */
 import type { Json } from '../base/json.ts'
 import type { OwnerOf } from '../contract/publications.ts'
 import { asHubError, type HubErrorCode } from '../hub/errors.ts'
@@ -10,10 +10,10 @@ import { OwnerRows } from './owner-rows.ts'
 
 type Published = BridgeSettings['settings']['publish']
 
-/** States are read by people and automations. A larger value is a database and is not published. */
+/** Maximum length of a value to publish. A longer value is a database, of no use to people and automations. */
 const MAX_LENGTH = 64 * 1024
 
-/** Failures that do not concern a single setting: the next read would fail in the same way. */
+/** Failures that concern all settings: reading the next setting would fail in the same way. */
 const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'unauthorized',
   'forbidden',
@@ -24,7 +24,7 @@ const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'no_answer',
 ])
 
-/** Error codes that persist although the hub is online. */
+/** Failures that persist while the hub is online, and are therefore logged. */
 const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', 'subscription'])
 
 export class PublishedSettings {
@@ -32,13 +32,13 @@ export class PublishedSettings {
   readonly #name: string
   readonly #hub: Hub
   readonly #options: Pick<HubStateOptions, 'live' | 'table' | 'log'>
-  /** App id → setting name → its description, from the last configuration. */
+  /** The settings to publish according to the configuration, keyed by app id and then by name. */
   #published: Published
-  /** The settings that the hub has or had. */
+  /** The rows of the settings, keyed by app and name. */
   readonly #rows = new Map<string, OwnerRows<'setting'>>()
-  /** Apps to read, one request at a time. */
+  /** Apps whose settings to read, one request at a time. */
   readonly #due = new Set<string>()
-  /** Settings that could not be read or published → the logged reason. */
+  /** Logged reasons why settings could not be read or published, keyed by app and name. */
   readonly #failures = new Map<string, string>()
   #reading = false
 
@@ -49,7 +49,7 @@ export class PublishedSettings {
     this.#published = options.live.value.settings.publish
   }
 
-  /** Whether a setting is published: if so, the sweep must not clear it before it was read. */
+  /** Returns whether the configuration publishes a setting, so that the sweep must keep its topic. */
   publishes({ app, name }: Pick<OwnerOf<'setting'>, 'app' | 'name'>): boolean {
     return this.#published.get(app)?.has(name) === true
   }
@@ -59,7 +59,7 @@ export class PublishedSettings {
     return this.#failures.size
   }
 
-  /** The configuration has changed: clears what is no longer published, and reads the rest. */
+  /** The configuration has changed: clears settings that are no longer published, and reads the others. */
   reconfigured(): void {
     this.#failures.clear()
     this.#publish(this.#options.live.value.settings.publish)
@@ -71,12 +71,12 @@ export class PublishedSettings {
     this.#publish(new Map())
   }
 
-  /** Stops publishing, and leaves the topics as they are. */
+  /** Stops publishing, and leaves the topics unchanged. */
   release(): void {
     this.#published = new Map()
   }
 
-  /** Clears the settings of an app that is gone. */
+  /** Clears the settings of an app that was removed. */
   appGone(app: string): void {
     for (const name of this.#published.get(app)?.keys() ?? []) this.#rows.get(keyOf(app, name))?.clear()
   }
@@ -85,7 +85,7 @@ export class PublishedSettings {
     for (const rows of this.#rows.values()) yield* rows.rendered()
   }
 
-  /** Reads all published settings. Call it after each read of the list, because hubs send no events for settings. */
+  /** Reads all published settings. Call this after each list of apps, because hubs send no events for settings. */
   refresh(): void {
     for (const app of this.#published.keys()) this.refreshApp(app)
   }
@@ -127,20 +127,20 @@ export class PublishedSettings {
       const values = new Map(Object.entries(await hub.call('getAppSettings', { id: app })))
       for (const name of names) this.#hold(app, name, values.get(name))
     } catch (error) {
-      // Published values stay until a read succeeds; the next read of the list tries again.
+      // Keep the published values; the settings are read again after the next list of apps.
       const { code, foreign, message } = asHubError(error)
       log.debug({ app, reason: code }, 'the settings of an app could not be read')
-      // A single setting, even an unpublished one, can make the whole answer unreadable.
+      // A single setting, even an unpublished one, can make the whole response unreadable.
       if (LASTING.has(code) && !foreign) this.#noteAll(app, names, code, message)
       if (foreign || OF_ALL.has(code)) return
       for (const name of names) if (!(await this.#readOne(app, name))) return
     }
   }
 
-  /** @returns whether the next setting is worth a request */
+  /** Reads one setting. Returns whether to continue with the next one. */
   async #readOne(app: string, name: string): Promise<boolean> {
     try {
-      // Some hubs answer `null` for a setting that does not exist.
+      // Some hubs respond with `null` for a setting that does not exist.
       this.#hold(app, name, (await this.#hub.call('getAppSetting', { id: app, name })) ?? undefined)
       return true
     } catch (error) {
@@ -168,13 +168,13 @@ export class PublishedSettings {
     }
   }
 
-  /** Notes the same failure for several settings. */
+  /** Records the same failure for several settings. */
   #noteAll(app: string, names: readonly string[], reason: HubErrorCode, why: string): void {
-    const message = `a published setting cannot be read, and stays as it was: ${why}`
+    const message = `a published setting cannot be read, so its last value remains: ${why}`
     for (const name of names) this.#noteFailure(app, name, reason, message)
   }
 
-  /** Logs a failure unless the setting's last one had the same reason: the hub's wording may differ each time. */
+  /** Logs a failure unless the setting's last one had the same reason. The message does not count, as it may vary. */
   #noteFailure(app: string, name: string, reason: string, message: string): void {
     const hub = this.#name
     const { log } = this.#options
@@ -183,7 +183,7 @@ export class PublishedSettings {
     log.warn({ hub, app, setting: name, reason }, message)
   }
 
-  /** Publishes these settings from now on, and clears the others. */
+  /** Replaces the settings to publish, and clears those that are no longer published. */
   #publish(wanted: Published): void {
     const before = this.#published
     this.#published = wanted

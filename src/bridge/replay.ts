@@ -6,14 +6,14 @@ import type { ErrorCode } from '../contract/errors.ts'
 import type { Message } from '../mqtt/types.ts'
 
 const MEMORY_MS = 5 * 60_000
-/** Above this, the oldest reads are forgotten: they may run again. */
+/** Maximum number of remembered reads. The oldest ones are forgotten, because reads may run again. */
 const MAX_READS = 20_000
-/** Above this, no new write starts, because writes must not be forgotten: 50 MB, or 100 MB if all have failed. */
+/** Maximum number of remembered writes (50 MB, 100 MB if all failed). More are refused, since none may be forgotten. */
 const MAX_WRITES = 100_000
-/** Maximum length of the data of all reads together, and of all writes. A character may take two bytes. */
+/** Maximum total length of the data of all reads, and of all writes. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
 
-/** After these errors nothing was done and the client should try again, so they are not remembered. */
+/** Errors that are not remembered, because nothing was done and the client should try again. */
 const TRY_AGAIN: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited', 'retained'])
 
 interface Entry {
@@ -30,7 +30,7 @@ class Line {
   /** Length of the data in all answers. */
   length = 0
   #oldest: Entry | undefined
-  /** Positioned after `#oldest`. A new iterator would skip every deleted entry since the map last grew, each time. */
+  /** Positioned after `#oldest`. Reused, because a new iterator would skip all deleted entries again. */
   #inOrder = this.entries.values()
 
   delete(key: string): void {
@@ -56,7 +56,7 @@ class Line {
 export class Replay {
   readonly #clock: Clock
   readonly #writes = new Line()
-  /** Also holds writes that failed before a request was sent: repeating them does no harm. */
+  /** Also contains writes that failed before any request to the hub, because running them again is harmless. */
   readonly #reads = new Line()
 
   constructor(clock: Clock) {
@@ -69,13 +69,13 @@ export class Replay {
     return this.#writes.entries.size < MAX_WRITES
   }
 
-  /** The outcome of the same command, even if it is still running. */
+  /** Returns the outcome of an earlier identical command, which may still be running. */
   recall(key: string): Promise<Outcome> | undefined {
     const entry = this.#writes.entries.get(key) ?? this.#reads.entries.get(key)
     return entry === undefined || this.#isOld(entry) ? undefined : entry.outcome
   }
 
-  /** @param hasAsked for a write: whether a request to change something was sent to the hub */
+  /** @param hasAsked only for a write: returns whether a request to change something was sent to the hub */
   remember(key: string, outcome: Promise<Outcome>, hasAsked?: () => boolean): void {
     const entry: Entry = { key, outcome, at: this.#clock.elapsed(), length: 0 }
     const line = hasAsked === undefined ? this.#reads : this.#writes
@@ -122,13 +122,13 @@ export class Replay {
 
 const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 
-/** Longer texts are stored as their hash, which contains no NUL and so cannot equal a plain key. */
+/** Longer keys are stored as a hash. A hash contains no NUL, so it cannot equal a plain key. */
 const LONGEST_TEXT = 128
 
 /**
- * The key that identifies a command: the requester's transaction or correlation data or, without them, the bytes of a
- * message that the broker redelivers (`dup`). It is short, because thousands are kept. A topic contains no NUL, so keys
- * are unambiguous.
+ * Returns the key of a command, and whether the command may be a repetition (`consult`). The key contains the topic and
+ * the transaction or correlation data or, without both, the payload, which identifies a redelivered message (`dup`).
+ * A topic contains no NUL, so keys are unambiguous.
  */
 export function replayKey(
   { topic, payload, dup, correlationData }: Message,

@@ -16,17 +16,17 @@ import type { Evidence } from './evidence.ts'
 
 /** The sender of a command that did not arrive over MQTT. */
 export interface Requester {
-  /** The name for the log. */
+  /** The sender's name in the log. */
   readonly by: string
-  /** Whether the command is still wanted: called when its turn comes and before each write. Default: always true. */
+  /** Returns whether the command is still wanted. Called before each of its steps. Default: always `true`. */
   readonly isCurrent?: (() => boolean) | undefined
-  /** Called once with the answer; secrets are not removed from it. */
+  /** Called once with the answer, which may contain secrets. */
   readonly reply: (answer: Reply) => void
 }
 
 export interface Reply {
   readonly outcome: Outcome
-  /** The payload that would be published. */
+  /** The payload that the bridge would publish over MQTT. */
   readonly payload: string
 }
 
@@ -38,19 +38,19 @@ export interface OwnCommand extends Pick<Requester, 'by' | 'isCurrent'> {
   readonly payload: object
 }
 
-/** One message on a command topic, and the results of the steps so far. */
+/** A command, and the results of its steps so far. */
 export interface Request {
   readonly message: Message
   readonly requester: Requester | undefined
   readonly topic: CommandTopic
-  /** `undefined` if there is no such command. A generic call becomes the command that its input names. */
+  /** `undefined` if there is no such command. Once its input is read, a generic call becomes the matching command. */
   command: Command | undefined
   /** The endpoint that a generic call names. */
   endpoint?: Endpoint
   transaction: string | number | null
-  /** Time limit for starting the command, in `clock.elapsed()` milliseconds. */
+  /** Latest time at which the command may start, in `clock.elapsed()` milliseconds. */
   deadline: number
-  /** Time limit for each of its writes, in `clock.elapsed()` milliseconds; `Infinity` if the requester sets none. */
+  /** Latest time at which a write may be sent, in `clock.elapsed()` milliseconds; `Infinity` without an expiry time. */
   expiresAt: number
   /** Whether the answer comes from memory. */
   replayed: boolean
@@ -67,23 +67,23 @@ export interface CommandRun {
   readonly about: string | null
   readonly command: HubCommand
   readonly by: string | null
-  /** The name of the setting that it changes. */
+  /** The name of the setting that the command changes; `null` for other commands. */
   readonly setting: string | null
   readonly phase: 'begun' | 'ended'
-  /** Whether it has ended successfully. */
+  /** Whether the command has ended successfully. */
   readonly ok: boolean
 }
 
 /** The outcome of an answered command, for statistics. */
 export interface CommandEnd {
-  /** Its name in the configuration, or `unknown`: made-up names would create an unlimited number of labels. */
+  /** The command's name; `unknown` if there is no such command, which limits the number of metric labels. */
   readonly command: string
   readonly outcome: 'ok' | ErrorCode
-  /** Time from its arrival to its answer. */
+  /** Milliseconds from the command's arrival to its answer. */
   readonly ms: number
-  /** The command's result topic, wherever the answer was sent. */
+  /** The command's result topic, even if the answer was sent to another topic. */
   readonly result: string
-  /** The answer without its `data`, which may be meant for the requester only and is not kept. */
+  /** Renders the answer without `data`, which may be meant only for the requester. */
   readonly summary: () => string
 }
 
@@ -105,18 +105,18 @@ export interface DispatcherOptions extends Pick<BridgeOptions, 'topics' | 'live'
   readonly evidence: Pick<Evidence, 'report' | 'history'>
   readonly largeReads: Limiter
   readonly log: Logger
-  /** Writes regardless of the log level. */
+  /** Logs regardless of the log level. */
   readonly audit: Logger
 }
 
-/** Other parts that act on commands or are notified of them. */
+/** Functions of other parts that execute commands or are notified of them. */
 export interface CommandHandlers {
   /** A write or generic call begins or ends on a hub. */
   readonly onRun?: (run: CommandRun) => void
   readonly guard?: (hub: string, app: string, control: GuardControl) => void
   /** Restores what other clients have changed on the broker. */
   readonly repair?: () => void
-  /** Not called for every refusal in a flood. */
+  /** If many writes are refused within a minute, not called for each of them. */
   readonly onFailedWrite?: (failed: FailedWrite) => void
   readonly onAnswer?: ((end: CommandEnd) => void) | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * CPU and memory of all apps for a week, in little memory: one bucket per minute for six and a half hours, and one per
- * ten minutes for seven days. Times are those of `clock.elapsed`, which setting the clock does not change.
+ * Stores CPU and memory usage of all apps for a week: one bucket per minute for six and a half hours, and one per ten
+ * minutes for seven days. Uses the time of `clock.elapsed`, so that setting the system clock has no effect.
  */
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { App, Apps } from '../hub/app.ts'
@@ -10,17 +10,17 @@ import type { Hub } from '../hub/hub.ts'
 const MINUTE_MS = 60_000
 /** Maximum memory for all samples, in bytes. */
 const MAX_BYTES = 16 * 1024 * 1024
-/** Number of short buckets in a long one. */
+/** Number of short buckets in a long bucket. */
 const LONG = 10
 
-/** The length of a short bucket, and the number of short and long ones. */
+/** The length of a short bucket, and the numbers of short and long buckets. */
 export interface Size {
   readonly minutes: number
   readonly short: number
   readonly long: number
 }
 
-/** With more apps the buckets get longer; the last size drops the week. */
+/** The more apps, the longer the buckets. The last size has no long buckets. */
 export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 1, short: 390, long: 1008 },
   { minutes: 2, short: 195, long: 504 },
@@ -30,7 +30,7 @@ export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 16, short: 25, long: 0 },
 ]
 
-/** The header of an app's record: current bucket, its number of readings, latest reading. Two numbers per bucket. */
+/** Indexes in an app's record: current bucket, its number of readings, latest reading. Then two numbers per bucket. */
 const BUCKET = 0
 const READINGS = 1
 const CPU = 2
@@ -40,12 +40,12 @@ const HEAD = 4
 const lengthOf = ({ short, long }: Size) => HEAD + 2 * (short + long)
 export const bytesOf = (size: Size) => lengthOf(size) * Float32Array.BYTES_PER_ELEMENT
 
-/** Start in epoch milliseconds, percent of one core, bytes; `null` if unknown or the app was not running. */
+/** A bucket's start in epoch milliseconds, percent of one core, bytes; `null` if unknown or not running. */
 export type Sample = [at: number, cpu: number | null, memory: number | null]
 
 export interface History {
   readonly seconds: number
-  /** Oldest first; the last one is still being filled. */
+  /** Oldest first. The last sample is not final. */
   readonly samples: Sample[]
 }
 
@@ -54,7 +54,7 @@ export class Samples {
   size = SIZES[0]
   /** Number of apps with a record. */
   count = 0
-  /** Add it to a time of `clock.elapsed` to get epoch milliseconds. */
+  /** Returns the number to add to a `clock.elapsed` time to get epoch milliseconds. */
   readonly offset: () => number
   readonly #hubs = new Map<string, HubSamples>()
 
@@ -63,7 +63,7 @@ export class Samples {
     this.offset = wallOffset(clock)
   }
 
-  /** Samples the apps of a hub until the hub is forgotten. */
+  /** Records the usage of a hub's apps until `forget` is called. */
   follow(name: string, hub: Pick<Hub, 'subscribe'> & { readonly apps: Pick<AppManager, 'all' | 'subscribe'> }): void {
     const samples = new HubSamples(this, hub.apps.all)
     this.#hubs.set(name, samples)
@@ -73,12 +73,12 @@ export class Samples {
     })
   }
 
-  /** The samples of an app for the last `ms` milliseconds, in short buckets if they reach back that far. */
+  /** Returns the samples of an app for the last `ms` milliseconds, in short buckets if these reach back that far. */
   read(hub: string, app: string, ms: number): History {
     return this.#hubs.get(hub)?.read(app, ms) ?? { seconds: this.size.minutes * 60, samples: [] }
   }
 
-  /** The memory of an app since a time of `clock.elapsed`: start and maximum of each short bucket. */
+  /** Returns the start and the highest memory usage of each short bucket of an app since a `clock.elapsed` time. */
   memory(hub: string, app: string, since: number): [at: number, bytes: number][] {
     return this.#hubs.get(hub)?.memory(app, since) ?? []
   }
@@ -88,7 +88,7 @@ export class Samples {
     this.#hubs.delete(hub)
   }
 
-  /** Makes room for one more app. Returns `undefined` if there is no room left. */
+  /** Creates the record of another app. Returns `undefined` if the memory limit is reached. */
   newRecord(): Float32Array | undefined {
     const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MAX_BYTES
     while (!mayBe(this.size)) {
@@ -103,7 +103,7 @@ export class Samples {
     return emptyRecord(this.size)
   }
 
-  /** The samples of all apps for the last `ms` milliseconds. */
+  /** Yields the samples of each app for the last `ms` milliseconds. */
   *all(ms: number): Generator<readonly [of: { readonly hub: string; readonly app: string }, samples: Sample[]]> {
     for (const [hub, of] of this.#hubs) {
       for (const app of of.records.keys()) {
@@ -126,7 +126,7 @@ class HubSamples {
     this.#apps = apps
   }
 
-  /** Records changes. Most calls report the usage of one app, so this allocates nothing. */
+  /** Records changes. Allocates nothing, because it is called for each change of one app's usage. */
   readonly take = ({ changes, read }: AppsUpdate): void => {
     if (this.#hasEnded) return
     const now = this.#all.clock.elapsed()
@@ -210,7 +210,7 @@ class HubSamples {
     const mean = record[at] ?? Number.NaN
     const most = record[at + 1] ?? Number.NaN
     const readings = record[READINGS] ?? 0
-    // The first reading replaces the value carried over.
+    // The first reading replaces the value that was carried over from the previous bucket.
     if (readings === 0 || Number.isNaN(mean)) record[at] = cpu
     else if (cpu_percent !== null) record[at] = mean + (cpu - mean) / (readings + 1)
     if (readings === 0 || Number.isNaN(most) || memory > most) record[at + 1] = memory
@@ -228,18 +228,18 @@ const emptyRecord = (size: Size) => new Float32Array(lengthOf(size)).fill(Number
 
 type Kind = 'short' | 'long'
 
-/** The index of a bucket in a record, which is a ring buffer. */
+/** Returns the index of a bucket in a record, which is a ring buffer. */
 function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
   return kind === 'short' ? HEAD + 2 * (bucket % short) : HEAD + 2 * (short + (bucket % long))
 }
 
-/** Advances to a bucket. Hubs report only changes, so skipped buckets get the latest reading. */
+/** Advances a record to a bucket. Hubs report only changes, so skipped buckets get the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
-  // `read` calls this too: within a bucket, keep the number of readings.
+  // `read` also calls this function: within a bucket, keep the number of readings.
   if (at === to) return
   record[READINGS] = 0
-  // After a longer gap, all buckets have the same value.
+  // After a longer gap, all buckets have the same value, so filling each of them once is enough.
   const first = Number.isNaN(at) ? to : Math.max(at + 1, to - LONG * Math.max(size.long, size.short))
   for (let bucket = first; bucket <= to; bucket += 1) {
     if (bucket % LONG === 0) close(record, size)
@@ -250,7 +250,7 @@ function advance(record: Float32Array, size: Size, to: number): void {
   }
 }
 
-/** Sets a long bucket from its short buckets so far. */
+/** Computes the current long bucket from its short buckets so far. */
 function close(record: Float32Array, size: Size): void {
   const last = record[BUCKET] ?? Number.NaN
   if (size.long === 0 || Number.isNaN(last)) return
@@ -269,7 +269,7 @@ function close(record: Float32Array, size: Size): void {
   record[at + 1] = most
 }
 
-/** Merges buckets into longer ones. */
+/** Returns a record whose buckets are merged into longer ones. */
 function widened(old: Float32Array, from: Size, to: Size): Float32Array {
   const record = emptyRecord(to)
   const ratio = to.minutes / from.minutes

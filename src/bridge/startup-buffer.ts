@@ -1,18 +1,18 @@
 /**
- * Tasks that only the active bridge runs. While it is unknown whether another bridge is active, a limited number of
- * tasks waits for a limited time.
+ * Runs tasks only while this bridge is the active one. While it is unknown whether another bridge is active, a limited
+ * number of tasks waits for a limited time.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Role } from '../contract/schemas.ts'
 
 const MAX_TASKS = 1_000
-/** The same time that events and answers wait for the broker. */
+/** Maximum wait, the same as that of events and answers for the broker. */
 const MAX_MS = 60_000
 
 export class StartupBuffer {
-  /** `active` only once this bridge publishes and executes. */
+  /** The role that is in effect: `active` only while this bridge publishes and executes. */
   role: Role = 'undecided'
-  /** Whether this bridge has announced its end to another one, which executes all later commands. */
+  /** Whether this bridge is stopping and another bridge executes all later commands. */
   hasLeft = false
   readonly #clock: Clock
   #tasks: { readonly at: number; readonly run: () => void }[] = []
@@ -22,14 +22,14 @@ export class StartupBuffer {
   }
 
   /**
-   * A new connection begins. Tasks wait until it is known whether another bridge has become active since the last one.
-   * @param isSure that no other has: the bridge itself ended the last connection
+   * A new connection begins. Tasks wait until it is known whether another bridge has become active in the meantime.
+   * @param isSure whether no other bridge can be active, because this bridge ended the last connection on purpose
    */
   pause(isSure: boolean): void {
     if (this.role === 'active' && !isSure) this.role = 'undecided'
   }
 
-  /** Runs a task now, once this bridge becomes active, or never. */
+  /** Runs a task now or when this bridge becomes active; drops it if another bridge is active. */
   run(task: () => void): void {
     if (this.hasLeft || this.role === 'standby') return
     if (this.role === 'active') task()

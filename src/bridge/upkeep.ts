@@ -1,6 +1,6 @@
 /**
- * Keeps the broker's retained messages correct: clears leftovers of earlier runs and configurations as soon as that is
- * safe, and restores topics that other clients change: soon, together, and never racing another writer.
+ * Keeps the broker's retained messages correct: clears messages of earlier runs and configurations as soon as that is
+ * safe, and restores topics that other clients have changed, in batches and without competing with another writer.
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -18,23 +18,23 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
   readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
   readonly link: Pick<MqttLink, 'sweep' | 'refresh'>
-  /** Nothing is cleared unless this bridge is the active one. */
+  /** Messages are cleared only while this bridge is the active one. */
   readonly early: Pick<StartupBuffer, 'role'>
   readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
   readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
-  /** No message can be left under a former discovery prefix. */
+  /** Called when no message can remain under a former discovery prefix. */
   readonly onSettled: () => void
-  /** Reads all retained messages again, because more topics were changed than fit in memory. */
+  /** Reads all retained messages again, because more topics were changed than the bridge remembers. */
   readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Pause before a first list that lacks apps is read again. */
+/** Pause before the second read of a list that lacks apps. */
 const SECOND_LOOK_MS = 2_000
 /** Changes within this time are restored together. */
 const SOON_MS = 500
-/** Minimum time between two repairs, if a client keeps writing the same topics. */
+/** Minimum time between two repairs, in case a client keeps changing the same topics. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
@@ -42,16 +42,16 @@ export class Upkeep {
   /** The hubs that were on this base topic before, or that another bridge publishes. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /** Hubs whose topics are not swept until they are read again; `next`: by the next read, whatever triggers it. */
+  /** Hubs that are not swept until their list is read: by a requested read (`asked`) or, if it fails, the `next`. */
   readonly #unread = new Map<string, 'asked' | 'next'>()
   /** Hubs whose first list has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
-  /** The hub ids are those of the last sweep; a hub whose id becomes known requests a new sweep. */
+  /** Contains the hub ids of the last sweep. When another hub id becomes known, a new sweep is requested. */
   #state: OwnershipState
   readonly #secondLooks = new Set<() => void>()
   /** A sweep over many hubs is expensive, and each new hub requests one. */
   readonly #sweeping: Throttle
-  /** Our topics that other clients have changed. */
+  /** Topics of this bridge that other clients have changed. */
   #touched = new Set<string>()
   #repairedAt = Number.NEGATIVE_INFINITY
   #cancelRepair: (() => void) | undefined
@@ -62,12 +62,12 @@ export class Upkeep {
     this.#sweeping = new Throttle(options.clock, () => this.sweep())
   }
 
-  /** Requests a sweep, now or soon. */
+  /** Requests a sweep, which runs now or soon. */
   request(): void {
     this.#sweeping.request()
   }
 
-  /** A hub is new, or the broker's data about it is unknown again. */
+  /** A hub is new, or the broker's retained messages were read again. */
   hubAdded(name: string): void {
     this.#fresh.add(name)
   }
@@ -78,7 +78,7 @@ export class Upkeep {
     this.#fresh.delete(name)
   }
 
-  /** The list of a hub was read, for whatever reason. */
+  /** The list of a hub was read. */
   listRead(name: string): void {
     if (this.#unread.get(name) === 'next') this.#wasRead(name)
   }
@@ -97,7 +97,7 @@ export class Upkeep {
     }
   }
 
-  /** Clears the topics of apps and hubs that are gone, and those of rows that are not enabled. */
+  /** Clears the topics of apps and hubs that were removed, and of rows that are not enabled. */
   sweep(): void {
     const { hubs, link, prefixes, live, early, onSettled, log } = this.#options
     if (early.role !== 'active' || live.awaitsHubs) return
@@ -111,13 +111,13 @@ export class Upkeep {
     onSettled()
   }
 
-  /** Another client has published on a topic: if it is ours, it is restored soon. */
+  /** Another client has published on a topic. Restores the topic soon if it belongs to this bridge. */
   touched(topic: string, payload: string): void {
     const { homeAssistant, clock } = this.#options
     const { whose, writer } = ownership(topic, payload, this.#state)
     if (whose !== 'ours') return
     if (writer === 'discovery' && payload === '') {
-      // A user has deleted an entity. Home Assistant then removes the whole device: restore it only after that.
+      // A user has deleted an entity, so Home Assistant removes the whole device. Restore the device only afterwards.
       homeAssistant?.touched(topic, payload)
       return
     }
@@ -126,7 +126,7 @@ export class Upkeep {
     this.#cancelRepair ??= clock.after(wait, () => this.repair())
   }
 
-  /** Restores changed topics at once. */
+  /** Restores the changed topics immediately. */
   repair(): void {
     const { link, readEverything, clock } = this.#options
     const touched = this.#touched
@@ -158,8 +158,8 @@ export class Upkeep {
   }
 
   /**
-   * A hub that is starting, for example after a power cut, may list only a few apps. Read the list again before
-   * clearing the other apps' topics.
+   * Reads a hub's list again before clearing the topics of apps that its first list lacks: a hub that is starting, for
+   * example after a power cut, may list only a few apps.
    */
   #lookTwice(): void {
     const { hubs, topics, link, clock } = this.#options
@@ -182,7 +182,7 @@ export class Upkeep {
     this.#secondLooks.add(cancel)
   }
 
-  /** @param payload '' if it was too large to keep */
+  /** @param payload empty if it was too large to store */
   #verdictOf(topic: string, payload: string): Ownership['verdict'] {
     return ownership(topic, payload === '' ? undefined : payload, this.#state).verdict
   }

@@ -38,7 +38,7 @@ export const called = enveloped(
   },
 )
 
-/** Effects of an operation that commands with other operations also have. If in doubt, lists too many. */
+/** The effects that an operation shares with commands of other operations. If in doubt, lists too many effects. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['read-app'],
   getAppSettings: ['read-settings'],

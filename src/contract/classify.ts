@@ -3,7 +3,7 @@
 import type { App } from '../hub/app.ts'
 import { MAX_GUARD_MESSAGE, type Reason } from './guard.ts'
 
-/** The most reliable text first: a stack may quote any of the others. */
+/** Message patterns, most reliable first, because a stack trace may contain any of the other texts. */
 const TEXTS: readonly (readonly [RegExp, Reason])[] = [
   [/cpu warning limit|cpu limit/i, 'cpu_limit'],
   [/too many memwarns|memory (?:warning )?limit|heap out of memory|out of memory/i, 'memory_limit'],
@@ -18,7 +18,7 @@ export function reasonOf(message: string | null): Reason {
   return TEXTS.find(([text]) => text.test(message ?? ''))?.[1] ?? 'unknown'
 }
 
-/** The message on one line, short enough to be stored many times. */
+/** Returns the message on one line, short enough to be stored many times. */
 export function headOf(message: string | null): string | null {
   if (message === null) return null
   const line = message.replace(/[\s\p{Cc}]+/gu, ' ').trim()
@@ -26,18 +26,18 @@ export function headOf(message: string | null): string | null {
   return line.slice(0, MAX_GUARD_MESSAGE).replace(/[\ud800-\udbff]$/, '')
 }
 
-/** Whether the hub reports that the app has crashed and is not running. */
+/** Returns whether the hub reports that the app has crashed and is not running. */
 export function isCrashed(app: App): boolean {
   return app.crashed === true || app.state === 'crashed'
 }
 
-/** Whether the app is running or starting; some hubs leave the crash flag set on such an app. */
+/** Returns whether the app is running or starting. On some hubs, the crash flag of such an app is still set. */
 export const isUp = ({ state }: App) => state === 'running' || state === 'starting'
 
 /**
- * Whether an app has crashed between two reads, or was stopped by the hub. A stop counts only with a new message or a
- * higher crash count: otherwise, a person or an automation stopped the app. A flag that stays set is not a new crash.
- * @param isDown whether the app has been down since a known crash: message and state may arrive after the flag
+ * Returns whether an app has crashed, or was stopped by the hub, between two reads. A stop without a new message or a
+ * higher crash count was requested by a person or an automation. A crash flag that remains set is not a new crash.
+ * @param isDown whether the app has been down since a known crash, whose message and state may arrive later
  */
 export function hasCrashed(before: App | undefined, after: App, isDown = true): boolean {
   const isStopped = after.enabled !== false && after.state === 'stopped'

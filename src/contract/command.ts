@@ -12,7 +12,7 @@ import type { PayloadKind } from './payload.ts'
 import type { RolloutCommand, RolloutOrder } from './rollout.ts'
 
 export interface RolloutControl {
-  /** Starts a rollout. Resolves when the broker has its record. @throws CommandError */
+  /** Starts a rollout. Resolves when the broker has the rollout's record. @throws CommandError */
   rollOut(transaction: string, order: RolloutOrder): Promise<Json>
   /** Ends a rollout after the steps in progress. @throws CommandError */
   cancelRollout(transaction: string): Promise<Json>
@@ -67,7 +67,7 @@ export interface Target {
   /** Restores what other clients have changed on the broker. */
   readonly repair: () => void
   readonly clock: Clock
-  /** Aborted when the bridge ends. */
+  /** Aborted when the bridge stops. */
   readonly signal: AbortSignal
 }
 
@@ -82,40 +82,40 @@ interface Common<T> {
 
 export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
-  /** `null` if the input names the operation, or if it is unknown. */
+  /** `null` if the input determines the operation, or if the operation is unknown. */
   readonly operation: OperationName | null
-  /** Whether it changes something on the hub: never repeated, audited, refused if `read_only`. */
+  /** Whether the command changes something on the hub: if so, it is audited, never retried, refused by `read_only`. */
   readonly write: boolean
-  /** Whether it is permitted by default (default true). */
+  /** Set if the command is not permitted by default. */
   readonly allowed?: false
   /** The effects that other commands must not have if this command is denied. */
   readonly capabilities?: readonly Capability[]
-  /** The effects of an input, if they differ from `capabilities`; without an input, those that every input has. */
+  /** Returns the effects of an input, if they depend on it; without an input, the effects that every input has. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
-  /** It does not queue, but the commands that it sends do. Only one runs at a time on a hub. */
+  /** Set for a command that does not queue, unlike the commands that it sends. Only one runs at a time on a hub. */
   readonly fansOut?: true
   /** The part of the bridge that the command requires. */
   readonly needs?: 'guard'
-  /** Whether the command works without that part for an input. */
+  /** Returns whether the command works without the part in `needs` for an input. */
   readonly worksWithout?: (input: T) => boolean
-  /** For a command to the whole hub: the app that the input concerns. */
+  /** Returns the app that the input of a command to the whole hub concerns. */
   readonly about?: (input: T) => string | null
-  /** The endpoint that an input gives by its path. It determines operation, write, app and permission. */
+  /** Returns the endpoint that the input names. The endpoint determines operation, write, app and permission. */
   readonly reaches?: (input: T) => Endpoint
   readonly run: (target: Target, input: T) => Promise<unknown>
 }
 
 interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
-  /** Whether it is logged, like every write. */
+  /** Whether the command is logged, like every write. */
   readonly audited?: true
-  /** Whether it changes something on hubs: refused if `read_only`. */
+  /** Whether the command changes something on hubs: if so, it is refused by `read_only`. */
   readonly write?: true
-  /** Whether it is permitted by default (default true). */
+  /** Set if the command is not permitted by default. */
   readonly allowed?: false
-  /** The app command that it sends: denying that command also denies this one. */
+  /** Returns the app command that this command sends. Denying the app command also denies this command. */
   readonly sends?: (input: T) => RolloutCommand
-  /** Harmless if executed twice: a repeated transaction is executed again instead of answered from memory. */
+  /** Whether a repeated transaction is executed again, because that is harmless, instead of answered from memory. */
   readonly repeatable?: true
   /** Returns the data of the answer; `undefined` becomes `null`. @throws CommandError */
   // biome-ignore lint/suspicious/noConfusingVoidType: a synchronous command returns nothing.

@@ -30,7 +30,7 @@ const APP_FILTER = inner({
   state: nullable(v.picklist(APP_STATES)),
 })
 
-/** A command that only runs an operation on an app, without a check of its effect. */
+/** Creates a command that only runs an operation on an app, without checking the effect. */
 function plainWrite<const N extends string>(name: N, operation: 'restartApp' | 'garbageCollectApp', doc: string) {
   return row('app', name, {
     payload: plain,
@@ -42,7 +42,7 @@ function plainWrite<const N extends string>(name: N, operation: 'restartApp' | '
   })
 }
 
-/** A command whose only input is the name of a setting, given in the topic or in the payload. */
+/** Creates the rows of a command whose only input is the name of a setting, in the topic or in the payload. */
 function bySettingName<const N extends string>(
   name: N,
   rest: Pick<HubCommand, 'operation' | 'capabilities' | 'doc'>,
@@ -58,7 +58,7 @@ function bySettingName<const N extends string>(
   ] as const
 }
 
-/** Capabilities that are needed only if a key is present in the payload. */
+/** Returns capabilities that a command needs only if the value of an optional key is given. */
 function some(value: unknown, ...capabilities: Capability[]): Capability[] {
   return value === undefined ? [] : capabilities
 }
@@ -69,7 +69,7 @@ function rolloutName(transaction: string | number | null): string {
   throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')
 }
 
-/** Alternately on and off. */
+/** Alternately a word for on and a word for off. */
 const SWITCH_WORDS = ['ON', 'OFF', 'on', 'off', 'true', 'false', '1', '0']
 const switched = word(SWITCH_WORDS.map((text, i) => [text, i % 2 === 0] as const))
 
@@ -101,7 +101,7 @@ const ROWS = [
     payload: object({ message, raw: v.optional(v.boolean()) }),
     operation: 'getApp',
     capabilities: ['read-app'],
-    doc: "Answers with the app as it is published; with `raw`, also with the hub's record as `raw`.",
+    doc: "Returns the app as it is published; with `raw`, also the hub's record as `raw`.",
     async run({ hub, app, again, call }, { raw }) {
       const found = await again(() => hub.apps.getApp(app))
       return raw ? { ...found, raw: await call('getAppRecord', { id: app }) } : found
@@ -110,20 +110,20 @@ const ROWS = [
   row('app', 'get-std', {
     payload: plain,
     operation: 'getAppStd',
-    doc: "Sends the app's output as a diagnostics report to its developer, and answers with the hub's response.",
+    doc: "Sends the app's output as a diagnostics report to its developer, and returns the hub's response.",
     run: ({ call, app }, { message }) => call('getAppStd', { id: app, message }),
   }),
   row('app', 'get-settings', {
     payload: plain,
     operation: 'getAppSettings',
     capabilities: ['read-settings'],
-    doc: 'Answers with all settings of the app.',
+    doc: 'Returns all settings of the app.',
     run: ({ call, app }) => call('getAppSettings', { id: app }),
   }),
   row('app', 'get-locales', {
     payload: plain,
     operation: 'getAppLocales',
-    doc: "Answers with the app's translations.",
+    doc: "Returns the app's translations.",
     run: ({ call, app }) => call('getAppLocales', { id: app }),
   }),
   row('app', 'update', {
@@ -134,7 +134,7 @@ const ROWS = [
       ...some(input?.autoupdate, 'autoupdate'),
       ...some(input?.channel, 'channel', 'update-app'),
     ],
-    doc: 'Changes automatic updates, then the channel (by an install from it); at least one is required.',
+    doc: 'Changes automatic updates, then the channel (by installing from it); at least one is required.',
     async run(target, { autoupdate, channel }) {
       if (autoupdate !== undefined) await write(target, 'updateApp', { id: target.app, update: { autoupdate } })
       if (channel === undefined) return
@@ -157,7 +157,7 @@ const ROWS = [
     operation: 'installFromAppStore',
     capabilities: ['update-app'],
     capabilitiesOf: (input) => ['update-app', ...some(input?.channel, 'channel')],
-    doc: "Updates the app: installs the store's version, or a given one (newer hubs).",
+    doc: "Updates the app to the store's version, or to a given one (newer hubs).",
     run: installUpdate,
   }),
   row('app', 'uninstall', {
@@ -174,7 +174,7 @@ const ROWS = [
   }),
   ...bySettingName(
     'get-setting',
-    { operation: 'getAppSetting', capabilities: ['read-settings'], doc: 'Answers with one setting.' },
+    { operation: 'getAppSetting', capabilities: ['read-settings'], doc: 'Returns one setting.' },
     ({ call, app }, name) => call('getAppSetting', { id: app, name }),
   ),
   row('app', 'set-setting', {
@@ -216,13 +216,13 @@ const ROWS = [
   row('app', 'get-crash', {
     payload: nothing,
     operation: 'getApp',
-    doc: "Answers with the evidence of the latest crash as `markdown`, for the app's developer; `null` if there is none.",
+    doc: "Returns the evidence of the latest crash as `markdown`, for the app's developer; `null` if there is none.",
     run: ({ report }) => Promise.resolve({ markdown: report() }),
   }),
   row('app', 'get-history', {
     payload: object({ hours: v.optional(HISTORY_HOURS, 24) }),
     operation: 'getApp',
-    doc: 'Answers with CPU and memory of the last hours; the newest value is not final.',
+    doc: 'Returns the CPU and memory usage of the last hours; the newest value is not final.',
     run: ({ history }, { hours }) => history(hours),
   }),
   row('hub', 'get-apps', {
@@ -230,7 +230,7 @@ const ROWS = [
     operation: 'getApps',
     capabilities: ['list-apps'],
     capabilitiesOf: (): Capability[] => ['list-apps', 'read-app'],
-    doc: 'Answers with the apps by id; a filter reads the hub again and keeps apps that match it in every given key.',
+    doc: 'Returns the apps by id. With a filter, reads the hub again and returns the apps that match every given key.',
     run: ({ hub, again }, { filter }) => again(() => hub.apps.getApps(filter)),
   }),
   row('hub', 'install', {
@@ -253,13 +253,13 @@ const ROWS = [
     // No `capabilities`: denying this command must not deny single updates.
     capabilitiesOf: (): Capability[] => ['update-app'],
     fansOut: true,
-    doc: 'Updates each app that has an update, one after the other, and answers with their ids.',
+    doc: 'Updates each app that has an update, one after another, and returns their ids.',
     run: updateAll,
   }),
   row('hub', 'speak', {
     payload: spoken,
     operation: 'speak',
-    doc: 'Says a text aloud (older hubs).',
+    doc: 'Speaks a text (older hubs).',
     async run({ call }, { text }) {
       await call('speak', { text })
     },
@@ -314,7 +314,7 @@ const ROWS = [
     payload: nothing,
     audited: true,
     repeatable: true,
-    doc: 'Stops the rollout that `transaction` names, after the running steps.',
+    doc: 'Stops the rollout named by `transaction`, after its running steps.',
     act: (bridge, _, transaction) => bridge.rollouts.cancelRollout(rolloutName(transaction)),
   }),
 ]
@@ -324,20 +324,20 @@ export const COMMANDS: readonly Command[] = ROWS
 /** Names of the commands for one kind of target. */
 export type CommandName<D extends Command['target']> = Extract<(typeof ROWS)[number], { readonly target: D }>['name']
 
-/** The row as it applies to one input; most rows do not depend on the input. */
+/** Returns the row as it applies to an input; most rows do not depend on the input. */
 export function effectiveCommand(command: HubCommand, input: unknown): HubCommand {
   const endpoint = input === undefined ? undefined : command.reaches?.(input)
   if (endpoint === undefined) return command
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
 }
 
-/** Whether a command is logged, because it may change something or is unknown. */
+/** Returns whether a command is logged, because it may change something or is unknown. */
 export function isAudited(command: Command | undefined): boolean {
   if (command === undefined) return true
   return command.target === 'bridge' ? command.audited === true : command.write
 }
 
-/** The row for a command topic. */
+/** Returns the row for a command topic. */
 export function findCommand(target: Command['target'], name: string, hasArgument: boolean): Command | undefined {
   return COMMANDS.find(
     (row) => row.name === name && row.target === target && (row.argument !== undefined) === hasArgument,

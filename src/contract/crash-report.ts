@@ -1,5 +1,5 @@
 /**
- * The evidence of a crash as text for the app's developer. To exclude personal data, figures, versions and code
+ * Formats the evidence of a crash for the app's developer. To exclude personal data, figures, versions and code
  * locations appear only if they have the expected form, and the message is limited to words common in such messages.
  */
 import { constants } from 'node:os'
@@ -28,7 +28,7 @@ export function reportOf(app: string, crash: Crash): string {
   return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`
 }
 
-/** Other apps that crashed later are known only by their count. */
+/** The evidence has no times for apps that crashed later: they count as having crashed at the same time. */
 function sentenceOf(app: string, { at, before, others_crashed }: Crash): string | undefined {
   const own = Date.parse(at)
   const since = own - 10 * 60_000
@@ -44,7 +44,7 @@ function sentenceOf(app: string, { at, before, others_crashed }: Crash): string 
 }
 
 function figuresOf({ firmware, uptime_seconds, app_uptime_seconds, exit_code, exit_signal, hub, guard }: Crash) {
-  /** Unknown figures are left out. */
+  /** Omits an unknown figure. */
   const row = <T>(what: string, value: T | null | undefined, shown: (value: T) => string) =>
     value === null || value === undefined ? [] : [[what, shown(value)]]
   const of = (total: number | null | undefined) => (free: number) =>
@@ -109,14 +109,14 @@ const COMMAND = /^[a-z-]{1,32}$/
 const VERSION = /^\d{1,5}(?:\.\d{1,5}){0,2}(?:-(?:alpha|beta|rc)(?:\.\d{1,5})?)?$/
 const versionOf = (said: string | null) => (said !== null && VERSION.test(said) ? said : '(unknown version)')
 
-/** `com.athom.hue`, but not an email or IP address. */
+/** Accepts ids such as `com.athom.hue`, but not an email or IP address. */
 function isAppId(id: string): boolean {
   const [first = '', ...others] = id.split('.')
   const isPlain = (part: string) => /^[a-z0-9_-]{1,64}$/i.test(part)
   return /^[a-z]{2,24}$/.test(first) && others.length > 0 && others.length < 6 && others.every(isPlain)
 }
 
-/** Words in the messages of Node.js, Python and the hub. */
+/** Words that are common in messages of Node.js, Python and the hub. */
 const WORDS = new Set(
   `a after already an and any are argument arguments array as assertion async at attribute available await be because been
 before body boolean buffer by bytes call called callback can cannot can't circular class closed code connect connection
@@ -135,7 +135,7 @@ const CODES = new Set([...Object.keys(constants.errno), 'ENOTFOUND', 'EAI_AGAIN'
 const ERROR_CLASS = /^(?:[A-Z][A-Za-z]{1,40})?(?:Error|Exception)$/
 const MARKS = /[^\p{L}\p{N}_.'@-]+/u
 
-/** The lines above the stack, without words that could be personal. */
+/** Returns the lines above the stack, without words that could be personal. */
 function messageOf(message: string | null): string {
   const lines = message?.split('\n') ?? []
   const end = lines.findIndex((line) => frameOf(line) !== undefined)
@@ -150,9 +150,7 @@ function isPlainWord(word: string): boolean {
   return WORDS.has(bare.toLowerCase()) || CODES.has(bare) || SIGNAL.test(bare) || ERROR_CLASS.test(bare)
 }
 
-/**
- * `at Device.onInit (drivers/lamp/device.js:12:5)`, with the path inside the app; `undefined` if not a stack frame.
- */
+/** Formats a stack frame: `at drivers/lamp/device.js:12:5 in Device.onInit`. Returns `undefined` for other lines. */
 function frameOf(line: string): string | undefined {
   const bare = line.trim()
   if (bare.startsWith('File "')) {
@@ -184,7 +182,7 @@ function isPlainPart(part: string, dots: number): boolean {
   return /^@?[\w-][\w.-]{0,60}$/.test(part) && part.split('.').length - 1 <= dots && hasFewDigits(part, 4)
 }
 
-/** More digits may be a phone number, or part of a key. */
+/** A text with more digits may contain a phone number, or part of a key. */
 const hasFewDigits = (text: string, most: number) => text.split(/\d/).length - 1 <= most
 
 function identifier(said: string): string {

@@ -1,4 +1,4 @@
-/** The evidence of a crash: the data from before it, at most 16 KiB. */
+/** The evidence of a crash: data from before the crash, at most 16 KiB. */
 import * as v from 'valibot'
 
 import { GUARD_STATES, REASONS } from './guard.ts'
@@ -28,16 +28,16 @@ export const HUB_HEALTH = frozen({
   apps_memory_bytes: about(figure, 'Sum over all apps.'),
   undervoltage: about(v.nullable(v.boolean()), 'Whether the power supply is too weak.'),
   throttled: about(v.nullable(v.boolean()), 'Whether the hub runs slower to protect itself.'),
-  uptime_seconds: about(figure, 'Not published if nothing else has changed.'),
+  uptime_seconds: about(figure, 'A change of this value alone is not published.'),
   booted_at: about(v.nullable(time), 'Stays the same until the hub restarts.'),
   last_backup_at: v.nullable(time),
-  firmware_update: about(v.nullable(v.string()), 'The available version.'),
+  firmware_update: about(v.nullable(v.string()), 'The available firmware version.'),
 })
 export type HubHealth = v.InferOutput<typeof HUB_HEALTH>
 
 export const MAX_CRASH_BYTES = 16 * 1024
 export const MAX_CRASH_SAMPLES = 120
-/** Maximum number of events that a hub keeps. */
+/** Maximum number of prior events that the bridge keeps for a hub. */
 export const MAX_BEFORE = 100
 export const MAX_OTHERS = 50
 const MAX_STACK_LINES = 10
@@ -55,7 +55,7 @@ const priorEvent = frozen({
     'hub_restarted',
   ]),
   app: about(v.nullable(text), '`null` for the hub as a whole.'),
-  from: about(v.nullable(text), 'For a new version: the old one.'),
+  from: about(v.nullable(text), 'For a version change: the previous version.'),
   to: about(v.nullable(text), 'The new version, the command, or the name of the setting.'),
   by: about(v.nullable(text), 'For a command that did not arrive over MQTT: its sender, such as `guard`.'),
 })
@@ -86,7 +86,7 @@ export const CRASH = frozen({
 })
 export type Crash = v.InferOutput<typeof CRASH>
 
-/** The hours that `cmd/get-history` accepts. */
+/** The number of hours that `cmd/get-history` accepts. */
 export const HISTORY_HOURS = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(168))
 
 const points = v.pipe(v.array(v.pipe(v.tuple([count, amount]), v.readonly())), v.readonly())
@@ -103,18 +103,18 @@ export const USAGE_HISTORY = frozen({
 })
 export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 
-/** Drops a text from the hub that is too long to be valid: truncated, it could still contain part of a key. */
+/** Replaces a text that is too long to be valid with `null`: truncated, it could still contain part of a key. */
 export const shortOrNull = (said: string | null) => (said === null || said.length > 256 ? null : said)
 
-/** The first lines of a stack; `null` if the message has none. */
+/** Returns the first lines of the stack in a message; `null` if the message has only one line. */
 export function stackHead(message: string | null): string | null {
   const lines = message?.split('\n', MAX_STACK_LINES) ?? []
   return lines.length < 2 ? null : lines.join('\n')
 }
 
 /**
- * Shrinks the evidence to the limit. Drops the oldest events first, then the last of the other apps, the oldest
- * samples, and finally the stack, whose start is also in the message. Never truncates a text.
+ * Removes data until the evidence fits the limit: first the oldest events, then the last of the other apps, then the
+ * oldest samples, and finally the stack, whose start is also in the message. Never truncates a text.
  */
 export function fitted(crash: Crash): Crash {
   let excess = bytesOf(crash) - MAX_CRASH_BYTES
@@ -131,7 +131,7 @@ export function fitted(crash: Crash): Crash {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-/** A sentence without a full stop: how many apps crashed together, and what preceded the crashes. */
+/** Returns a sentence, without a full stop, about how many apps crashed together, and which event preceded that. */
 export function together(crashedAt: readonly number[], before: readonly PriorEvent[]): string | undefined {
   if (crashedAt.length < 2) return undefined
   const first = Math.min(...crashedAt)
@@ -147,7 +147,7 @@ export function together(crashedAt: readonly number[], before: readonly PriorEve
 }
 
 const MINUTE_MS = 60_000
-/** An earlier event is not considered the cause. */
+/** Maximum time between an event and the crashes that it may have caused. */
 const CAUSE_MS = 60 * MINUTE_MS
 
 function minutes(ms: number): string {

@@ -1,4 +1,4 @@
-/** Home Assistant's discovery topics and object ids: reversible, and independent of a hub's name. */
+/** Creates and parses Home Assistant's discovery topics and object ids, which contain the hub's id, not its name. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import type { HubStatus } from '../hub/status.ts'
@@ -19,7 +19,7 @@ const FORMS = [PUBLICATIONS.discoveryDevice.topic, PUBLICATIONS.discoveryCompone
 
 /**
  * Encodes an id for Home Assistant's topics, which allow few characters: `.` becomes `_`, any other byte except letters
- * and digits `-XX`, an empty id `-0`. The result is unique, and neither contains the separator nor ends in half of it.
+ * and digits `-XX`, an empty id `-0`. The result is unique, never contains the separator, and never ends in `-`.
  */
 export function encodeId(id: string): string {
   if (id === '') return '-0'
@@ -30,7 +30,7 @@ export function encodeId(id: string): string {
     .replaceAll('%', '-')
 }
 
-/** The id that was encoded; `undefined` if no id has that encoding. */
+/** Returns the id that was encoded; `undefined` if no id has this encoding. */
 export function decodeId(encoded: string): string | undefined {
   if (encoded === '-0') return ''
   try {
@@ -42,24 +42,24 @@ export function decodeId(encoded: string): string | undefined {
 }
 
 /**
- * The hub's id or, if it sends none, a space and its name in the configuration. Ids come from an HTTP header, which
- * never begins with a space. `null` if the hub has not answered yet, and may still send an id. Never change this.
+ * Returns the hub's id or, if the hub sends none, a space and its configured name: ids come from an HTTP header, which
+ * never begins with a space. `null`: the hub has not responded yet, and may still send an id. Never change this.
  */
 export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>): string | null {
   return id ?? (api === null ? null : ` ${name}`)
 }
 
-/** The hub's name, if `hubId` contains it; `undefined` for the hub's own id. */
+/** Returns the hub's name, if `hubId` contains it; `undefined` for an id that the hub has sent. */
 export const nameIn = (hubId: string): string | undefined => (hubId.startsWith(' ') ? hubId.slice(1) : undefined)
 
-/** The object id of a device, which also begins its entities' unique ids. Never change it. */
+/** Returns a device's object id, which is also the prefix of its entities' unique ids. Never change the format. */
 export function objectIdOf(owner: Owner): string {
   if (owner.kind === 'bridge') return [`${NODE}-bridge`, encodeId(owner.hubId)].join(SEPARATOR)
   const parts = [NODE, encodeId(owner.hubId), ...(owner.kind === 'app' ? [encodeId(owner.app)] : [])]
   return parts.join(SEPARATOR)
 }
 
-/** Whether an object id is `other`, or that of one of its apps. */
+/** Returns whether an object id is `other`, the id of a hub, or belongs to an app of that hub. */
 export function belongsTo(objectId: string, other: string): boolean {
   return objectId === other || objectId.startsWith(`${other}${SEPARATOR}`)
 }
@@ -78,7 +78,7 @@ function ownerOf(objectId: string): Owner | undefined {
   return app === undefined ? undefined : { kind: 'app', hubId, app }
 }
 
-/** The filters of all topics of bridges under one discovery prefix; they also match other clients' devices. */
+/** Returns the filters for all topics of bridges under a discovery prefix. They also match devices of other clients. */
 export function discoveryFilters(prefix: string): string[] {
   return FORMS.map((topic) => new Template(topic, prefix).fill())
 }
@@ -100,13 +100,13 @@ export function createDiscoveryTopics(prefix: string) {
 export const ORIGIN = 'hub2mqtt'
 const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 
-/** Whether a discovery message was published by hub2mqtt (any instance). */
+/** Returns whether any instance of hub2mqtt has published a discovery message. */
 export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
 /** A parsed discovery topic of a bridge. */
 export type DiscoveryTopic = NonNullable<ReturnType<typeof parseDiscoveryTopic>>
 
-/** Parses a discovery topic of a bridge under any prefix; `undefined` for any other. */
+/** Parses a discovery topic of a bridge under any prefix; returns `undefined` for other topics. */
 export function parseDiscoveryTopic(topic: string) {
   const device = /^(.+)\/device\/([A-Za-z0-9_-]+)\/config$/.exec(topic)
   const component = device === null ? /^(.+)\/[a-z_]+\/hub2mqtt\/([A-Za-z0-9_-]+)\/config$/.exec(topic) : null

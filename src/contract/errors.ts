@@ -62,7 +62,7 @@ const FROM_HUB: Readonly<Record<Exclude<HubErrorCode, ErrorCode>, ErrorCode>> = 
   no_answer: 'outcome_unknown',
 }
 
-/** Converts a hub error. An unanswered read is `hub_unreachable`: it cannot have an unknown outcome. */
+/** Converts a hub error. An unanswered read becomes `hub_unreachable`, because only writes have an unknown outcome. */
 export function fromHubError(error: HubError, write: boolean): CommandError {
   const answered = isErrorCode(error.code) ? error.code : FROM_HUB[error.code]
   const code = error.code === 'no_answer' && !write ? 'hub_unreachable' : answered
@@ -70,7 +70,7 @@ export function fromHubError(error: HubError, write: boolean): CommandError {
   return new CommandError(code, message, { status: error.status, cause: error })
 }
 
-/** The failure of a later step, with the names of the steps that succeeded before it. */
+/** Adds the names of the steps that have succeeded (`done`) to the failure of a later step. */
 export function afterSteps(error: unknown, done: readonly string[]): unknown {
   const failure = error instanceof HubError ? fromHubError(error, true) : error
   if (!(failure instanceof CommandError) || done.length === 0) return failure

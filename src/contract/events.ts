@@ -43,7 +43,7 @@ export type EventPayload = AppEventPayload | GuardEventPayload | HubEventPayload
 const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 
 /**
- * The events of one change, in causal order; empty if, and only if, only usage figures have changed.
+ * Returns the events of a change, in causal order; empty if, and only if, nothing but usage figures has changed.
  * @param at epoch milliseconds
  */
 export function eventsOf({ id, before, after }: Change, at: number): AppEventPayload[] {
@@ -74,7 +74,7 @@ export function eventsOf({ id, before, after }: Change, at: number): AppEventPay
   return events
 }
 
-/** Whether the app has crashed, or its crash count rose between two reads. */
+/** Returns whether the app has crashed, or its crash count has increased, between two reads. */
 function crashedAgain(before: App, after: App): boolean {
   if (after.crashed !== true) return false
   return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)

@@ -3,8 +3,8 @@ import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
 /**
- * How much the computed times of one start of a hub may differ, in milliseconds: clocks drift, and answers arrive late.
- * A larger difference means another start.
+ * How much two computed times of the same hub start may differ, in milliseconds, because clocks drift and responses
+ * arrive late. A larger difference means that the hub has restarted.
  */
 export const SAME_BOOT_MS = 20_000
 
@@ -31,24 +31,24 @@ export const HISTORY_KINDS = ['crash', 'restart', 'gave_up', 'update', 'bad_upda
 export type GuardPayload = Readonly<v.InferOutput<typeof GUARD>>
 export type Crash = NonNullable<GuardPayload['last_crash']>
 export type HistoryEntry = v.InferOutput<typeof HISTORY>[number]
-/** The guardian's memory in addition to its state and history. */
+/** The guardian's other data on an app, in addition to its state and history. */
 export type GuardMemory = Readonly<v.InferOutput<typeof GUARD_MEMORY>>
 /** The newest version that the hub offers. */
 export type Offer = NonNullable<GuardMemory['offered']>
-/** An app that is gone, as it was last seen. */
+/** The guardian's data on an app that was removed. */
 export type GoneApp = v.InferOutput<typeof GONE_APPS>[number]
 
 /** Maximum number of entries in a history. */
 export const MAX_HISTORY = 100
 /** Maximum number of apps in an event or list, so that they fit into an entity's attributes. */
 export const MAX_APPS_NAMED = 50
-/** Maximum length of a message here; the app's own topic has longer ones. */
+/** Maximum length of a message in the guardian's payloads. The app's own topic has the whole message. */
 export const MAX_GUARD_MESSAGE = 200
 
 /** The input of `cmd/guard`. */
 export interface GuardControl {
   readonly enabled?: boolean | undefined
-  /** Milliseconds. */
+  /** Duration in milliseconds. */
   readonly snooze?: number | undefined
   readonly forget?: true | undefined
 }

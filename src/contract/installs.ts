@@ -1,4 +1,4 @@
-/** Installs from the app store. An install takes long, its result is not predictable, and it may change nothing. */
+/** Installs apps from the store. An install may take long and may change nothing, so its effect is checked. */
 import { sleep } from '../base/clock.ts'
 import type { AppPatch } from '../hub/app.ts'
 import { isNewer } from '../hub/greeting.ts'
@@ -8,7 +8,7 @@ import type { Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
 
-/** Pauses between checks of an install, because a busy hub is slow, and each check reads the whole list of apps. */
+/** Pauses between checks of an install. They get longer, because each check reads the whole list from a busy hub. */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 interface StoreVersion {
@@ -33,7 +33,7 @@ export async function installUpdate(target: Target, wanted: StoreVersion): Promi
   return await installOver(before, target, app, wanted)
 }
 
-/** Updates each app that has an update; continues with the next app if one fails. */
+/** Updates each app that has an update. If an update fails, continues with the next app. */
 export async function updateAll({ hub, send, signal }: Target): Promise<{ updated: string[] }> {
   const isWaiting = (id: string) => hub.apps.all.get(id)?.update_available === true
   const waiting = [...hub.apps.all.keys()].filter(isWaiting)
@@ -55,7 +55,7 @@ export async function updateAll({ hub, send, signal }: Target): Promise<{ update
   throw afterSteps(new CommandError(code, message, { status: status ?? undefined, cause: first.error }), updated)
 }
 
-/** Hubs do not accept the channel as a value: changing it means installing from that channel. */
+/** Changes an app's channel by installing from it, because hubs do not accept the channel as a value. */
 export async function changeChannel(target: Target, channel: string): Promise<null> {
   const before = await lookUp(target.hub, target.app)
   if (before?.channel === channel) return null
@@ -82,7 +82,7 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
   throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')
 }
 
-/** Whether the list shows the app as wanted, now or within a minute. `undefined` if no list could be read. */
+/** Returns whether the list proves the install, now or within a minute; `undefined` if no list could be read. */
 async function shows(
   { hub, clock, signal }: Target,
   id: string,
@@ -105,7 +105,7 @@ function has(app: AppPatch, { channel, version }: StoreVersion): boolean {
   return (channel === undefined || app.channel === channel) && (version === undefined || app.version === version)
 }
 
-/** Whether the app is new, or its version or channel changed. */
+/** Returns whether the app is new, or its version or channel has changed. */
 function hasChanged(before: Before, after: AppPatch): boolean {
   const differs = (key: 'version' | 'channel') =>
     typeof before?.[key] === 'string' && typeof after[key] === 'string' && before[key] !== after[key]

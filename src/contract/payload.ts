@@ -108,7 +108,7 @@ export function either<T, U>(plain: PayloadKind<T>, other: PayloadKind<U>): Payl
 
 const YEAR_MS = 365 * 24 * DURATION_UNITS.h
 
-/** `30s`, `15m`, `2h`; `durationMs` converts it. */
+/** A duration such as `30s`, `15m` or `2h`; `durationMs` converts it. */
 export const duration = v.pipe(
   v.string(),
   v.regex(/^\d{1,9}(?:h|m|s|ms)$/, 'expected a duration such as 30s, 15m or 2h.'),
@@ -123,7 +123,7 @@ export function durationMs(key: string, written: string): number {
   return ms
 }
 
-/** Any JSON value; other text is kept exactly, as a string. It has no envelope, because any key may be data. */
+/** Any JSON value, or other text, which becomes a string. There is no envelope, because any key may be data. */
 export const anyValue: PayloadKind<Json> = {
   ...bare(v.any(), (text) => {
     const value = parseExact(withoutMark(text))
@@ -143,7 +143,7 @@ export const spoken: PayloadKind<{ text: string }> = either(
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const BYTE_ORDER_MARK = '\uFEFF'
 
-/** JSON and words may begin with a byte order mark; in raw text, it is content. */
+/** Removes the byte order mark with which JSON and words may begin. In other text, the mark is content. */
 function withoutMark(text: string): string {
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text
 }
@@ -189,7 +189,7 @@ function check<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOut
   throw invalid(explain(result.issues[0]))
 }
 
-/** Names the field and the expected type, never the value: it may be a secret. */
+/** Names the field and the expected type, but never the value, which may be a secret. */
 function explain(issue: v.BaseIssue<unknown>): string {
   const path = v.getDotPath(issue)
   const field = path === null ? '' : `${path.slice(0, 64)}: `
@@ -233,28 +233,28 @@ function asSent(key: string, value: unknown, { source = '' }: { source?: string 
   if (typeof value !== 'number') return value
   if (Number.isFinite(value) && !isRounded(source, value)) return value
   const field = key === '' ? '' : `${key.slice(0, 64)}: `
-  throw invalid(`${field}expected a number that JSON readers do not change; send a text.`)
+  throw invalid(`${field}expected a number that JSON parsers do not change; send a text.`)
 }
 
-/** Whether a number is written as an integer that parsing, or serializing the parsed number, would change. */
+/** Returns whether `source` is an integer that changes when it is parsed, or when the result is serialized. */
 function isRounded(source: string, value: number): boolean {
   const written = integerOf(source, value)
   if (written === undefined || source === String(value)) return false
   return written !== integerOf(String(value), value) && written !== BigInt(Math.abs(value))
 }
 
-/** The integer without its sign; `undefined` if the text is a fraction. `5.0` and `1.5e1` are integers. */
+/** Returns the integer without its sign; `undefined` if the text is a fraction. `5.0` and `1.5e1` are integers. */
 function integerOf(text: string, value: number): bigint | undefined {
   const [, whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text) ?? []
   const shift = Number(exponent) - fraction.length
   const digits = whole + fraction
-  // Zero may have any exponent; other finite integers have a small one.
+  // Zero may have a huge exponent; the exponent of any other finite integer is small.
   if (value === 0 || digits === '') return undefined
   if (shift >= 0) return BigInt(digits) * 10n ** BigInt(shift)
   return Number(digits.slice(shift)) === 0 ? BigInt(digits.slice(0, shift)) : undefined
 }
 
-/** How deeply brackets nest outside of strings. Counted before parsing, because the parser recurses. */
+/** Returns how deeply brackets nest outside of strings. Must precede parsing, because the parser is recursive. */
 function depth(text: string): number {
   let open = 0
   let deepest = 0

@@ -9,7 +9,7 @@ import { COMMANDS, findCommand } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
 
-/** A command's name in the configuration: app commands by name only, others with their target (`hub/install`). */
+/** Returns a command's name in the configuration, with its target unless it is an app command (`hub/install`). */
 export function commandKey({ target, name }: Command): string {
   return target === 'app' ? name : `${target}/${name}`
 }
@@ -45,15 +45,15 @@ export interface Rules {
   readonly updates: { readonly policy: string }
 }
 
-/** Whether the guardian is on: it watches or updates apps. */
+/** Returns whether the guardian is on, because it watches or updates apps. */
 export function isGuarded({ guard, updates }: Pick<Rules, 'guard' | 'updates'>): boolean {
   return guard.watch.length > 0 || updates.policy !== 'manual'
 }
 
-/** Cached per configuration object; a reload replaces that object. */
+/** Cached policies, keyed by the rules of a configuration, which a reload replaces. */
 const policies = new WeakMap<Rules, CommandPolicy>()
 
-/** The configuration's command policy, including whether the guardian is on. */
+/** Returns the command policy of the rules, including whether the guardian is on. */
 export function policyOf(rules: Rules): CommandPolicy {
   const known = policies.get(rules)
   if (known !== undefined) return known
@@ -63,17 +63,18 @@ export function policyOf(rules: Rules): CommandPolicy {
 }
 
 /**
- * Whether a command is permitted. `deny` and `read_only` come first; a command that is off by default must be allowed
- * by name. Denying a command also denies its effects through others. Without an input: whether any input is permitted.
+ * Returns whether a command is permitted with an input or, if `input` is omitted, with any input. `deny` and
+ * `read_only` have priority. A command that is off by default must be allowed by name. Denying a command also denies
+ * its effects through other commands.
  */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined
 }
 
-/** Refusals that hold for every input, cached per policy object; a reload replaces that object. */
+/** Cached refusals that do not depend on the input, keyed by policy, which a reload replaces. */
 const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
 
-/** Names the option that refuses a command, as a sentence for the requester; `undefined` if permitted. */
+/** Returns a sentence that names the option which refuses a command; `undefined` if the command is permitted. */
 export function refusedBy(policy: CommandPolicy, command: Command, input?: unknown): string | undefined {
   const decides =
     command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf ?? command.worksWithout)
@@ -105,7 +106,7 @@ function findRefusal(policy: CommandPolicy, command: Command, input: unknown): s
   return 'commands.deny names a command that does the same.'
 }
 
-/** A bridge command that sends another command needs permission for both. */
+/** Returns the refusal of the app command that a bridge command sends, because both must be permitted. */
 function refusalOfSent(policy: CommandPolicy, name = ''): string | undefined {
   const sent = findCommand('app', name, false)
   return sent && refusedBy(policy, sent, {})
@@ -117,7 +118,7 @@ export function rolloutRefusal(policy: CommandPolicy, command?: RolloutCommand):
   return row && refusedBy(policy, row, command && { command })
 }
 
-/** Why a call must not reach an endpoint: a call may do no more than the commands with the same effect. */
+/** Returns why a call must not reach an endpoint. A call may do no more than the commands with the same effect. */
 function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoint): string | undefined {
   const { section, item, method, operation } = endpoint
   const isNamed = (rule: CallRule) =>
@@ -136,12 +137,12 @@ function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoi
     : undefined
 }
 
-/** Whether the API key and the hub permit a command; without an operation, `yes`. */
+/** Returns whether the API key and the hub permit a command; `yes` if the command has no operation. */
 export function permission(hub: Pick<Hub, 'permits'>, { operation }: HubCommand): ReturnType<Hub['permits']> {
   return operation === null ? 'yes' : hub.permits(operation)
 }
 
-/** A sentence that names the permission which the API key lacks. */
+/** Returns a sentence that names the permission which the API key lacks. */
 export function lackOf({ operation }: Pick<HubCommand, 'operation'>): string {
   return `The API key lacks ${operation === null ? 'a permission' : OPERATIONS[operation].scope}.`
 }
@@ -154,7 +155,7 @@ function deniedCapabilities(deny: readonly string[]): ReadonlySet<Capability> {
   return new Set(HUB_COMMANDS.flatMap((command) => (names(deny, command) ? (command.capabilities ?? []) : [])))
 }
 
-/** Why a hub cannot run a command with any input; `undefined` if it can. */
+/** Returns why a hub cannot run a command, whatever its input; `undefined` if it can. */
 function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: HubCommand): string | undefined {
   const lacks = { yes: undefined, forbidden: lackOf(command), unsupported: ERROR_CODES.unsupported }
   return refusedBy(policy, command) ?? lacks[permission(hub, command)]
@@ -162,24 +163,24 @@ function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: Hu
 
 const HUB_COMMANDS = COMMANDS.filter((command) => command.target !== 'bridge')
 
-/** Names of the commands that the configuration, the API key and the hub permit. */
+/** Returns the names of the commands that the configuration, the API key and the hub permit. */
 export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
   const permitted = HUB_COMMANDS.filter((command) => refusedOn(hub, policy, command) === undefined)
   return [...new Set(permitted.map(({ name }) => name))]
 }
 
-/** Why commands cannot run on a hub with any input, by the command's name in the configuration. */
+/** Returns why commands cannot run on a hub, whatever their input, keyed by their names in the configuration. */
 export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Record<string, string> {
   const refusals = HUB_COMMANDS.map((command) => [commandKey(command), refusedOn(hub, policy, command)] as const)
   return Object.fromEntries(refusals.flatMap(([key, refusal]) => (refusal === undefined ? [] : [[key, refusal]])))
 }
 
-/** Whether an app is visible, by patterns: `*` matches any characters, `?` one. */
+/** Returns a function that checks whether an app is visible. In patterns, `*` matches any characters, `?` one. */
 export function appFilter(include: readonly string[], exclude: readonly string[]): (id: string) => boolean {
   return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))
 }
 
-/** Uses two indexes: a regular expression might backtrack. At a mismatch, the last `*` matches one more character. */
+/** Matches without a regular expression, which might backtrack. At a mismatch, extends the last `*` by a character. */
 function fits(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern], [...text]]
   let [next, at, star, taken] = [0, 0, -1, 0]

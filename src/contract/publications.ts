@@ -30,7 +30,7 @@ export type OwnerOf<K extends OwnerKind> = Extract<Owner, { readonly kind: K }>
 export interface Facts {
   readonly bridge: {
     readonly version: string
-    /** ISO 8601. */
+    /** In ISO 8601 format. */
     readonly startedAt: string
     /** `null` before the first connection. */
     readonly protocol: Protocol | null
@@ -38,7 +38,7 @@ export interface Facts {
     readonly logLevel: LogLevel
     /** `undefined` before the first report. */
     readonly health: schemas.HealthReport | undefined
-    /** Discovery prefixes under which the broker may hold own messages; `null`: none; `undefined`: not known yet. */
+    /** Discovery prefixes that the bridge uses or has used; `null` if there are none, `undefined` if not known yet. */
     readonly prefixes: readonly string[] | null | undefined
     /** The state of the fleet; `undefined` if this member does not publish it. */
     readonly fleet: schemas.FleetPayload | undefined
@@ -53,7 +53,7 @@ export interface Facts {
     readonly complete: boolean
     /** Apps that need attention; `undefined` while the guardian is off. */
     readonly needsAttention?: readonly string[] | undefined
-    /** Apps that are gone; `null` while the guardian is off, `undefined` if not known yet. */
+    /** Removed apps that the guardian remembers; `null` while it is off, `undefined` if not known yet. */
     readonly goneApps?: readonly GoneApp[] | null | undefined
     /** The hub's health; `null` if the API key does not permit it, `undefined` before the first read. */
     readonly health?: HubHealth | null | undefined
@@ -68,9 +68,9 @@ export interface Facts {
     readonly foundAt?: string | undefined
     /** The guardian's facts; `null` while it is off, `undefined` before it knows the app. */
     readonly guard?: GuardFacts | null | undefined
-    /** The evidence of the latest crash; `null` if there is none, `undefined` to keep what the broker has. */
+    /** The evidence of the latest crash; `null` if there is none, `undefined` to keep the broker's message. */
     readonly crash?: Crash | null | undefined
-    /** Devices and flows of the app; `null` if the API key does not permit reading them, `undefined` before that. */
+    /** Devices and flows of the app; `null` if the API key does not permit them, `undefined` before the first read. */
     readonly links?: schemas.AppLinks | null | undefined
     /** The app's release in the public store; `undefined` if there is none. */
     readonly release?: Release | undefined
@@ -101,17 +101,17 @@ interface Row<S> {
 export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.GenericSchema> extends Row<S> {
   readonly retained: true
   readonly of: K
-  /** Published only if the configuration enables this; default: always. */
+  /** The part of the configuration that enables this row; default: always enabled. */
   readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
-  /** `null` clears the topic. `undefined`: not known yet, the broker keeps its message. */
+  /** Returns `null` to clear the topic, `undefined` to keep the broker's message while the value is unknown. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
-  /** Whether it contains an app's usage figures, which change most often. No other row depends on them. */
+  /** Whether the payload contains an app's usage figures, which change most often. No other row depends on them. */
   readonly hasUsage?: true
   /** The inputs of the payload, compared by identity; default: the rendered payload itself. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 
-/** Retained, but published elsewhere: by the connection with its will, by the paced discovery, or by a rollout. */
+/** A retained row that another part publishes: the connection (also as its will), discovery, or a rollout. */
 export interface HeldElsewhere<S> extends Row<S> {
   readonly retained: true
   readonly of: 'bridge' | 'device'
@@ -158,13 +158,13 @@ export const PUBLICATIONS = {
     topic: '{base}/fleet',
     when: 'fleet',
     schema: schemas.FLEET,
-    doc: 'The members of a fleet, and how many hubs each has.',
+    doc: 'The members of the fleet, and how many hubs each serves.',
     render: ({ fleet }) => fleet,
   }),
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
     schema: schemas.BRIDGE_INFO,
-    doc: 'Versions of this interface and of the bridge, and its hubs. The next run may clear topics of hubs that are listed here.',
+    doc: 'The versions of this interface and of the bridge, and its hubs. The next run may clear the topics of these hubs.',
     render: ({ version, startedAt, hubs, protocol }) =>
       protocol === null
         ? undefined
@@ -218,7 +218,7 @@ export const PUBLICATIONS = {
     of: 'bridge',
     by: 'rollout',
     schema: schemas.ROLLOUT,
-    doc: 'The progress of a rollout, from which the bridge also resumes it; the newest 20 that have ended are kept.',
+    doc: 'The progress of a rollout, from which the bridge can resume it. The newest 20 that have ended are kept.',
   }),
   hubState: hub({
     ...AVAILABILITY,
@@ -363,17 +363,17 @@ export type Publication =
   | HeldElsewhere<v.GenericSchema>
   | Sent<v.GenericSchema>
 
-/** `null` while the guardian is off; `undefined` before it knows the app: the broker keeps its message. */
+/** Returns `null` to clear the topic while the guardian is off, `undefined` before it knows the app. */
 function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: K) {
   return guard === null || guard === undefined ? guard : guard[key]
 }
 
-/** Whether the hub has neither answered nor failed yet; until then, the broker keeps its message. */
+/** Returns whether the hub has neither responded nor failed yet, so that the broker must keep its messages. */
 function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }
 
-/** Computes the counts at once, because the map of apps changes in place. */
+/** Computes the counts immediately, because the map of apps changes in place. */
 export function countsOf(apps: Apps): Facts['hub']['counts'] {
   let apps_crashed = 0
   let updates_available = 0
@@ -389,7 +389,7 @@ export function countsOf(apps: Apps): Facts['hub']['counts'] {
   return { apps: apps.size, apps_crashed, updates_available, cpu_percent, memory_bytes }
 }
 
-/** Whether a change may affect a hub's rows. */
+/** Returns whether a change may affect a hub's rows. */
 export function concernsHub({ before, after }: Change): boolean {
   return before?.crashed !== after?.crashed || before?.update_available !== after?.update_available || !before || !after
 }

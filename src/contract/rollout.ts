@@ -31,7 +31,7 @@ export const rolloutOrder = object({
   batch: few,
   /** How long the apps of a wave must run without problems before the next wave. Default `30s`. */
   pause: v.optional(duration),
-  /** Default 1. */
+  /** Number of failures after which the rollout stops. Default 1. */
   stop_after_failures: few,
 })
 

@@ -56,9 +56,9 @@ export const APP_EVENT = v.strictObject({
   changed: about(list(text), 'Keys of the app that changed, except usage.'),
   at: time,
   message: v.exactOptional(about(v.nullable(text), "For a crash: the app's message.")),
-  count: v.exactOptional(about(v.nullable(amount), 'For a crash: how often the app has crashed.')),
-  from: v.exactOptional(about(text, 'For a new version: the old one.')),
-  to: v.exactOptional(about(text, 'For a new version: the new one.')),
+  count: v.exactOptional(about(v.nullable(amount), 'For a crash: the number of crashes so far.')),
+  from: v.exactOptional(about(text, 'For a version change: the previous version.')),
+  to: v.exactOptional(about(text, 'For a version change: the new version.')),
 })
 
 const errorCode = v.picklist(Object.keys(ERROR_CODES).filter(isErrorCode))
@@ -97,7 +97,7 @@ export const HUB_EVENT = v.strictObject({
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 
-/** An app's version on a topic that is read back. Real versions are shorter. */
+/** An app's version on a topic that the bridge reads back; limited, because any client can publish there. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({
@@ -105,14 +105,14 @@ export const GUARD = v.strictObject({
   restarts: about(count, 'Total number of restarts by the guardian.'),
   restarts_in_window: about(count, 'Restarts that count against `guard.max_restarts`.'),
   next_restart_at: v.nullable(time),
-  retry_at: about(v.nullable(time), 'When the app is restarted again after the guardian gave up.'),
+  retry_at: about(v.nullable(time), 'When the guardian tries the next restart after it gave up.'),
   snoozed_until: v.nullable(time),
   last_crash: v.nullable(frozen({ at: time, reason, message: guardMessage, version: versionText })),
   memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until there are enough readings.'),
   attention: about(list(reason), 'Why the app needs attention.'),
 })
 
-/** The state as an earlier version may have left it. */
+/** The guardian's state as stored on the broker, perhaps by an earlier version of the bridge. */
 export const SAVED_GUARD = v.strictObject({ ...GUARD.entries, retry_at: v.optional(GUARD.entries.retry_at, null) })
 
 export const HISTORY = v.pipe(
@@ -133,7 +133,7 @@ export const HISTORY = v.pipe(
 )
 
 export const GUARD_MEMORY = v.strictObject({
-  enabled: about(v.nullable(flag), 'As set by a command; `null` if only configured.'),
+  enabled: about(v.nullable(flag), 'The value set by a command; `null` if only the configuration applies.'),
   offered: about(
     v.nullable(
       frozen({
@@ -209,8 +209,8 @@ export const FLEET = v.strictObject({
 export type FleetPayload = v.InferOutput<typeof FLEET>
 
 export const HEALTH = v.strictObject({
-  live: about(flag, 'Nothing needs a restart.'),
-  ready: about(flag, 'The broker is connected, and at least one hub is online and has been read.'),
+  live: about(flag, 'Whether the process works without a restart.'),
+  ready: about(flag, 'Whether the broker is connected, and at least one hub is online and has been read.'),
   problems: about(list(text), 'One line for each problem.'),
   version: text,
   started_at: time,
@@ -241,7 +241,7 @@ export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 export const PROBE = text
 
 const role = v.picklist(['active', 'undecided', 'standby'])
-/** The role of a bridge: `undecided` until it knows whether another one is active on its base topic. */
+/** The role of a bridge: `undecided` until it is known whether another bridge is active on the base topic. */
 export type Role = v.InferOutput<typeof role>
 
 export const PRESENCE = v.strictObject({
@@ -277,7 +277,7 @@ export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>
 export const APP_LINKS = v.strictObject({
   devices: v.nullable(integer),
   devices_unavailable: v.nullable(integer),
-  flows: about(v.nullable(integer), 'Flows and advanced flows with cards of the app.'),
+  flows: about(v.nullable(integer), 'Number of flows and advanced flows with cards of the app.'),
   flows_broken: v.nullable(integer),
 })
 export type AppLinks = v.InferOutput<typeof APP_LINKS>
@@ -290,7 +290,7 @@ export const APP_UPDATE = v.strictObject({
   release_summary: v.exactOptional(
     about(v.pipe(text, v.maxLength(255)), 'The changelog of the newest version, if `updates.store` is on.'),
   ),
-  release_url: v.exactOptional(about(text, 'The page of an app from the store.')),
+  release_url: v.exactOptional(about(text, 'The page of the app in the store.')),
   in_progress: flag,
   update_percentage: v.nullable(integer),
 })

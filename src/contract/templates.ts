@@ -3,7 +3,7 @@
  * its topics, and parses a topic into parameters.
  */
 
-/** Levels that need no encoding. One or two dots do, because some tools read such a level as a path. */
+/** Levels that need no encoding. A level of one or two dots does, because some tools read it as a path. */
 const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
 /** Characters that `encodeURIComponent` does not encode. */
 const UNCODED = /[!'()*~]/g
@@ -26,15 +26,15 @@ export function encodeLevel(text: string): string {
   return percentEncoded(text, UNCODED)
 }
 
-/** Like `encodeURIComponent`, but also encodes these ASCII characters. */
+/** Like `encodeURIComponent`, but also encodes the ASCII characters in `others`. */
 export function percentEncoded(text: string, others: RegExp): string {
   const toCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`
   return encodeURIComponent(text.toWellFormed()).replace(others, toCode)
 }
 
 /**
- * Decodes a topic level; `undefined` if it is not exactly a result of `encodeLevel`. Another spelling of the same
- * command could bypass the broker's access rules for the topic.
+ * Decodes a topic level. Returns `undefined` if the level is not exactly a result of `encodeLevel`, because another
+ * spelling of a topic could bypass the broker's access rules for that topic.
  */
 export function decodeLevel(level: string): string | undefined {
   if (PLAIN.test(level)) return level
@@ -59,7 +59,7 @@ export class Template {
     this.#levels = levels.map((level) => (level.startsWith('{') ? { name: level.slice(1, -1) } : { text: level }))
   }
 
-  /** The topic for these parameters. A missing parameter becomes `+`, so the result is a filter. */
+  /** Returns the topic for these parameters. A missing parameter becomes `+`, so that the result is a filter. */
   fill(parameters: Parameters = {}): string {
     let topic = this.#root
     for (const { text, name = '' } of this.#levels) {
@@ -69,7 +69,7 @@ export class Template {
     return topic
   }
 
-  /** The parameters of a topic, still encoded; `undefined` if the topic does not match. */
+  /** Returns the parameters of a topic, still encoded; `undefined` if the topic does not match. */
   match(topic: string): Parameters | undefined {
     const levels = levelsBelow(this.#root, topic)
     return levels && this.matchLevels(levels)
@@ -86,7 +86,7 @@ export class Template {
   }
 }
 
-/** The levels of a topic below a root; `undefined` if the topic is not below it. */
+/** Returns the levels of a topic below a root; `undefined` if the topic is not below the root. */
 export function levelsBelow(root: string, topic: string): string[] | undefined {
   return topic.startsWith(`${root}/`) ? topic.slice(root.length + 1).split('/') : undefined
 }

@@ -22,7 +22,7 @@ const ROWS: readonly (readonly [PublicationName, Publication])[] = (Object.keys(
   (name) => [name, PUBLICATIONS[name]],
 )
 
-/** The rows that are rendered from the facts of one kind of owner. */
+/** Returns the rows that are rendered from the facts of one kind of owner. */
 export function rowsOf<K extends OwnerKind>(
   kind: K,
 ): readonly { readonly name: PublicationName; readonly row: Held<K> }[] {
@@ -36,7 +36,7 @@ export type CommandTopic = NonNullable<ReturnType<Topics['parseCommand']>>
 
 const OF_BRIDGE = '{base}/bridge/'
 
-/** The form of a bridge topic for a member of a fleet. */
+/** Returns the topic that a fleet member uses instead of a bridge topic. */
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
 /**
@@ -65,29 +65,29 @@ export function createTopics(base: string, member?: string, alone = false) {
     hubsAvailability: alone ? fill('bridgeState', {}) : availability,
     /** The start of a bridge's state topic in JSON: only payloads of bridges on this base topic contain it. */
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
-    /** The state topic of a fleet member. */
+    /** Returns the state topic of a fleet member. */
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
-    /** The topic of a row. */
+    /** Returns the topic of a row. */
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
     /** Like `of`, for any row; an owner has the parameters of its rows. */
     fill,
-    /** The filter for all topics of a row that have the given parameters. */
+    /** Returns the filter for all topics of a row with the given parameters. */
     filterOf: fill,
     bridgeCommand: (command: string) => `${base}/bridge/cmd/${command}`,
     hubCommand: (hub: string, command: string) => `${base}/${hub}/cmd/${command}`,
     /** Adds the setting's name for commands that have it in their topic. */
     appCommand: (hub: string, app: string, command: string, setting?: string) =>
       `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
-    /** Command topics, including those of unknown hubs: such commands are answered too. */
+    /** Filters for command topics, including those of unknown hubs, because commands to these are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
-    /** All retained topics of the bridge below the base topic. */
+    /** Filters for all retained topics of the bridge below the base topic. */
     retainedFilters: filtersOf(true),
-    /** All topics of the bridge below the base topic that must not be retained. */
+    /** Filters for all topics of the bridge below the base topic that must not be retained. */
     transientFilters: filtersOf(false),
-    /** All bridge topics of all fleet members. */
+    /** Filters for all bridge topics of all fleet members. */
     memberFilters: ofMembers.map(({ template }) => template.fill()),
 
-    /** Parses a topic of the bridge; `undefined` for any other. */
+    /** Parses a topic of the bridge; returns `undefined` for other topics. */
     parse(topic: string): OwnTopic | undefined {
       const levels = levelsBelow(base, topic)
       if (levels === undefined) return undefined
@@ -99,7 +99,7 @@ export function createTopics(base: string, member?: string, alone = false) {
       return undefined
     },
 
-    /** Parses a bridge topic of any fleet member; `undefined` for any other. */
+    /** Parses a bridge topic of any fleet member; returns `undefined` for other topics. */
     parseMember(topic: string): { readonly name: PublicationName; readonly member: string } | undefined {
       for (const { name, template } of ofMembers) {
         const member = template.match(topic)?.['member']
@@ -108,7 +108,7 @@ export function createTopics(base: string, member?: string, alone = false) {
       return undefined
     },
 
-    /** Parses a command topic; `undefined` for any other. */
+    /** Parses a command topic; returns `undefined` for other topics. */
     parseCommand(topic: string) {
       const levels = levelsBelow(base, topic)
       const [owner, ...rest] = levels ?? []
@@ -124,15 +124,15 @@ export function createTopics(base: string, member?: string, alone = false) {
         app: at === 2 ? decodeLevel(rest[1] ?? '') : null,
         command,
         argument: more.length === 0 ? undefined : more.join('/'),
-        /** Where the answer goes if the request has no response topic. */
+        /** The topic for the answer if the request has no response topic. */
         result: [base, owner, ...rest.with(at, 'result')].join('/'),
       }
     },
 
     /**
-     * Whether an answer may be sent to a topic: a result topic, or a topic outside of the base topic and the discovery
-     * prefix, which the configuration can restrict.
-     * @param only the configured first levels of such topics; empty: any
+     * Returns whether an answer may be sent to a topic: to a result topic, or to a topic outside of the base topic and
+     * the discovery prefix.
+     * @param only the configured prefixes of topics outside; empty: any topic
      */
     mayAnswerOn(topic: string, discoveryPrefix: string, only: readonly string[]): boolean {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
@@ -146,13 +146,13 @@ export function createTopics(base: string, member?: string, alone = false) {
   }
 }
 
-/** Some brokers end a connection that publishes to a topic with more levels: EMQX 128, Mosquitto 200. */
+/** Some brokers close a connection that publishes on a topic with too many levels: EMQX 128, Mosquitto 200. */
 const MAX_ANSWER_LEVELS = 64
 
 /** First levels that cannot be a hub's name. */
 const NO_HUBS: ReadonlySet<string> = new Set(['bridge', 'fleet', 'rollout'])
 
-/** `undefined` if a level cannot be a name. */
+/** Returns `undefined` if a level cannot be a hub's name. */
 function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner | undefined {
   if (kind === 'bridge') return { kind }
   if (hub === undefined || NO_HUBS.has(hub) || kind === 'device') return undefined

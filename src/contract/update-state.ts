@@ -1,18 +1,18 @@
-/** The state of an update entity: writing it and reading it back. */
+/** Renders the state of an update entity, and reads it back. */
 import { readJson } from '../base/read-json.ts'
 import { tidy } from '../base/text.ts'
 import type { App } from '../hub/app.ts'
 import type { Facts } from './publications.ts'
 import { APP_UPDATE, type AppUpdate } from './schemas.ts'
 
-/** Shown around the discovery time instead of an unknown version. */
+/** The text around the time at which an update was found; shown instead of an unknown version. */
 const FOUND = ['newer version, found ', ' UTC'] as const
 
 /**
- * The state of an update entity. Home Assistant drops a message with an unknown key or a `null` value. If the hub
- * reports an update without its version, `latest_version` is the time of its discovery: this text must differ from an
- * earlier update that a person may have skipped, stay the same while the update waits, and not look like a version,
- * which Home Assistant would compare and might find older.
+ * Renders the state of an update entity. Home Assistant drops a message with an unknown key or a `null` value. If the
+ * hub reports an update without its version, `latest_version` contains the time at which the update was found. This
+ * text must differ from that of an earlier update, which a person may have skipped, stay the same while the update
+ * waits, and not look like a version, which Home Assistant would compare and might consider older.
  */
 export function updateOf({ app, installing, foundAt = '', release }: Facts['app']): AppUpdate {
   const { version, latest_version, update_available } = app
@@ -31,17 +31,17 @@ export function updateOf({ app, installing, foundAt = '', release }: Facts['app'
   }
 }
 
-/** The page of an app in the public store. */
+/** Returns the page of an app in the public store. */
 const storePage = (id: string) => `https://homey.app/a/${encodeURIComponent(id)}`
 
-/** The progress of an install, as the app shows it: requested, app stopped, new version present, app running. */
+/** Estimates the progress of an install: requested, app stopped, new version present, app running again. */
 function progressOf({ update_available, state }: App): number {
   const isReplaced = update_available !== true
   if (isReplaced) return state === 'running' ? 90 : 70
   return state === 'running' || state === 'starting' || state === null ? 10 : 40
 }
 
-/** Reads back when an update without a version was found; `undefined` if the payload does not contain it. */
+/** Reads back when an update without a version was found; `undefined` if the payload contains no such time. */
 export function foundIn(payload: string): FoundUpdate | undefined {
   if (!payload.includes(FOUND[0])) return undefined
   const { installed_version, latest_version: latest = '' } = readJson(APP_UPDATE, payload) ?? {}

@@ -6,7 +6,7 @@ import type { Target } from './command.ts'
 import { CommandError } from './errors.ts'
 
 /**
- * Resolves to the hub's response, or to `null` if only the check confirms the write.
+ * Resolves to the hub's response, or to `null` if the response is missing but a check confirms the write.
  * @throws CommandError `outcome_unknown`, or the HubError of the write
  */
 export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lookFor>): Promise<T | null> {
@@ -31,7 +31,7 @@ export async function write<N extends OperationName>(
   return null
 }
 
-/** The result of a check; `undefined` if it fails. */
+/** Resolves to the result of a check; to `undefined` if the check fails. */
 export async function tried<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look()
@@ -41,7 +41,7 @@ export async function tried<T>(look: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Whether a failed write may have been carried out. */
+/** Returns whether a failed write may have been executed. */
 export function isUndecided(error: unknown): error is HubError {
   return error instanceof HubError && (error.code === 'no_answer' || error.code === 'nonsense')
 }
