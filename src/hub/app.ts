@@ -113,7 +113,7 @@ export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
 
-/** One app before and after; `undefined` if it does not exist on that side. The two are never equal. */
+/** One app before and after a change; `undefined` where the app does not exist. The two are never equal. */
 export interface Change {
   readonly id: string
   readonly before: App | undefined
@@ -122,7 +122,7 @@ export interface Change {
 
 /**
  * Returns the change that an event makes to `apps`; `undefined` if none. An update of an unknown app changes nothing:
- * the event may be late, and the app gone.
+ * the event may be late, and the app uninstalled.
  */
 export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   const { id } = event
@@ -133,8 +133,8 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
 }
 
 /**
- * Returns the changes that a new list makes to `apps`. The list may be older than events received during the read, so
- * these are applied to it before comparing: otherwise subscribers would see an app change back and forth.
+ * Returns the changes that a new list makes to `apps`. Events received during the read may be newer than the list, so
+ * they are applied to the list before comparing: otherwise subscribers would see an app change back and forth.
  */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()

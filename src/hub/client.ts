@@ -42,7 +42,7 @@ export class HubClient {
     return this.hub.observed(name, this.#call(name, parameters, mayLeave, false))
   }
 
-  /** Reads to verify something: only the hub's own response counts. @throws HubError */
+  /** Reads to verify a result: accepts only the hub's own response. @throws HubError */
   look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.hub.observed(name, this.#call(name, parameters, undefined, true))
   }
@@ -67,7 +67,7 @@ export class HubClient {
     }
     if (isLook && !isHubs(answer, this.hub.signs)) {
       this.hub.distrust()
-      throw new HubError('nonsense', 'Something on the way to the hub answered in its place.')
+      throw new HubError('nonsense', 'Another server answered in place of the hub.')
     }
     this.#checkRead(answer, refused)
     if (name === 'getApps') {
@@ -124,7 +124,7 @@ export class HubClient {
   /**
    * Reads a file of the hub, such as an icon, without sending the API key.
    * @param path as found in a record of the hub
-   * @returns `undefined` if the path leads elsewhere, or the file does not exist
+   * @returns `undefined` if the path is not one on the hub, or the file does not exist
    * @throws HubError, also if the file is larger than `maxBytes`
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
@@ -146,7 +146,7 @@ export class HubClient {
     return (await this.hub.ask('GET', whole, { once: true })).status
   }
 
-  /** Fails running calls with `unreachable` or `no_answer`; safe to call twice. */
+  /** Rejects pending calls with `unreachable` or `no_answer`; safe to call twice. */
   close(): Promise<void> {
     return this.hub.close()
   }

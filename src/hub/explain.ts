@@ -90,7 +90,7 @@ export function explain(error: HubError, url: string): Advice {
 
 const NOTHING_THERE = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/
 
-/** Whether something may be listening at the address although no hub answers. */
+/** Whether another server may be listening at the address. */
 export function isTaken({ code, cause }: HubError): boolean {
   return (code === 'unreachable' || code === 'no_answer') && !NOTHING_THERE.test(systemCode(cause))
 }

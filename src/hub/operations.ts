@@ -1,5 +1,5 @@
 /**
- * The hub's operations, one row each. Method, path and scope are those of the hub's API. The parameter types of a call
+ * The table of the hub's operations. Method, path and scope are those of the hub's API. The parameter types of a call
  * derive from the path and from the row's body or query, so a wrong call does not compile.
  */
 import { isRecord, type Json } from '../base/json.ts'
@@ -50,7 +50,7 @@ interface Definition<I extends object> {
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  /** For a write that may return the app's record: the values of the body that the record should have. */
+  /** For a write that may return the app's record: returns the values that the record should have. */
   readonly shows?: (body: Body | Json | undefined) => AppPatch
 }
 
@@ -134,7 +134,7 @@ const ROWS = {
     method: 'POST',
     path: '/app/:id/crashlog',
     scope: 'hub.app.readonly',
-    // Optional in the reference; newer hubs require the message, but accept an empty one.
+    // Optional in the API reference; newer hubs require the message, but accept an empty one.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
   }),
   getAppSettings: row({ method: 'GET', path: '/app/:id/setting', scope: 'hub.app.control', decode: decodeSettings }),

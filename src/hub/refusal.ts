@@ -10,7 +10,7 @@ const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
 
 /** The start of a message that ends with the status. */
-export const STAND_IN = 'Something on the way to the hub answered in its place:'
+export const STAND_IN = 'Another server answered in place of the hub:'
 
 /** The call that was refused. */
 export interface RefusedCall {
@@ -62,8 +62,8 @@ export function refusal(
 }
 
 /**
- * A 404 does not say what is missing: the app, its setting or the operation. The path and the known apps decide. A
- * gateway's response says nothing about an app.
+ * Decides from the path and the known apps what a 404 means: the app, its setting or the operation may be missing. A
+ * gateway's response proves nothing about an app.
  */
 function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, knows: HubClientOptions['knows']) {
   const details = { status: 404, foreign }
@@ -92,7 +92,7 @@ function hubWords(answer: Answer, clean: Clean): string {
   return oneLine(body['error_description'], clean) || oneLine(body['error'], clean)
 }
 
-/** A refusal's body is parsed each time it is used, so its size is limited. */
+/** A refusal's body is parsed several times, so its size is limited. */
 const MAX_BODY_BYTES = 64 * 1024
 
 function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {

@@ -50,7 +50,7 @@ export class Session {
   #stale = true
   #greeted: Greeting | undefined
   #greeting: Promise<void> | undefined
-  /** Operations that this hub lacks, as their calls have shown. */
+  /** Operations that this hub lacks, as failed calls have shown. */
   #lacking: ReadonlySet<OperationName> = new Set()
   #waking = new AbortController()
   /** Aborted when the realtime channel comes up or goes down, because that changes the interval until the next read. */
@@ -97,7 +97,7 @@ export class Session {
     this.#waking.abort()
   }
 
-  /** The identity or permissions may have changed: reads them at once, and then the list. */
+  /** Reads the identity, the permissions and the list immediately, because they may have changed. */
   startOver(): void {
     this.#stale = true
     this.wake()
@@ -127,7 +127,7 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // As in `#readPatiently`: a new key takes an extra request, and a hub that limits requests is not offline.
+        // A hub that limits requests is not offline, as in `#readPatiently`: a new API key causes extra requests.
         if (failure.code === 'rate_limited' && this.#status.current.online) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
@@ -288,7 +288,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** The session may have ended because the hub is shutting down: reads everything at once, including its identity. */
+  /** Reads everything immediately, even the identity: the session may have ended because the hub is shutting down. */
   #onRealtimeLost(): void {
     this.#apps.live = false
     this.#stale = true
@@ -324,7 +324,7 @@ export class Session {
     this.#part = 1 - this.#dependencies.random()
   }
 
-  /** Sleeps until the list is due or `wake` is called. Returns whether `wake` was called. */
+  /** Sleeps until the next read is due or `wake` is called. Returns whether `wake` was called. */
   async #untilNextRead(): Promise<boolean> {
     const { pollInterval, pollIntervalFallback } = this.#options
     const { clock } = this.#dependencies
@@ -342,8 +342,8 @@ export class Session {
   }
 
   /**
-   * Sleeps until the time is over or `wake` is called, or not at all if it was called since the last pause. Does not
-   * shorten a pause that the hub requested (429).
+   * Sleeps until the time is over or `wake` is called, or not at all if `wake` was called since the last pause. Does
+   * not shorten a pause that the hub requested (429).
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {
     const signals = [this.#stop.signal, ...(code === 'rate_limited' ? [] : [this.#waking.signal])]

@@ -103,7 +103,7 @@ describe('a 404', () => {
       code: 'failed',
       status: 404,
       foreign: true,
-      message: 'Something on the way to the hub answered in its place: 404.',
+      message: 'Another server answered in place of the hub: 404.',
     })
   })
 
