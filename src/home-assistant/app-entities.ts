@@ -9,7 +9,7 @@ import { humanise } from './device.ts'
 import { type EntityOf, entitiesOf } from './entity.ts'
 import * as jinja from './templates.ts'
 
-/** The payloads of entities that a template reads or switches. */
+/** The state payloads of switches, and of binary sensors with a template. */
 const WORDS = { on: 'ON', off: 'OFF' } as const
 export const DIAGNOSTIC = { platform: 'sensor', category: 'diagnostic' } as const
 /** A diagnostic sensor that is disabled by default. */
@@ -68,7 +68,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Update',
     reads: 'appUpdate',
     sends: 'install',
-    doc: 'The installed and the newest version; installs the newest one, with progress. If the hub does not report the newest version: when it was found. Links to the page of an app from the store.',
+    doc: 'Shows the installed and the newest version, and installs the newest, with progress. If the hub does not report the newest version, shows when the update was found. Links to the page of an app from the store.',
   },
   {
     key: 'event',
@@ -107,7 +107,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     reads: 'app',
     template: jinja.flagOf('autoupdate'),
     sends: 'autoupdate',
-    doc: 'Whether the hub updates the app by itself.',
+    doc: 'Whether the hub updates the app automatically.',
   },
   {
     ...APP_SENSOR,
@@ -143,7 +143,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     icon: 'mdi:source-branch',
     template: jinja.textOf('channel'),
     shows: {},
-    doc: 'The channel of updates.',
+    doc: 'The update channel.',
   },
   {
     ...APP_SENSOR,
@@ -230,7 +230,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     when: 'guard',
     sends: 'guard',
     press: '{"snooze":"1h"}',
-    doc: 'The guardian only watches the app for an hour; if the guardian is on.',
+    doc: 'Makes the guardian only watch the app for an hour; if the guardian is on.',
   },
   {
     ...HIDDEN_BUTTON,
@@ -239,11 +239,11 @@ export const APP_ENTITIES = entitiesOf('app', [
     when: 'guard',
     sends: 'guard',
     press: 'ON',
-    doc: 'The guardian restarts the app again, with a new count, after it gave up or was snoozed; if the guardian is on.',
+    doc: 'Makes the guardian restart the app again, with a new count, after it gave up or was snoozed; if the guardian is on.',
   },
 ])
 
-/** One entity for each published setting, of the declared kind. */
+/** Returns one entity of the declared type for each published setting. */
 export function settingEntities(settings: ReadonlyMap<string, PublishedSetting> | undefined): EntityOf<'app'>[] {
   return [...(settings ?? [])].map(([name, setting]) => settingEntity(name, setting))
 }
