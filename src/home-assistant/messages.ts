@@ -3,7 +3,7 @@ import { isRecord, parseJson } from '../base/json.ts'
 import type { DiscoveryTopics, Form } from '../contract/discovery.ts'
 import type { Device, OfferedComponent } from './device.ts'
 
-/** Announces that the entities of a topic will move to another one. */
+/** Announces that the entities of a topic will move to another topic. */
 export const MIGRATE = JSON.stringify({ migrate_discovery: true })
 
 const MODE = { availability_mode: 'all' } as const

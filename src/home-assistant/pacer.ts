@@ -20,7 +20,7 @@ export function newPacer(options: PacerOptions) {
   const { clock, perTurn, intervalMs, busyMs, restMs, task } = options
   /** Key → earliest time of its task, in the order of the requests. */
   const due = new Map<string, number>()
-  /** Key → when its task last ran, oldest first; removed after the rest. */
+  /** Key → when its task last ran, oldest first; removed after `restMs`. */
   const done = new Map<string, number>()
   let { atOnce } = options
   let last = Number.NEGATIVE_INFINITY

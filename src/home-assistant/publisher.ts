@@ -57,7 +57,7 @@ interface Published {
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: ReturnType<typeof newPacer>
-  /** Created on demand: the messages of many apps would take much memory. */
+  /** Object id → function that creates the device on demand: the messages of many apps would take much memory. */
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → what the link holds. */
   readonly #published = new Map<string, Published>()
@@ -151,7 +151,7 @@ export class Publisher {
     for (const objectId of waiting ?? []) this.#request(objectId)
   }
 
-  /** Restores a message of a device that another client has cleared. */
+  /** Restores a message of a device if another client has cleared it. */
   touched(topic: string, payload: string): void {
     const objectId = parseDiscoveryTopic(topic)?.objectId
     if (payload !== '' || objectId === undefined || !this.#published.get(objectId)?.topics.includes(topic)) return

@@ -17,18 +17,18 @@ export function isSuccess(method: Method, status: number): boolean {
 
 const UTF8 = new TextDecoder()
 
-/** The body as text, without a byte order mark. */
+/** Returns the body as text, without a byte order mark. */
 export function textOf({ body }: Answer): string {
   return UTF8.decode(body)
 }
 
-/** The body as JSON; `undefined` if it is not JSON or has too many values. */
+/** Returns the body as JSON; `undefined` if it is not JSON or has too many values. */
 export const parse = (answer: Answer): Json | undefined => parseJson(textOf(answer))
 
 /** The maximum length of a header value; the headers that hubs send are shorter. */
 const HEADER_LENGTH = 200
 
-/** A response header; `null` if it is missing, empty, repeated or too long. */
+/** Returns a response header; `null` if it is missing, empty, repeated or too long. */
 export function header(answer: Answer, name: string): string | null {
   const value = answer.headers[name]
   return typeof value === 'string' && value !== '' && value.length <= HEADER_LENGTH ? value : null

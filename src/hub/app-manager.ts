@@ -28,9 +28,9 @@ const OVERTAKEN_MS = 60_000
 export interface AppsUpdate {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** No events are published for these changes: the apps were only discovered, or the filter changed. */
+  /** Whether to publish no events for these changes: the apps were only discovered, or the filter changed. */
   readonly silent: boolean
-  /** The whole list has just been read. */
+  /** Whether the whole list has just been read. */
   readonly read: boolean
 }
 
@@ -66,7 +66,7 @@ export class AppManager {
   live = false
   /** Events that arrive during a read; they are applied to its list. */
   #eventsDuringRead: AppEvent[] | undefined
-  /** When each app disappeared from the list: a `create` event for the app may be older than that list. */
+  /** The time when each app disappeared from the list: a `create` event soon after it may be outdated. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
   /** Apps whose uninstallation the hub has confirmed: a list without them is accepted immediately. */
@@ -116,7 +116,7 @@ export class AppManager {
   }
 
   /**
-   * Returns all apps by id, from memory while live. Always reads the list if a `filter` is given (keys to be equal).
+   * Returns all apps by id, from memory while live. With a `filter` (keys and required values), always reads the list.
    * @throws HubError `unreachable` after `destroy`
    */
   async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, App>>> {
@@ -149,7 +149,7 @@ export class AppManager {
     }
   }
 
-  /** Expects the app's installation, which the hub has accepted: the next `create` event is not outdated. */
+  /** Expects the app's installation, which has been requested: the next `create` event is not outdated. */
   expect(id: string): void {
     this.#unlisted.delete(id)
   }
@@ -324,8 +324,8 @@ export class AppManager {
   }
 
   /**
-   * A hub may return a list without some of its apps, for example while starting; accepting it would remove these apps.
-   * So the list is read again until two consecutive lists have the same apps. Only an app that both lack is removed.
+   * Reads the list. If it lacks known apps, reads it again until two consecutive lists have the same apps, because a
+   * hub may omit apps, for example while starting. Only apps that both lists lack are removed.
    */
   async #readBelievable(): Promise<AppList> {
     let before: AppList = new Map()

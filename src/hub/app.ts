@@ -7,7 +7,7 @@ import { type Severity, severityOf } from '../base/versions.ts'
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** The keys of an app of which only the id is known. */
+/** The values of an app's keys while only its id is known. */
 class Unknown {
   readonly name: string | null = null
   readonly version: string | null = null
@@ -55,10 +55,7 @@ export type AppPatch = Partial<Omit<App, 'id' | 'update_severity'>> & WithExit
 /** The keys of an app, in published order. */
 export const APP_KEYS = ['id', ...Object.keys(UNKNOWN)] as readonly (keyof App)[]
 
-/**
- * Applies a patch: to `before` if it is partial, to an empty app if it is complete. Returns `before` itself if nothing
- * changes.
- */
+/** Applies a patch to `before`, or to an empty app if there is none. Returns `before` itself if nothing changes. */
 export function patchApp(before: App | undefined, id: string, patch: AppPatch): App {
   const after = before === undefined ? { id, ...UNKNOWN, ...patch } : { ...before, ...patch }
   // Usage figures of an app that is not running are outdated.

@@ -124,7 +124,7 @@ export class HubClient {
   /**
    * Reads a file of the hub, such as an icon, without sending the API key.
    * @param path as found in a record of the hub
-   * @returns `undefined` if the path is not one on the hub, or the file does not exist
+   * @returns `undefined` if the path does not lead to the hub, or the file does not exist
    * @throws HubError, also if the file is larger than `maxBytes`
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
@@ -215,7 +215,7 @@ function encodeSegment(value: unknown): string {
   throw new HubError('invalid_argument', 'An id or name must not be empty, a dot segment or invalid Unicode.')
 }
 
-/** The body, which must be empty or JSON: anything else does not come from this API. @throws HubError */
+/** Returns the body, which must be empty or JSON: anything else does not come from this API. @throws HubError */
 function json(answer: Answer): unknown {
   const { status, body } = answer
   if (body.length === 0) return null

@@ -88,7 +88,7 @@ function timeOf(value: unknown): number {
   return Math.abs(at) < 1e11 ? at * 1000 : at
 }
 
-/** The version of the hub's next firmware update; `null` if there is none. */
+/** Returns the version of the hub's next firmware update; `null` if there is none. */
 export function decodeUpdates(value: unknown, _: unknown = {}, clean = asItIs): string | null {
   const versions = [value, ...list(value)].map((update) => record(update)['version'])
   const version = versions.find((one): one is string => typeof one === 'string' && one !== '')

@@ -93,7 +93,7 @@ function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_availa
 
 /**
  * Decodes the response of getApps, an object keyed by app id. An unreadable entry, or one whose key is not its id,
- * becomes `undefined`, so that it does not hide the others. @throws HubError `nonsense` if this applies to most entries
+ * becomes `undefined`; the other entries remain. @throws HubError `nonsense` if most entries are like this
  */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
@@ -123,7 +123,7 @@ export function decodeApp(value: unknown, { id }: { readonly id: string }, clean
   return decodePatch(value, clean)
 }
 
-/** The unmodified record of the app with this id. */
+/** Returns the unmodified record of the app with this id. */
 export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
   checkApp(record, id)
@@ -151,7 +151,7 @@ export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): Ap
 }
 
 /**
- * The effective scopes of the API key, in the form used for comparing and display: `homey.app.control` becomes
+ * Returns the effective scopes of the API key, in the form used for comparing and display: `homey.app.control` becomes
  * `hub.app.control`. `undefined` if the hub does not report them.
  */
 export function decodeScopes(value: unknown): readonly string[] | undefined {

@@ -1,6 +1,6 @@
 /**
  * A call to any endpoint of a hub, given by section, item and path. Spellings that hubs might interpret differently are
- * rejected, so that it is certain which operation of `OPERATIONS` a call is, if any.
+ * rejected, so that each call is reliably matched with its operation.
  */
 import { isRecord, type Json } from '../base/json.ts'
 import { HubError } from './errors.ts'
@@ -95,7 +95,7 @@ function named(name: string): string {
   return name
 }
 
-/** Rejects keys with a leading underscore, among others: `_method=DELETE` may change the request. */
+/** Rejects ambiguous queries, such as keys with a leading underscore: `_method=DELETE` may change the request. */
 function checkQuery(query: Readonly<Record<string, string>>): void {
   if (Object.keys(query).some((key) => !/^[A-Za-z][\w.-]{0,63}$/.test(key))) {
     throw invalid('query: expected keys of letters, digits, _, . and -, the first one a letter.')

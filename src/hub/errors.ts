@@ -50,13 +50,13 @@ export class HubError extends Error {
   }
 }
 
-/** Returns a HubError. @throws any other error: it is a bug in hub2mqtt, and a retry does not help */
+/** Returns `error` if it is a HubError. @throws any other error, which is a bug: a retry does not help */
 export function asHubError(error: unknown): HubError {
   if (error instanceof HubError) return error
   throw error
 }
 
-/** The result of a read; `undefined` if it fails with one of these codes. */
+/** Returns the result of a read; `undefined` if it fails with one of these codes. */
 export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>): Promise<T | undefined> {
   try {
     return await read

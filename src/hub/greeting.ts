@@ -15,8 +15,8 @@ export async function greet(client: HubClient, known: Greeting | undefined): Pro
   const isSame = firmware !== null && firmware === known?.firmware && id === known.id
   const missing = new Set(isSame ? known.missing : [])
   if (isNewer(identity)) {
-    // Newer hubs have no garbage collection. Reading the voices shows whether a hub can speak, without an effect. An
-    // operation counts as missing only if a response proves it.
+    // Newer hubs have no garbage collection. Reading the voices shows whether a hub can speak, without a side effect.
+    // An operation counts as missing only if a response proves it.
     missing.add('garbageCollectApp')
     if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
   }

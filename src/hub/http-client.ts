@@ -139,7 +139,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
 
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart(started) {
-      // The request timed out while waiting for a connection; the caller already has the error that it was not sent.
+      // The request timed out while waiting for a connection; the caller has already been notified.
       if (isSettled) return void started.abort(new Error('too late to be sent'))
       controller = started
       try {

@@ -46,7 +46,7 @@ interface Definition<I extends object> {
   readonly optional?: true
   /** Maximum size of the response in bytes; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number
-  /** `decode` gets the response as text, because it may be too large to parse at once. */
+  /** `decode` gets the response as text, because the response may be too large to parse in one step. */
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query

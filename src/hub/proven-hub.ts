@@ -28,7 +28,7 @@ export interface HubCall {
   readonly ms: number
 }
 
-/** How often to check the hub's identity if connections close as soon as they open. */
+/** Maximum number of identity checks if connections close as soon as they open. */
 const MAX_PROOFS = 3
 
 /** Limits on requests after a 429, and how long they apply. */
@@ -52,7 +52,7 @@ export class ProvenHub {
   signs = false
   /** Whether the hub has ever sent its id with a list: if so, it also sends its id with other reads. */
   signsLists = false
-  /** Whether the latest list of apps came with the hub's id. */
+  /** Whether the response with the latest list of apps contained the hub's id. */
   listSigned = false
   readonly #options: Omit<HubClientOptions, 'knows'>
   readonly #clock: Clock
@@ -124,8 +124,8 @@ export class ProvenHub {
   }
 
   /**
-   * Sends a request with the API key, only to the identified hub. A read that fails early, as on an idle connection
-   * that the hub is closing, is repeated, except with `once`. A write is never repeated: it may have been carried out.
+   * Sends a request with the API key, only to the identified hub. Repeats a read that fails early, for example on an
+   * idle connection that the hub is closing, except with `once`. Never repeats a write: it may have been carried out.
    * @throws HubError
    */
   async ask(
@@ -137,7 +137,7 @@ export class ProvenHub {
     let mayRepeat = method === 'GET' && !once
     // Whether the hub has identified itself during this call: it may close the connection after that response.
     let hasShown = false
-    // Check again: the request may have waited for a connection.
+    // Checks the identity again, because the request may have waited for a connection.
     const mayLeave = () => {
       if (!this.isProven || (this.#isUnsure && !hasShown)) throw new Unproven()
       sending.mayLeave?.()
@@ -193,7 +193,7 @@ export class ProvenHub {
   #noteIdentity(method: Method, answer: Answer): Answer {
     const { status } = answer
     const firmware = header(answer, 'x-homey-version')
-    // Also if the firmware was unknown before: a gateway may have removed it.
+    // This includes a firmware that was unknown before: a gateway may have removed it.
     const isUpdated = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
     if (isUpdated || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
     const id = header(answer, 'x-homey-id')
@@ -249,7 +249,7 @@ export class ProvenHub {
       }
       const context = { knows: () => false, signs: this.signsLists, now: this.#clock.now(), clean }
       const refused = refusal({ name: 'ping', operation: OPERATIONS.ping, parameters: {} }, answer, context)
-      // The other prefix may be right if another server answered, or there is no such path.
+      // The other prefix may be right if another server answered, or if this path does not exist.
       const isElsewhere = answer.status < 500 && answer.status !== 429
       if (!isElsewhere || refused.code === 'subscription') throw refused
       if (answer.status !== 404) {

@@ -20,7 +20,7 @@ export interface RefusedCall {
   readonly parameters: object
 }
 
-/** The error for a response that is not a success. */
+/** Returns the error for a response that is not a success. */
 export function refusal(
   call: RefusedCall,
   answer: Answer,
@@ -86,7 +86,7 @@ export function lacksLicence(words: string): boolean {
   return /subscription inactive|invalid serial number/i.test(words)
 }
 
-/** The hub's own text about a failure: untrusted, so shortened and on one line; empty if there is none. */
+/** Returns the hub's own text about a failure: untrusted, so truncated and on one line; empty if there is none. */
 function hubWords(answer: Answer, clean: Clean): string {
   const body = bodyOf(answer)
   return oneLine(body['error_description'], clean) || oneLine(body['error'], clean)
@@ -107,8 +107,8 @@ function oneLine(said: unknown, clean: Clean): string {
 }
 
 /**
- * `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3); limited to one second at least and
- * `most` (default: five minutes) at most. `undefined` if it is missing.
+ * Returns `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3), limited to one second at
+ * least and `most` (default: five minutes) at most. `undefined` if it is missing.
  */
 export function retryAfter(answer: Answer, now: number, most = MAX_RETRY_AFTER_MS): number | undefined {
   const value = header(answer, 'retry-after') ?? ''

@@ -57,7 +57,7 @@ export class Session {
   #turning = new AbortController()
   /** Aborted when another hub answers: the realtime session with the previous one is no longer valid. */
   #sessions = new AbortController()
-  /** The fraction of the interval until the next read. */
+  /** The fraction of the interval to wait until the next read. */
   #part = 1
   /** Times of the latest read and the latest early reads, in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
@@ -127,7 +127,7 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // A hub that limits requests is not offline, as in `#readPatiently`: a new API key causes extra requests.
+        // As in `#readPatiently`, a hub that limits requests is not offline.
         if (failure.code === 'rate_limited' && this.#status.current.online) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
@@ -161,7 +161,7 @@ export class Session {
 
   /** Checks the hub's identity, unless it is known and nothing has cast doubt on it. @throws HubError */
   async #makeSure(): Promise<void> {
-    // Check again if something, such as a new API key, requires that during the first check.
+    // Check again if a new check became necessary during the first one, for example because of a new API key.
     for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined
@@ -298,7 +298,7 @@ export class Session {
     if (this.#earlyReadDelay('loss') === 0) this.wake()
   }
 
-  /** The hub sent an event about an app that is gone, or whose installation event was missed: reads the list. */
+  /** Schedules a read of the list, because the hub sent an event about an app that the list lacks. */
   onUnknownApp(): void {
     if (this.#cancelUnknownApp !== undefined) return
     this.#cancelUnknownApp = this.#dependencies.clock.after(this.#earlyReadDelay('unknownApp'), () => {
@@ -308,7 +308,7 @@ export class Session {
     })
   }
 
-  /** Milliseconds until the list may be read early for this reason; if 0, also records an early read now. */
+  /** Returns the milliseconds until the list may be read early for this reason; if 0, records an early read. */
   #earlyReadDelay(reason: keyof typeof EARLY_READ_MS): number {
     const now = this.#dependencies.clock.elapsed()
     const left = Math.max(0, this.#earlyReadAt[reason] + EARLY_READ_MS[reason] - now)
@@ -317,8 +317,8 @@ export class Session {
   }
 
   /**
-   * Moves the next read to a random time in the interval. After a start or a network failure, many hubs are read at
-   * once; without this, they would stay synchronised.
+   * Moves the next read to a random time in the interval. After a start or a network failure, many hubs are read
+   * together; without this, they would stay synchronised.
    */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()

@@ -84,7 +84,7 @@ const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: s
 
 /**
  * Whether `granted` scopes include `needed`: a scope includes all scopes below it, as `hub.app` includes
- * `hub.app.control`. `undefined` (not reported by the hub) grants everything: the hub itself will refuse.
+ * `hub.app.control`. `undefined` (not reported by the hub) grants everything: the hub itself checks each request.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
   if (granted === undefined || needed === undefined) return true

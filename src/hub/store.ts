@@ -47,7 +47,7 @@ const MAX_APPS = 5_000
 interface Surroundings {
   readonly url: string
   readonly isOn: () => boolean
-  /** Whether this process is active. */
+  /** Whether this process is active, not a standby. */
   readonly mayAsk: () => boolean
   readonly clock: Clock
   readonly log: Logger
@@ -89,7 +89,7 @@ export class Store implements AsyncDisposable {
     void this.#run(this.#running.signal)
   }
 
-  /** Restores an app's release from a message of an earlier run; it is valid until the store has answered. */
+  /** Restores an app's release from a message of an earlier run; this release is valid until the store responds. */
   recall(hub: string, id: string, payload: string): void {
     const followed = this.#followed.get(hub)
     if (this.#running === undefined || followed === undefined || this.#known.has(id)) return
@@ -122,7 +122,7 @@ export class Store implements AsyncDisposable {
     }
   }
 
-  /** The apps to look up, longest overdue first. Also passes known releases to hubs, and drops apps that no hub has. */
+  /** Returns the apps to look up, longest overdue first. Also passes known releases to hubs, and drops unused ones. */
   #due(): string[] {
     const wanted = new Set<string>()
     for (const [hub, { apps }] of this.#followed) {
@@ -251,7 +251,7 @@ function releaseOf(version: unknown, changelog: unknown): Release | undefined {
   return isVersion ? { version, changelog: lineOf(changelog) } : undefined
 }
 
-/** Adds the changelog from `log`, which lists all versions, by version or as an array: its form is not documented. */
+/** Adds the changelog from `log`, which lists all versions, keyed by version or as an array (undocumented). */
 function withChangelog(release: Release | undefined, log: Json | undefined): Release | undefined {
   if (release === undefined || release.changelog !== null) return release
   const isIt = (one: Json) => isRecord(one) && one['version'] === release.version

@@ -115,7 +115,7 @@ export function isErrorBody(value: unknown): boolean {
   return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
 }
 
-/** Returns a function that checks whether a write was done, and may throw a HubError; `undefined` if none can. */
+/** Returns a function that checks on the hub whether a write was done; `undefined` if no check is possible. */
 export function lookFor(hub: Hub, { operation, id, name, shows = {}, value }: Asked) {
   if (id === undefined) return undefined
   if (operation === 'uninstallApp') return () => appIsGone(hub, id)
@@ -138,7 +138,7 @@ export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null |
   return list.size > 0 && others.every((other) => list.has(other)) ? null : undefined
 }
 
-/** Whether the list has all other apps but not this one, and reading the app fails too. */
+/** Whether the list contains all other apps but not this app, and reading the app fails too. */
 async function appIsGone(hub: Hub, id: string): Promise<boolean> {
   if ((await listedApp(hub, id)) !== null) return false
   return (await unless(['unknown_app'], hub.look('getApp', { id }))) === undefined
@@ -150,7 +150,7 @@ async function settingIs(hub: Hub, id: string, name: string, value: Json): Promi
   return found !== undefined && sameJson(found, value)
 }
 
-/** Whether the settings do not contain this one, and reading it by name fails too. */
+/** Whether the settings do not contain this setting, and reading it by name fails too. */
 async function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
   const all = await hub.look('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false

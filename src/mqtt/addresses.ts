@@ -60,7 +60,7 @@ export class Addresses {
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
     this.current.notBefore = now + this.current.pacing.after(failure, ended)
-    // If the addresses are one cluster, the other client with this id would also disconnect this one from other nodes.
+    // In a cluster, the other client with this id would also disconnect this one at the other addresses.
     const candidates = failure.code === 'taken_over' ? [this.current] : this.#all
     const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
     const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))
@@ -102,7 +102,7 @@ export class Login {
     }
   }
 
-  /** Whether to retry immediately, with another version or other credentials. Returns true once until `reset`. */
+  /** Whether to retry immediately, with another version or other credentials; true at most once until `reset`. */
   async retry(failure: Failure): Promise<boolean> {
     if (this.#retried) return false
     if (failure.code === 'protocol') this.#retried = this.#otherProtocol()
@@ -138,14 +138,14 @@ export class Login {
 
 /** A wrong password is not corrected within seconds, and some brokers ban clients that retry often. */
 const HOPELESS_WAIT_MS = 60_000
-/** While no broker accepts a connection. */
+/** The wait while no broker accepts a connection. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
-/** The broker accepts connections but ends them soon: it is running, so waits stay short. */
+/** The wait if the broker ends connections soon after accepting them: short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**
- * A connection that ends sooner was unsteady. The limit is longer for an end without a reason, because an MQTT 3.1.1
- * broker ends a connection this way when another client takes over. An MQTT 5 broker sends the reason.
+ * A connection that ends sooner than this was unsteady. The limit is longer for an end without a reason, because an
+ * MQTT 3.1.1 broker ends a connection this way when another client takes over. An MQTT 5 broker sends the reason.
  */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
 /** How many consecutive unsteady connections are suspicious. */

@@ -213,7 +213,7 @@ export function failbackProbe(
 
   async function takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
     const broker = { ...link, urls: [url] }
-    // With the bridge's own client id, a cluster would end the current connection.
+    // With the bridge's client id, a cluster would end the current connection.
     const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: PROBE_TIMEOUT_MS, signal }
     return await withSession(session, clock, async ({ lack }) => lack === undefined).catch(() => false)
   }

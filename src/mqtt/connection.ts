@@ -118,7 +118,7 @@ export class Connection {
       if ('code' in error && typeof error.code === 'number') {
         return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
       }
-      // After this callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears.
+      // Wait for the end of this callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears.
       queueMicrotask(() => this.drop(errorFailure(error, true)))
     })
   }

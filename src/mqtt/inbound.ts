@@ -1,6 +1,6 @@
 /**
- * Handles packets from the broker: decodes messages, drops echoes of own publishes, and queues commands until there is
- * room for their answers.
+ * Handles packets from the broker: decodes messages, drops echoes of this link's publishes, and queues commands until
+ * there is room for their answers.
  */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
@@ -127,8 +127,8 @@ export class InboundQueue {
 const ECHO_MS = 5_000
 
 /**
- * Distinguishes publishes of other clients from echoes of own publishes, which MQTT 3.1.1 brokers always send, and
- * MQTT 5 brokers only if they ignore `nl`.
+ * Distinguishes publishes of other clients from echoes of this link's publishes, which MQTT 3.1.1 brokers always send,
+ * and MQTT 5 brokers only if they ignore `nl`.
  * @param isWatched whether publishes of other clients on a topic matter; commands always do
  */
 export function echoFilter(
@@ -143,7 +143,7 @@ export function echoFilter(
   const cleared = new Map<string, number>()
   let protocol: Protocol | undefined
   return {
-    /** Starts a connection, which gets no echoes of the previous one. */
+    /** Forgets the publishes of the previous connection, because their echoes do not arrive on the new one. */
     connected(by: Protocol): void {
       protocol = by
       unretained.clear()
@@ -157,7 +157,7 @@ export function echoFilter(
 
     /**
      * Records a zero-length publish that is about to be sent. On a command topic, the echo looks like an empty command:
-     * clearing a stored `restart` would restart the app. (Under MQTT 5 the subscription excludes own publishes.)
+     * clearing a stored `restart` would restart the app. (Under MQTT 5 the subscription excludes such echoes.)
      */
     clearing(topic: string): void {
       if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)

@@ -131,9 +131,7 @@ export class MqttLink implements AsyncDisposable {
     return this.#retained.expect(topic, payload)
   }
 
-  /**
-   * Sends the held payloads of these topics, which may include the state topic, again: a reader may have lost them.
-   */
+  /** Resends the held payloads of `topics`, which may include the state topic: a reader may have lost them. */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
@@ -300,7 +298,7 @@ export class MqttLink implements AsyncDisposable {
     this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
-  /** Reads these filters again. Messages that arrive after the read-back were sent after this call. */
+  /** Reads back these filters again. Messages that arrive after the read-back were sent after this call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
     // While the connection is starting, do nothing: `#setUp` calls this later.

@@ -29,7 +29,7 @@ export const TOO_LARGE_STAND_IN = 0x99
 const HTTP = 'HTTP/'
 const SPEAKS_HTTP = 'the server there speaks HTTP, not MQTT; for MQTT over WebSocket, use ws://'
 
-/** Filters the bytes that `stream` delivers. Call it before adding listeners. */
+/** Filters the bytes that `stream` delivers. Call this before adding listeners. */
 export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
   const push = stream.push.bind(stream)
   const packetFilter = new PacketFilter(protocol)
@@ -105,7 +105,7 @@ export class PacketFilter {
     this.#done += size
     // A copy: a view would keep the network buffer.
     if (begin < LOOKED_AT) this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, LOOKED_AT - begin))))
-    // A PUBACK has two bytes of packet id, then the reason. No reason means success.
+    // A PUBACK has two bytes of packet id, then the reason. A PUBACK without a reason means success.
     if (this.#first >> 4 === PUBACK && begin <= 2 && this.#done > 2) replaceReason(data, at + 2 - begin)
     return size
   }
@@ -114,7 +114,7 @@ export class PacketFilter {
 /** The size of a header whose length field is longer than four bytes. */
 export const MALFORMED = -1
 
-/** The size of the packet header that begins here; 0 if it is incomplete. */
+/** Returns the size of the packet header that begins here; 0 if it is incomplete. */
 export function headerSize(data: Buffer, at: number): number {
   for (let size = 2; size <= 5; size += 1) {
     const byte = data[at + size - 1]
@@ -124,7 +124,7 @@ export function headerSize(data: Buffer, at: number): number {
   return MALFORMED
 }
 
-/** The length of the body that follows a header of this size. */
+/** Returns the length of the body that follows a header of this size. */
 export function bodyLength(data: Buffer, at: number, size: number): number {
   let length = 0
   for (let last = at + size - 1; last > at; last -= 1) length = length * 0x80 + ((data[last] ?? 0) & 0x7f)
@@ -146,7 +146,7 @@ function shortened(first: number, begin: Buffer, protocol: Protocol): Buffer {
 }
 
 function propertiesAt(begin: Buffer, at: number): Buffer {
-  // The length of the properties is encoded like that of a packet, which follows one byte.
+  // `headerSize` expects one byte before the length field, as in a packet.
   const size = headerSize(begin, at - 1)
   const end = size <= 0 ? LOOKED_AT : at + size - 1 + bodyLength(begin, at - 1, size)
   return end <= LOOKED_AT - PAYLOAD_LEFT ? begin.subarray(at, end) : Buffer.from([0])

@@ -8,9 +8,9 @@
  * | a refusal as too large | that size and all larger ones, until the connection ends |
  * | any other refusal | the refused item, until the connection ends |
  * | a loss because the broker stopped answering, or another client took over | nothing: the broker rejected no item |
- * | a loss right after a refusal as too large | that size and all larger ones, from now on |
+ * | a loss right after a refusal as too large | that size and all larger ones, even on later connections |
  * | a loss right after another refusal | the refused item: Mosquitto 2.0.11 does both with `max_queued_messages 0` |
- * | a loss with items in flight larger than any acknowledged one | these; all items of such sizes are suspects |
+ * | a loss with items in flight larger than any acknowledged one | those items; all items of such sizes are suspects |
  * | any other loss | all items in flight; a second consecutive loss makes them suspects |
  * | a loss with a single item in flight | that item; it is given up after three consecutive losses |
  */
@@ -57,7 +57,7 @@ export class PoisonMessages {
   #largestAccepted = LEAST_LIMIT
   #relearnAt = 0
   #failedTries = 0
-  /** The last item that the broker refused, and when. */
+  /** The last item that the broker refused, and the time of the refusal. */
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
   /** Whether a connection was lost with a payload in flight larger than any accepted one; until `allTried`. */
   doubted = false

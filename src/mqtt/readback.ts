@@ -1,5 +1,6 @@
 /**
- * Reads back the broker's retained messages, and checks whether the broker delivers own publishes at all.
+ * Reads back the broker's retained messages, and checks whether the broker delivers this link's publishes at all.
+ *
  * No broker reports that it has sent all retained messages. So a marker is published to the probe topic after each
  * subscription: retained messages arrive before the marker, or (aedes) shortly after it.
  */
@@ -19,7 +20,7 @@ export interface ReadBackOptions {
   readonly timeoutMs: number
   /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
-  /** Publishes a marker with QoS 1. `done` gets the PUBACK's reason code. Default: as soon as the broker has room. */
+  /** Publishes a marker with QoS 1, by default when the broker has room. `done` gets the PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
   /** Receives messages that are not retained. They are from other clients: this client has published nothing yet. */
@@ -135,7 +136,7 @@ export class ReadBack {
     return { probe: 'ok', known: certain }
   }
 
-  /** @param filters may grow. @returns the filters whose marker came back promptly */
+  /** Reads filters, whose list may grow. Returns the filters whose marker came back promptly. */
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const known: string[] = []
     const readOne = async (filter: string) => {

@@ -219,7 +219,7 @@ export class Retained {
     return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
   }
 
-  /** Puts an entry that was taken but not sent back into the queue, as the last one. */
+  /** Requeues, in the last place, an entry that was taken but not sent. */
   putBack(entry: Entry): void {
     if (entry.released) return
     entry.sent = undefined
@@ -296,7 +296,7 @@ export class Retained {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
-  /** Whether a live message may be an own publish, because its text is wanted, in flight, or known to be held. */
+  /** Whether a live message may be this link's publish, because its text is wanted, in flight, or known to be held. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)

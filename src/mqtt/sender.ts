@@ -61,7 +61,7 @@ export class Sender {
   #tried: { readonly item: Item; readonly done: (accepted: boolean) => void } | undefined
   /** Whether no separate connection is available, so that suspects are tried on this one. */
   #triesHere = false
-  /** The only item in flight on this connection, a suspect. */
+  /** The suspect that is the only item in flight on this connection. */
   #alone: Item | undefined
   #connection: Wire | undefined
   #window = 0
@@ -170,7 +170,7 @@ export class Sender {
     })
   }
 
-  /** Schedules a retry of the items that are too large, for when a size that ended a connection may be tried again. */
+  /** Schedules a retry of too large items for the time when a size that ended a connection may be tried again. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()
@@ -195,7 +195,7 @@ export class Sender {
   }
 
   /**
-   * Takes an item and publishes it, unless the broker would refuse it, or it may end the connection.
+   * Takes an item, and publishes it unless the broker would refuse it or it may end the connection.
    * @param wire the connection, or another one on which a suspect is tried
    */
   #send(wire: TrialWire, item: Item): void {

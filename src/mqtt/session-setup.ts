@@ -16,13 +16,13 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. If so, it gets a fifth of the time. */
+  /** Whether the self-test failed on the previous connection. If so, the self-test gets a fifth of the time. */
   readonly deniedBefore: boolean
 }
 
-// Receives retained commands (`rh: 0`), to refuse and clear them. Excludes own publishes (`nl`), which clear commands.
+// Receives retained commands (`rh: 0`), to refuse and clear them. Excludes the publishes that clear them (`nl`).
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
-// Receives own markers; `rap` distinguishes them from retained messages of other clients. Stays subscribed.
+// Receives this link's markers; `rap` distinguishes them from retained messages of other clients. Stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // Receives only new publishes (`rh: 2`) of other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }

@@ -31,7 +31,7 @@ const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca,
 /** The name for SNI; empty for an IP address, which SNI excludes. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
-/** Sets the option at `connect`: without a file descriptor, Node.js would consider it as set. */
+/** Sets the option at `connect`: earlier, without a file descriptor, Node.js would consider the option as set. */
 function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
   socket.once('connect', () => socket.setNoDelay(true))
   return socket

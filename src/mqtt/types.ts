@@ -52,7 +52,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly heldFilters: readonly string[]
   /**
    * The `heldFilters` that stay subscribed: publishes of other clients there are passed to `onTouched`. Under MQTT 5,
-   * the broker leaves out own publishes; under 3.1.1, the link recognises their echoes.
+   * the broker leaves out this link's publishes; under 3.1.1, the link recognises their echoes.
    */
   readonly watchedFilters?: readonly string[] | undefined
   /**
@@ -155,7 +155,7 @@ export interface LinkStatus {
   readonly deniedFilters: readonly string[]
   /** Number of retained topics that are not sent because the broker or the protocol refuses them. */
   readonly deniedTopics: number
-  /** Whether own publishes can be read back; `denied` points to the broker's ACL. */
+  /** Whether this link's publishes can be read back; `denied` points to the broker's ACL. */
   readonly probe: 'ok' | 'denied' | 'unknown'
   /** Number of retained topics and messages waiting to be sent. */
   readonly queued: number
@@ -179,7 +179,7 @@ export interface LinkHandlers {
   /** Called after the read-back. Messages that are held and swept here are sent before `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
-  /** Receives a retained message that was read back. Returns additional filters to read back, such as former ones. */
+  /** Receives a retained message that was read back. Returns additional filters, such as those of former prefixes. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** Called before the link ends its connection, without `offline`, to return to the preferred address. */
   readonly onMove?: () => void
