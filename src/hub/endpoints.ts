@@ -43,7 +43,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
     throw invalid('item: expected the id of a manager.')
   const segments = segmentsOf(path)
   checkQuery(query)
-  if (method === 'GET' && body !== undefined) throw invalid('body: GET has none.')
+  if (method === 'GET' && body !== undefined) throw invalid('body: not allowed with GET.')
   const known = section === 'manager' ? operationAt(item, method, segments) : undefined
   const parameters = known?.parameters ?? {}
   const isOfApps = section === 'manager' && item === 'apps'

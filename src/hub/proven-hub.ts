@@ -151,7 +151,7 @@ export class ProvenHub {
         return this.#noteIdentity(method, await this.#send(method, path, { ...sending, key: true, mayLeave }))
       } catch (error) {
         if (error instanceof Unproven) {
-          if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The hub closes every connection at once.')
+          if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The hub closes every connection immediately.')
           tries += 1
           continue
         }

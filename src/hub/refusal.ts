@@ -45,7 +45,7 @@ export function refusal(
     return new HubError('subscription', `The hub has no valid licence${reason}.`, { status })
   }
   if (status === 403) {
-    const lacks = scope === undefined ? `forbids ${call.name}${reason}` : `says that the API key lacks ${scope}`
+    const lacks = scope === undefined ? `forbids ${call.name}${reason}` : `reports that the API key lacks ${scope}`
     return new HubError('forbidden', `The hub ${lacks}.`, { status, ...(scope && { scope }) })
   }
   if (status === 404) return notFound(call, isUnsigned(answer, signs), knows)
@@ -58,7 +58,7 @@ export function refusal(
     return new HubError('unsupported', `This hub has no ${call.name}.`, { status, foreign: isUnsigned(answer, signs) })
   }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
-  return new HubError('nonsense', `The hub answered with status ${status}, which is unexpected.`, { status })
+  return new HubError('nonsense', `The hub answered with the unexpected status ${status}.`, { status })
 }
 
 /**
