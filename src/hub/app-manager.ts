@@ -179,7 +179,7 @@ export class AppManager {
     const { type, id } = said
     const isFilled = said.type !== 'delete' && this.releases.all.size > 0
     const event = isFilled ? { ...said, patch: this.releases.fill(id, said.patch, this.#apps.get(id)) } : said
-    // A known app is never hidden.
+    // A known app is never hidden, because hiding an app removes it.
     const isKnown = this.#apps.has(id)
     if (!isKnown && (this.ended.aborted || !this.shows(id))) return
     if (type === 'delete') this.#unlisted.delete(id)

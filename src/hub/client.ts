@@ -237,7 +237,7 @@ interface RateLimitRetry {
 }
 
 /**
- * Repeats a rate-limited request (429) until the deadline; this is safe for writes, because they were not carried out.
+ * Repeats a rate-limited request (429) until the deadline. This is safe: a rate-limited write was not carried out.
  * @throws HubError `rate_limited` if the hub asks to wait until after the deadline
  */
 export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {

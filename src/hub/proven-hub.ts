@@ -59,7 +59,7 @@ export class ProvenHub {
   readonly #http: HttpClient
   readonly #limiter: Limiter
   readonly #closing = new AbortController()
-  /** On `close`, waiting requests start immediately, and fail. */
+  /** Lets waiting requests start immediately on `close`, so that they fail. */
   readonly #turn = { signal: this.#closing.signal }
   /** The hub that calls are meant for; `undefined` before the first ping is answered. */
   #identity: Identity | undefined

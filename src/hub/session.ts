@@ -142,7 +142,7 @@ export class Session {
     }
   }
 
-  /** Reads the identity, the permissions and the apps, in this order: each explains why a later one fails. */
+  /** Reads the identity, the permissions and the apps, in this order: the first failure shows the cause. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()

@@ -57,7 +57,7 @@ interface Surroundings {
 export class Store implements AsyncDisposable {
   readonly #options: Surroundings
   readonly #client: HttpClient
-  /** By hub name. */
+  /** The followed hubs, by name. */
   readonly #followed = new Map<string, Followed>()
   readonly #known = new Map<string, Known>()
   /** Set while look-ups are enabled. */

@@ -42,7 +42,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Must stay the same over restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
-  /** Retained: `online` once all messages that must precede it are acknowledged, `offline` at a stop and as the will. */
+  /** Retained: `online` when all messages that precede it are acknowledged, `offline` on `close` and as the will. */
   readonly stateTopic: string
   /** A topic of this link for the self-test on each connection; nothing is retained there. */
   readonly probeTopic: string
