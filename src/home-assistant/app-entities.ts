@@ -9,7 +9,7 @@ import { humanise } from './device.ts'
 import { type EntityOf, entitiesOf } from './entity.ts'
 import * as jinja from './templates.ts'
 
-/** The payloads of entities that a template reads or switches. */
+/** The state payloads of switches, and of binary sensors with a template. */
 const WORDS = { on: 'ON', off: 'OFF' } as const
 export const DIAGNOSTIC = { platform: 'sensor', category: 'diagnostic' } as const
 /** A diagnostic sensor that is disabled by default. */
@@ -107,7 +107,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     reads: 'app',
     template: jinja.flagOf('autoupdate'),
     sends: 'autoupdate',
-    doc: 'Whether the hub updates the app by itself.',
+    doc: 'Whether the hub updates the app automatically.',
   },
   {
     ...APP_SENSOR,
@@ -143,7 +143,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     icon: 'mdi:source-branch',
     template: jinja.textOf('channel'),
     shows: {},
-    doc: 'The channel of updates.',
+    doc: 'The update channel.',
   },
   {
     ...APP_SENSOR,
@@ -243,7 +243,7 @@ export const APP_ENTITIES = entitiesOf('app', [
   },
 ])
 
-/** One entity for each published setting, of the declared kind. */
+/** Returns one entity of the declared type for each published setting. */
 export function settingEntities(settings: ReadonlyMap<string, PublishedSetting> | undefined): EntityOf<'app'>[] {
   return [...(settings ?? [])].map(([name, setting]) => settingEntity(name, setting))
 }

@@ -1,4 +1,4 @@
-/** Converts a row to the form that Home Assistant reads. */
+/** Converts a row of the entity table to the form that Home Assistant reads. */
 import type { Json } from '../base/json.ts'
 import { uniqueId } from '../contract/discovery.ts'
 import type { Entity, Platform } from './entity.ts'
@@ -23,10 +23,10 @@ export interface Software {
   readonly releaseUrl: string | undefined
 }
 
-/** The device that an entity belongs to, which its row leaves open. */
+/** The parts of a component that depend on its device, not on its row. */
 export interface Place {
   readonly objectId: string
-  /** The device's model, if it is software with its own versions. */
+  /** The app, if the device is one. */
   readonly software?: Software | undefined
   readonly stateTopic: (entity: Entity) => string | undefined
   readonly commandTopic: (entity: Entity) => string | undefined
@@ -52,7 +52,7 @@ export function componentOf(entity: Entity, place: Place): Component {
   }
 }
 
-/** Home Assistant finds a trigger by its device, type and subtype. */
+/** Converts a trigger, which Home Assistant identifies by its device, type and subtype. */
 export function triggerOf({ event, template }: Trigger, topic: string): Component {
   return {
     platform: 'device_automation',
@@ -92,7 +92,7 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
     case 'button':
       return { payload_press: entity.press ?? 'PRESS' }
     case 'update':
-      // The state has the title as well, but a changed discovery message would reset it until the next state.
+      // The state also has the title, but a changed discovery message would reset the title until the next state.
       return { payload_install: '{}', title: place.software?.title, release_url: place.software?.releaseUrl }
     case 'event':
       return { event_types: [...entity.types] }

@@ -10,7 +10,7 @@ import { type Component, componentOf, type Place, type Software, triggerOf } fro
 import type { Entity } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
-/** Only keys that Home Assistant knows: it drops a device with any other. */
+/** Only keys that Home Assistant knows: it drops a device with any other key. */
 interface DeviceInfo {
   readonly identifiers: readonly string[]
   readonly name: string
@@ -81,7 +81,7 @@ export function hubDevice(entities: readonly Entity[], hub: HubFacts, surroundin
     owner: { kind: 'hub', hubId: hub.id },
     info: {
       name: hubName(name),
-      // A guess from the form of the API: a key that may only read apps cannot read the model.
+      // Guessed from the form of the API: a key that may only read apps cannot read the model.
       ...(hub.api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }),
       sw_version: tidy(hub.firmware),
       configuration_url: new URL(hub.url).origin,
@@ -136,7 +136,7 @@ const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies r
 /** The public store: each app has a page under its id. */
 const STORE = 'https://homey.app/a/'
 
-/** An address of the bridge's own listener. */
+/** Returns an address below the page's public URL. */
 function below(publicUrl: string | null, path: string): string | undefined {
   return publicUrl === null ? undefined : `${publicUrl}/${path}`
 }
@@ -181,7 +181,7 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
     objectId,
     info,
     origin: { name: ORIGIN, sw_version: version, support_url: SUPPORT_URL },
-    /** The default availability of its components. */
+    /** The default availability of the device's components. */
     availability,
     /** Keyed by entity or trigger. */
     components: new Map([...offered, ...triggered]),

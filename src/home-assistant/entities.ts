@@ -1,4 +1,4 @@
-/** Every entity that is offered to Home Assistant, one row each. Discovery and the documentation follow from it. */
+/** All entities for Home Assistant, one row each. Discovery and the documentation are generated from these rows. */
 
 import { LOG_LEVELS } from '../contract/log-levels.ts'
 import { APP_ENTITIES, DIAGNOSTIC, HIDDEN, PROBLEM } from './app-entities.ts'
@@ -24,7 +24,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     ...CONNECTED,
     reads: 'hubState',
     needs: 'bridge',
-    doc: 'Whether the hub answers with a valid key.',
+    doc: 'Whether the hub responds and accepts the API key.',
   },
   {
     ...DIAGNOSTIC,
@@ -35,7 +35,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     template: wordOf('reason', 'none'),
     shows: {},
     needs: 'bridge',
-    doc: 'Why the hub is offline or not fully usable, such as `unauthorized` or `unreachable`; else `none`.',
+    doc: 'Why the hub is offline or not fully usable, such as `unauthorized` or `unreachable`; otherwise `none`.',
   },
   {
     ...DIAGNOSTIC,
@@ -45,7 +45,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     reads: 'hubInfo',
     template: wordOf('realtime', 'polling'),
     shows: { options: ['connected', 'polling'] },
-    doc: 'Whether changes arrive at once (connected) or are found by polling.',
+    doc: 'Whether changes arrive immediately (connected) or are found by polling.',
   },
   {
     ...COUNT,
@@ -197,7 +197,7 @@ const BRIDGE_ENTITIES = entitiesOf('bridge', [
     doc: 'Whether the bridge is connected to the broker.',
   },
   {
-    // The device already shows it.
+    // The device already shows the version.
     ...HIDDEN,
     key: 'version',
     name: 'Version',

@@ -1,6 +1,6 @@
 /**
- * The rows of entities: a row that Home Assistant would refuse does not compile. Offered are those that work with this
- * hub, key and configuration.
+ * The types of entity rows: a row that Home Assistant would refuse does not compile. An entity is offered only if it
+ * works with this hub, API key and configuration.
  */
 import type { Command } from '../contract/command.ts'
 import { type CommandName, findCommand } from '../contract/commands.ts'
@@ -37,16 +37,16 @@ interface Common {
   /** One sentence for the documentation. */
   readonly doc: string
   readonly category?: 'config' | 'diagnostic'
-  /** Whether it is enabled by default (default true). */
+  /** Set if the entity is disabled by default. */
   readonly enabled?: false
   readonly icon?: `mdi:${string}`
-  /** What must be online for it to work; default: bridge and hub, or for the bridge's own entities the bridge. */
+  /** What must be online for the entity; default: bridge and hub, or only the bridge for its own entities. */
   readonly needs?: 'bridge' | 'nothing'
   /** Offered only if the guardian is on. */
   readonly when?: 'guard'
   /** Offered only if the API key and the hub permit this read. */
   readonly from?: OperationName
-  /** The setting that it shows. */
+  /** The setting that the entity shows. */
   readonly setting?: string
 }
 
@@ -107,7 +107,7 @@ type ByPlatform<D extends DeviceKind> =
   | ({ readonly platform: 'switch' } & Reads<D> & Sends<D> & OnOff)
   | ({
       readonly platform: 'button'
-      /** The payload that it sends; default: `PRESS`. */
+      /** The payload that the button sends; default: `PRESS`. */
       readonly press?: string
     } & Sends<D>)
   | ({ readonly platform: 'update' } & Reads<D> & Sends<D>)
@@ -134,7 +134,7 @@ export function entitiesOf(device: DeviceKind, rows: readonly object[]): object[
   return rows.map((row) => ({ device, ...row }))
 }
 
-/** The command of a row. @throws Error if the command does not exist */
+/** Returns the command that an entity sends, if any. @throws Error if the command does not exist */
 export function commandOf(entity: Entity): Command | undefined {
   if (!('sends' in entity)) return undefined
   const command = findCommand(entity.device, entity.sends, entity.setting !== undefined)
@@ -153,7 +153,7 @@ export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined,
   return command.target === 'bridge' || (hub !== undefined && permission(hub, command) === 'yes')
 }
 
-/** The entity while the guardian is on, with the additional event types. */
+/** Returns an entity as offered while the guardian is on, with the additional event types. */
 export function guardedForm(entity: Entity): Entity {
   return entity.platform === 'event' ? { ...entity, types: [...entity.types, ...entity.guardTypes] } : entity
 }

@@ -37,12 +37,12 @@ interface HomeAssistantOptions {
 /** A hub with an id. */
 interface Known {
   readonly facts: HubFacts
-  /** Everything that all its devices depend on, as text. */
+  /** Everything that all devices of the hub depend on, as text. */
   readonly signature: string
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
 
-/** A hub that is renamed in the configuration disappears and comes back: its devices must stay. */
+/** How long the devices of a removed hub stay: a hub that is renamed in the configuration is removed and added. */
 const FAREWELL_MS = 15_000
 /** How long to wait after Home Assistant's birth message: it is busy then, and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
@@ -144,8 +144,8 @@ export class HomeAssistant implements Discovery {
   }
 
   /**
-   * Forgets the hub that answered under this name before another one did, or before the same one showed its id. The
-   * former id may now belong to another name.
+   * Forgets the former id under this name: another hub answers now, or the same hub has sent its id for the first time.
+   * The former id may now belong to another name.
    */
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#known.get(name)?.facts.id
@@ -202,7 +202,7 @@ export class HomeAssistant implements Discovery {
     })
   }
 
-  /** The bridge uses the id of the first hub: it has no id of its own that would outlive a change of topics. */
+  /** Updates the bridge's device. Its id is that of the first hub: an id from the bridge's topics could change. */
   #bridgeChanged(): void {
     // The members of a fleet have no device: a hub may move between members, and its device should not change.
     if (this.#options.isShared) return
@@ -231,7 +231,7 @@ export class HomeAssistant implements Discovery {
     this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
-      // Publish availability first, because nothing is available without it; it is not repeated with the device's
+      // Publish availability first, because no entity is available without it. It is not repeated with the devices'
       // states.
       const availability = new Set([topics.hubsAvailability, ...states])
       this.#link.refresh(availability)
@@ -256,13 +256,13 @@ export class HomeAssistant implements Discovery {
     return policyOf(this.#options.live.value)
   }
 
-  /** Counts configured hubs: otherwise a hub that answers late would rename the apps of other hubs. */
+  /** Whether several hubs are configured. If only known hubs counted, a late hub would rename the apps of others. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
     return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1
   }
 
-  /** The page's address for browsers, if there is one. */
+  /** The page's address for browsers; `null` if there is none. */
   get #publicUrl(): string | null {
     const { enabled, page, public_url } = this.#options.live.value.http
     return enabled && page ? public_url : null

@@ -1,14 +1,14 @@
-/** The discovery messages of a device, in either form. */
+/** The discovery messages of a device: one for the device, or one for each component. */
 import { isRecord, parseJson } from '../base/json.ts'
 import type { DiscoveryTopics, Form } from '../contract/discovery.ts'
 import type { Device, OfferedComponent } from './device.ts'
 
-/** Announces that the entities of a topic will move to another one. */
+/** Announces that the entities of a topic will move to another topic. */
 export const MIGRATE = JSON.stringify({ migrate_discovery: true })
 
 const MODE = { availability_mode: 'all' } as const
 
-/** Topic → payload. */
+/** Returns the payloads by topic. */
 export function messagesOf(device: Device, form: Form, topics: DiscoveryTopics): Map<string, string> {
   return form === 'device' ? asDevice(device, topics) : asComponents(device, topics)
 }
@@ -32,9 +32,9 @@ function asComponents({ objectId, info, origin, components }: Device, topics: Di
 }
 
 /**
- * Component → platform, for the components that can be removed: not those that are disabled by default. If a stub names
- * a component that was never enabled, Home Assistant 2026.4 to 2026.10 clears the whole device. Equal values share one
- * object, because thousands of apps have the same.
+ * Component → platform, for the components that can be removed. These exclude components that are disabled by default:
+ * if a stub names a component that was never enabled, Home Assistant 2026.4 to 2026.10 clears the whole device. Equal
+ * values share one object, because thousands of apps have the same components.
  */
 export type Platforms = ReadonlyMap<string, string>
 
@@ -55,7 +55,7 @@ export function platformsOf(device: Device | undefined): Platforms {
   return same([...(device?.components ?? [])].flatMap(([key, { component }]) => removable(key, component)))
 }
 
-/** The platforms in a device's message; empty for a payload that is not ours. */
+/** The platforms in a device's message; empty for any other payload. */
 export function platformsIn(payload: string): Platforms {
   // New devices, and those too large to keep, have an empty payload: parsing it would throw, which is slow.
   const device = payload === '' ? undefined : parseJson(payload)
@@ -69,8 +69,8 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
 }
 
 /**
- * The device, including components that are now disabled by default but were enabled when they were first published:
- * their owner has them enabled, so they must be removed explicitly when they go.
+ * Returns the device with each component enabled that was enabled when it was first published, even if it is now
+ * disabled by default: users still have it enabled, so it must be removed explicitly.
  */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
@@ -82,8 +82,8 @@ export function withFormerDefaults(device: Device, before: Platforms): Device {
 }
 
 /**
- * The payload that removes the components that are gone, or `undefined` if there are none. Leaving a component out does
- * not remove it; it must first be named with nothing but its platform.
+ * Returns the payload that removes former components; `undefined` if there are none. Omitting a component does not
+ * remove it: a message must first contain the component with only its platform, a stub.
  */
 export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
   if (before === now) return undefined

@@ -1,11 +1,11 @@
-/** Spreads work over time: runs the first tasks at once, the others at a limited rate, and repeats none too soon. */
+/** Spreads work over time: runs the first tasks immediately, others at a limited rate, and repeats none too soon. */
 import type { Clock } from '../base/clock.ts'
 
 interface PacerOptions {
   readonly clock: Clock
-  /** How many tasks run without delay, once. */
+  /** How many of the first tasks run without delay. */
   readonly atOnce: number
-  /** How many later tasks run in one turn, so that other work gets its turn. */
+  /** How many later tasks run in one turn; other work runs between two turns. */
   readonly perTurn: number
   /** Time between two turns, in milliseconds. */
   readonly intervalMs: number
@@ -20,7 +20,7 @@ export function newPacer(options: PacerOptions) {
   const { clock, perTurn, intervalMs, busyMs, restMs, task } = options
   /** Key → earliest time of its task, in the order of the requests. */
   const due = new Map<string, number>()
-  /** Key → when its task last ran, oldest first; removed after the rest. */
+  /** Key → when its task last ran, oldest first; removed after `restMs`. */
   const done = new Map<string, number>()
   let { atOnce } = options
   let last = Number.NEGATIVE_INFINITY
@@ -31,7 +31,7 @@ export function newPacer(options: PacerOptions) {
   return {
     request,
     cancel: (key: string) => void due.delete(key),
-    /** From now on, no task runs at once. */
+    /** Makes all later tasks run at the limited rate. */
     slowDown(): void {
       atOnce = 0
     },
@@ -42,7 +42,7 @@ export function newPacer(options: PacerOptions) {
     },
   }
 
-  /** Runs the task of `key` in its turn, after `delayMs` at the earliest; of two requests, the earlier time counts. */
+  /** Runs the task of `key` in its turn, after `delayMs` at the earliest; of several requests, the earliest counts. */
   function request(key: string, delayMs = 0): void {
     const rested = (done.get(key) ?? Number.NEGATIVE_INFINITY) + restMs
     const at = Math.max(clock.elapsed() + delayMs, rested)
@@ -82,7 +82,7 @@ export function newPacer(options: PacerOptions) {
       atOnce = Math.max(0, atOnce - 1)
       due.delete(key)
       last = now
-      // At the end, because the oldest come first.
+      // Move the key to the end: the oldest keys come first.
       done.delete(key)
       done.set(key, now)
       task(key)

@@ -1,4 +1,4 @@
-/** Keeps the wanted devices published: at a limited rate, only changes, and again if another client removes one. */
+/** Publishes the wanted devices: only changes, at a limited rate, and again if another client removes one. */
 import type { Clock } from '../base/clock.ts'
 import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { MqttLink } from '../mqtt/link.ts'
@@ -37,11 +37,11 @@ const MANY_QUEUED = 256
 /** How often to check whether publishing must still wait. */
 const LOOK_MS = 20
 
-/** How many devices to publish at once: those of an ordinary home. Home Assistant gets them at once at its start. */
+/** How many devices to publish at once: those of an ordinary home, all of which Home Assistant gets when it starts. */
 const AT_ONCE = 64
 /** Home Assistant drops parts of a message that arrives while it still processes the previous one. */
 const REST_MS = 2_000
-/** How long Home Assistant gets to move entities from one form's topics to the other's. */
+/** How long Home Assistant gets to move entities from the topics of one form to those of the other. */
 const MIGRATION_MS = 5_000
 /** Delay before a device that a user deleted is published again: Home Assistant first removes all its entities. */
 const PUT_BACK_MS = 3_000
@@ -57,7 +57,7 @@ interface Published {
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: ReturnType<typeof newPacer>
-  /** Created on demand: the messages of many apps would take much memory. */
+  /** Object id → function that creates the device on demand: the messages of many apps would take much memory. */
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → what the link holds. */
   readonly #published = new Map<string, Published>()
@@ -68,9 +68,9 @@ export class Publisher {
   /** States that are not repeated with their devices. */
   #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
-  /** Devices that wait for the first connection: until then, their previous topics are unknown. */
+  /** Devices to publish after the first connection: before it, their previous topics are unknown. */
   #waiting: Set<string> | undefined = new Set()
-  /** The current message of a device. */
+  /** Returns the current payload of a device's topic. */
   readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options
     const device = this.#made(parseDiscoveryTopic(topic)?.objectId ?? '')
@@ -94,7 +94,7 @@ export class Publisher {
     this.#request(objectId)
   }
 
-  /** Removes a device, unless it is wanted again by then. */
+  /** Removes a device after `delayMs`, unless it is wanted again by then. */
   withdraw(objectId: string, delayMs = 0): void {
     this.#wanted.delete(objectId)
     this.#request(objectId, delayMs)
@@ -105,7 +105,7 @@ export class Publisher {
     for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
   }
 
-  /** Stops managing a device and its dependent devices, without changes: another bridge owns them from now on. */
+  /** Stops managing a device and its dependent devices, without changes, because another bridge owns them now. */
   releaseAll(objectId: string): void {
     const topics = new Set<string>()
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
@@ -126,7 +126,7 @@ export class Publisher {
     return isThere && prefix === this.#options.topics.prefix
   }
 
-  /** Home Assistant has started and is busy: publishes everything again, in order, except the states in `sent`. */
+  /** Publishes everything again, slowly and in order, except the states in `sent`: Home Assistant has just started. */
   publishAgain(sent: ReadonlySet<string> = new Set()): void {
     this.#sent = sent
     this.#pacer.slowDown()
@@ -136,7 +136,7 @@ export class Publisher {
     }
   }
 
-  /** The broker is connected. Reads what it holds once; later states follow from what we publish. */
+  /** Reads the broker's discovery messages at the start of a connection, and publishes the waiting devices. */
   connected(): void {
     const { link } = this.#options
     const found = new Map<string, Map<string, string>>()
@@ -151,7 +151,7 @@ export class Publisher {
     for (const objectId of waiting ?? []) this.#request(objectId)
   }
 
-  /** Another client published on a discovery topic. */
+  /** Restores a message of a device if another client has cleared it. */
   touched(topic: string, payload: string): void {
     const objectId = parseDiscoveryTopic(topic)?.objectId
     if (payload !== '' || objectId === undefined || !this.#published.get(objectId)?.topics.includes(topic)) return
@@ -202,7 +202,7 @@ export class Publisher {
     return device && withFormerDefaults(device, before.platforms)
   }
 
-  /** The known published state of a device: from this run or an earlier one. */
+  /** Returns the published state of a device, from this run or an earlier one. */
   #before(objectId: string): Published {
     const published = this.#published.get(objectId)
     if (published !== undefined) return published
@@ -211,7 +211,7 @@ export class Publisher {
     return { topics: [...found.keys()], platforms: platformsIn(found.get(topics.device(objectId)) ?? '') }
   }
 
-  /** How long to wait because the broker's queue is full, or other work takes precedence. */
+  /** Milliseconds to wait because the broker's queue is full, or other work takes precedence. */
   get #waitMs(): number {
     const { link, isBusy } = this.#options
     return link.status().queued > MANY_QUEUED || isBusy?.() ? LOOK_MS : 0

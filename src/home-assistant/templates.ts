@@ -1,9 +1,9 @@
 /**
- * The Jinja templates for our topics. A cleared topic reaches Home Assistant as an empty text, in which nothing is
- * defined: each template must handle that, because an error would add a line to the user's log.
+ * The Jinja templates for the bridge's topics. Home Assistant receives a cleared topic as an empty text, for which
+ * `value_json` is undefined: each template must handle that, because an error would add a line to the user's log.
  */
 
-/** A template, and the payload fields that it reads: those of the topic must include them all. */
+/** A template, and the payload fields that it reads: the topic's payload must have all of them. */
 export interface Template<F extends string> {
   readonly jinja: string
   readonly fields: readonly F[]
@@ -15,23 +15,23 @@ const reading = <F extends string>(key: F, jinja: string): Template<F> => ({ fie
 /** Home Assistant refuses longer states. */
 const MAX_STATE = 255
 
-/** The plain value; `None` means unknown. */
+/** Renders the plain value; `None` means unknown. */
 export const fieldOf = <F extends string>(key: F) => reading(key, `{{ ${field(key)} }}`)
 
-/** A number of bytes in MiB, rounded to the decimals shown. */
+/** Renders a number of bytes in MiB, rounded to the decimals shown. */
 export const mebibytesOf = <F extends string>(key: F) =>
   reading(key, `{% set x=${field(key)} %}{{ 'None' if x is none else (x/1048576)|round(1) }}`)
 
-/** A text of any length. */
+/** Renders a text, truncated to the maximum length of a state. */
 export const textOf = <F extends string>(key: F) => reading(key, `{{ (${field(key)}|string)[:${MAX_STATE}] }}`)
 
-/** Whether the value `x` fulfils a condition, as `ON`, `OFF` or unknown. */
+/** Renders whether the value `x` fulfils a condition, as `ON`, `OFF` or unknown. */
 const onOff = <F extends string>(key: F, condition: string) =>
   reading(key, `{% set x=${field(key)} %}{{ 'None' if x is none else 'ON' if ${condition} else 'OFF' }}`)
 
 /** Whether a number is above 0. */
 export const anyOf = <F extends string>(key: F) => onOff(key, 'x > 0')
-/** A boolean. */
+/** Renders a boolean. */
 export const flagOf = <F extends string>(key: F) => onOff(key, 'x')
 /** Whether a text equals `word`. */
 export const equals = <F extends string>(key: F, word: string) => onOff(key, `x == '${word}'`)
@@ -40,18 +40,18 @@ export const differs = <F extends string>(key: F, word: string) => onOff(key, `x
 /** Whether a list is not empty. */
 export const anyIn = <F extends string>(key: F) => onOff(key, 'x|length > 0')
 
-/** The reason of the last crash without words that Home Assistant reserves: `none`: no crash; `other`: unknown. */
+/** Renders the reason of the last crash: `none` without a crash, `other` for `unknown` (reserved by Home Assistant). */
 export const crashReasonOf = <F extends string>(key: F) =>
   reading(
     key,
     `{{ 'None' if value_json is undefined else ((value_json.${key}|d(none) or {}).reason|d('none'))|replace('unknown','other') }}`,
   )
 
-/** The word in a field; `otherwise` if the field is missing or empty. */
+/** Renders the word in a field; `otherwise` if the field is missing or empty. */
 export const wordOf = <F extends string>(key: F, otherwise: string) =>
   reading(key, `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`)
 
-/** Attributes: name → key of the payload. */
+/** Renders attributes: name → key of the payload. */
 export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
   return { fields: Object.values(keys), jinja: `{{ {${entriesOf(keys)}}|to_json }}` }
 }
@@ -61,11 +61,11 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
     .map(([name, key]) => `'${name}': ${field(key)}`)
     .join(', ')
 
-/** A message may be a whole stack: notifications show its first line, and `stack` has the others. */
+/** A message may be a whole stack: notifications show its first line, and `stack` has the other lines. */
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 
-/** Attributes `message` and `stack` of a message, and additional ones: name → key of the payload. */
+/** Renders the attributes `message` and `stack` of a message, and additional ones: name → key of the payload. */
 export function messageOf<const F extends string>(message: F, keys: Readonly<Record<string, F>>): Template<F> {
   return {
     fields: [message, ...Object.values(keys)],
@@ -73,7 +73,7 @@ export function messageOf<const F extends string>(message: F, keys: Readonly<Rec
   }
 }
 
-/** The payload, with its message reduced to the first line, and the other lines in `stack`. */
+/** Renders the payload, with its message reduced to the first line, and the other lines in `stack`. */
 export const withMessage = <F extends string>(message: F) =>
   reading(
     message,
@@ -83,16 +83,16 @@ export const withMessage = <F extends string>(message: F) =>
 /** Quotes a text, so that its receiver does not mistake it for JSON. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
 
-/** The same, as an object with one key. */
+/** Renders a text as an object with one key. */
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
 
-/** The payload itself is the JSON value; a value that does not fit the entity counts as unknown. */
+/** The payload itself is the JSON value; a value that does not suit the entity is shown as unknown. */
 export const WHOLE_FLAG: Template<never> = {
   fields: [],
   jinja: `{{ value if value_json is boolean else 'None' }}`,
 }
 
-/** Home Assistant's texts cannot be unknown. A shortened text would be saved as such, so it is empty as well. */
+/** A text entity cannot be unknown: other values become empty, and so do long texts, which could be saved truncated. */
 export const WHOLE_TEXT: Template<never> = {
   fields: [],
   jinja: `{{ value_json if value_json is string and value_json|length <= ${MAX_STATE} else '' }}`,
@@ -104,7 +104,7 @@ export function wholeNumber(min: number, max: number): Template<never> {
 }
 
 export function wholeWord(options: readonly string[]): Template<never> {
-  // Jinja has the same strings as JSON.
+  // JSON strings are also valid in Jinja.
   const fits = `value_json in ${JSON.stringify(options)}`
   return { fields: [], jinja: `{{ value_json if ${fits} else 'None' }}` }
 }

@@ -5,9 +5,9 @@ import { fieldOf, type Template } from './templates.ts'
 
 export interface Trigger {
   readonly device: 'app'
-  /** Shares a message with the entities' keys: never change it. */
+  /** Part of the discovery message: never change it. */
   readonly key: `trigger_${EventType}`
-  /** The word by which users choose it in an automation. */
+  /** The word by which users select the trigger in an automation. */
   readonly event: EventType
   /** Offered only if the guardian is on. */
   readonly when?: 'guard'

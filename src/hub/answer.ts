@@ -1,4 +1,4 @@
-/** Reads the response to a request, and decides whether it comes from the hub or from something in between. */
+/** Reads responses, and decides whether each comes from the hub or from another server on the way to it. */
 import { type Json, parseJson } from '../base/json.ts'
 import type { Method } from './operations.ts'
 
@@ -17,18 +17,18 @@ export function isSuccess(method: Method, status: number): boolean {
 
 const UTF8 = new TextDecoder()
 
-/** The body as text, without a byte order mark. */
+/** Returns the body as text, without a byte order mark. */
 export function textOf({ body }: Answer): string {
   return UTF8.decode(body)
 }
 
-/** The body as JSON; `undefined` if it is not JSON or has too many values. */
+/** Returns the body as JSON; `undefined` if it is not JSON or has too many values. */
 export const parse = (answer: Answer): Json | undefined => parseJson(textOf(answer))
 
-/** Longer than any hub header that is used here. */
+/** The maximum length of a header value; the headers that hubs send are shorter. */
 const HEADER_LENGTH = 200
 
-/** A response header; `null` if it is missing, empty, repeated or too long. */
+/** Returns a response header; `null` if it is missing, empty, repeated or too long. */
 export function header(answer: Answer, name: string): string | null {
   const value = answer.headers[name]
   return typeof value === 'string' && value !== '' && value.length <= HEADER_LENGTH ? value : null
@@ -62,7 +62,7 @@ export function isGreeting(answer: Answer): boolean {
 
 /**
  * Whether a response to a request with the API key is the hub's own. A hub that `signs` responses signs all of them;
- * from others, JSON and empty bodies count, and text if `takesText`.
+ * from other hubs, JSON and empty bodies are accepted, and text if `takesText`.
  */
 export function isHubs(answer: Answer, signs: boolean, takesText = false): boolean {
   if (header(answer, 'x-homey-id') !== null) return true

@@ -28,9 +28,9 @@ const OVERTAKEN_MS = 60_000
 export interface AppsUpdate {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** No events are sent for these changes: the apps only became known, or the filter changed. */
+  /** Whether to publish no events for these changes: the apps were only discovered, or the filter changed. */
   readonly silent: boolean
-  /** The whole list has just been read. */
+  /** Whether the whole list has just been read. */
   readonly read: boolean
 }
 
@@ -57,19 +57,19 @@ export class AppManager {
   readonly #destroyed = new AbortController()
   /** Aborted by `destroy`: work for these apps must end. */
   readonly ended = this.#destroyed.signal
-  /** Whether the list has been read: before that, an app missing from `all` may exist. Changed only here. */
+  /** Whether the list has been read; until it has, an app missing from `all` may exist. Set only by this class. */
   complete = false
   /**
-   * Whether the realtime channel keeps the list current, so that `getApps` and `getApp` return from memory. Set it only
-   * after a `refresh`.
+   * Whether the realtime channel keeps the list current, so that `getApps` and `getApp` return from memory. To be set
+   * only after a `refresh`.
    */
   live = false
   /** Events that arrive during a read; they are applied to its list. */
   #eventsDuringRead: AppEvent[] | undefined
-  /** When each app went missing from the list: an event about its arrival may be older than the list. */
+  /** The time when each app disappeared from the list: a `create` event soon after it may be outdated. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
-  /** Apps whose uninstallation the hub has confirmed: a list without them is accepted at once. */
+  /** Apps whose uninstallation the hub has confirmed: a list without them is accepted immediately. */
   readonly #uninstalled = new Set<string>()
   #reading: Promise<void> | undefined
   /** The read that starts after the current one. */
@@ -82,7 +82,7 @@ export class AppManager {
 
   /**
    * @param shows whether the configuration shows an app
-   * @param onUnknownApp called when an event is about an app that is not in the list: the list should be read again
+   * @param onUnknownApp called when an event is about an unlisted app, so that the list is read again
    */
   constructor(client: ListClient, clock: Clock, shows: (id: string) => boolean, onUnknownApp: () => void) {
     this.#client = client
@@ -92,8 +92,8 @@ export class AppManager {
   }
 
   /**
-   * Changes which apps are shown. Newly hidden ones are removed at once; newly shown ones appear with the next read of
-   * the list. Both are reported to listeners as `silent`.
+   * Changes which apps are shown. Newly hidden apps are removed immediately; newly shown apps appear with the next read
+   * of the list. Both changes are reported to listeners as `silent`.
    */
   setFilter(shows: (id: string) => boolean): void {
     this.#formerlyShown ??= this.shows
@@ -101,7 +101,7 @@ export class AppManager {
     this.hideUnshown()
   }
 
-  /** Removes known apps that the filter hides: the filter's result may change without a call of `setFilter`. */
+  /** Removes known apps that the filter hides: the filter's result may change without a call to `setFilter`. */
   hideUnshown(): void {
     const hidden = [...this.#apps.values()].filter(({ id }) => !this.shows(id))
     for (const { id } of hidden) this.#hidden.add(id)
@@ -116,7 +116,7 @@ export class AppManager {
   }
 
   /**
-   * All apps by id: from memory while live, otherwise read. With a `filter` (keys that must be equal), always reads.
+   * Returns all apps by id, from memory while live. With a `filter` (keys and required values), always reads the list.
    * @throws HubError `unreachable` after `destroy`
    */
   async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, App>>> {
@@ -127,7 +127,7 @@ export class AppManager {
     return Object.fromEntries([...this.#apps].filter(([, app]) => isWanted(app)))
   }
 
-  /** One app: from memory while live, otherwise read. @throws HubError `unknown_app`, `unreachable` after `destroy` */
+  /** Returns an app, from memory while live. @throws HubError `unknown_app`, `unreachable` after `destroy` */
   async getApp(id: string): Promise<App> {
     this.#refuseIfDestroyed()
     const known = this.#apps.get(id)
@@ -149,19 +149,19 @@ export class AppManager {
     }
   }
 
-  /** The hub has been asked to install the app: from now on, events about its arrival are current. */
+  /** Expects the app's installation, which has been requested: the next `create` event is not outdated. */
   expect(id: string): void {
     this.#unlisted.delete(id)
   }
 
-  /** The hub has confirmed the uninstallation of the app. */
+  /** Expects a list without the app, because the hub has confirmed its uninstallation. */
   expectGone(id: string): void {
     this.#uninstalled.add(id)
   }
 
   /**
-   * Records an app's release in the public store; `undefined`: none. Returns whether it changed. The first release is
-   * reported to listeners as `silent`, because it may be old.
+   * Records an app's release in the public store; `undefined` if it has none. Returns whether the release changed. The
+   * first release is reported to listeners as `silent`, because it may be old.
    */
   learn(id: string, release: Release | undefined): boolean {
     const silent = !this.releases.all.has(id)
@@ -179,7 +179,7 @@ export class AppManager {
     const { type, id } = said
     const isFilled = said.type !== 'delete' && this.releases.all.size > 0
     const event = isFilled ? { ...said, patch: this.releases.fill(id, said.patch, this.#apps.get(id)) } : said
-    // A known app is never hidden.
+    // A known app is never hidden, because hiding an app removes it.
     const isKnown = this.#apps.has(id)
     if (!isKnown && (this.ended.aborted || !this.shows(id))) return
     if (type === 'delete') this.#unlisted.delete(id)
@@ -193,8 +193,8 @@ export class AppManager {
   }
 
   /**
-   * Reads the list. A call during a read waits for the next read, so that the list includes everything before the call,
-   * such as the effect of a command, or events before a session. @throws HubError
+   * Reads the list. A call during a read starts another read after it, so that the list reflects everything that
+   * happened before the call, such as a command or missed events. @throws HubError
    */
   refresh(): Promise<void> {
     if (this.ended.aborted) return Promise.resolve()
@@ -221,25 +221,25 @@ export class AppManager {
   }
 
   /**
-   * Another hub answers at this address. After its list has been read, the known apps are removed, `onReplaced` is
-   * called, and the new apps appear. All this is reported to listeners as `silent`.
+   * Prepares for another hub at this address: after its list has been read, the known apps are removed, `onReplaced` is
+   * called, and the new apps appear. All these changes are reported to listeners as `silent`.
    */
   expectOther(onReplaced: () => void): void {
     this.#onReplaced = onReplaced
     this.live = false
     this.generation += 1
-    // These events came from the previous hub.
+    // The events so far came from the previous hub.
     if (this.#eventsDuringRead !== undefined) this.#eventsDuringRead = []
   }
 
-  /** The known hub answers again. */
+  /** Cancels `expectOther`, because the known hub answers again. */
   expectSame(): void {
     if (this.#onReplaced === undefined) return
     this.#onReplaced = undefined
     this.generation += 1
   }
 
-  /** Removes the previous hub's apps at once, because the new hub's list is not available. */
+  /** Removes the previous hub's apps immediately, because the new hub's list is not available. */
   replaceNow(): void {
     const onReplaced = this.#onReplaced
     if (onReplaced === undefined) return
@@ -274,7 +274,7 @@ export class AppManager {
     return this.#hidden.has(id) || this.#formerlyShown?.(id) === false
   }
 
-  /** The list has been read with the current filter. */
+  /** Forgets the previous filter, because the list has been read with the current one. */
   #filterTaken(): void {
     this.#formerlyShown = undefined
     for (const id of this.#hidden) if (this.shows(id)) this.#hidden.delete(id)
@@ -324,8 +324,8 @@ export class AppManager {
   }
 
   /**
-   * A hub may return a list without some of its apps, for example while starting; accepting it would remove them. So
-   * such a list is read again until two consecutive lists have the same apps. An app is gone if both lack it.
+   * Reads the list. If it lacks known apps, reads it again until two consecutive lists have the same apps, because a
+   * hub may omit apps, for example while starting. Only apps that both lists lack are removed.
    */
   async #readBelievable(): Promise<AppList> {
     let before: AppList = new Map()
@@ -345,7 +345,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** Reads a list that is certainly from the identified hub: it has its id or the known apps, or a ping confirms it. */
+  /** Reads a list that is certainly the hub's: it has the hub's id or the known apps, or a ping confirms the hub. */
   async #readSurely(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

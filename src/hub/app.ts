@@ -7,7 +7,7 @@ import { type Severity, severityOf } from '../base/versions.ts'
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** The keys of an app of which only the id is known. */
+/** The values of an app's keys while only its id is known. */
 class Unknown {
   readonly name: string | null = null
   readonly version: string | null = null
@@ -55,10 +55,7 @@ export type AppPatch = Partial<Omit<App, 'id' | 'update_severity'>> & WithExit
 /** The keys of an app, in published order. */
 export const APP_KEYS = ['id', ...Object.keys(UNKNOWN)] as readonly (keyof App)[]
 
-/**
- * Applies a patch: to `before` if it is partial, to an empty app if it is complete. Returns `before` itself if nothing
- * changes.
- */
+/** Applies a patch to `before`, or to an empty app if there is none. Returns `before` itself if nothing changes. */
 export function patchApp(before: App | undefined, id: string, patch: AppPatch): App {
   const after = before === undefined ? { id, ...UNKNOWN, ...patch } : { ...before, ...patch }
   // Usage figures of an app that is not running are outdated.
@@ -113,7 +110,7 @@ export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
 
-/** One app before and after; `undefined` if it does not exist on that side. The two are never equal. */
+/** One app before and after a change; `undefined` where the app does not exist. The two are never equal. */
 export interface Change {
   readonly id: string
   readonly before: App | undefined
@@ -122,7 +119,7 @@ export interface Change {
 
 /**
  * Returns the change that an event makes to `apps`; `undefined` if none. An update of an unknown app changes nothing:
- * the event may be late, and the app gone.
+ * the event may be late, and the app uninstalled.
  */
 export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   const { id } = event
@@ -133,8 +130,8 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
 }
 
 /**
- * Returns the changes that a new list makes to `apps`. The list may be older than events received during the read, so
- * these are applied to it before comparing: otherwise subscribers would see an app change back and forth.
+ * Returns the changes that a new list makes to `apps`. Events received during the read may be newer than the list, so
+ * they are applied to the list before comparing: otherwise subscribers would see an app change back and forth.
  */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()

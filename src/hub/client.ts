@@ -42,7 +42,7 @@ export class HubClient {
     return this.hub.observed(name, this.#call(name, parameters, mayLeave, false))
   }
 
-  /** Reads to verify something: only the hub's own response counts. @throws HubError */
+  /** Reads to verify a result: accepts only the hub's own response. @throws HubError */
   look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.hub.observed(name, this.#call(name, parameters, undefined, true))
   }
@@ -67,7 +67,7 @@ export class HubClient {
     }
     if (isLook && !isHubs(answer, this.hub.signs)) {
       this.hub.distrust()
-      throw new HubError('nonsense', 'Something on the way to the hub answered in its place.')
+      throw new HubError('nonsense', 'Another server answered in place of the hub.')
     }
     this.#checkRead(answer, refused)
     if (name === 'getApps') {
@@ -124,7 +124,7 @@ export class HubClient {
   /**
    * Reads a file of the hub, such as an icon, without sending the API key.
    * @param path as found in a record of the hub
-   * @returns `undefined` if the path leads elsewhere, or the file does not exist
+   * @returns `undefined` if the path does not lead to the hub, or the file does not exist
    * @throws HubError, also if the file is larger than `maxBytes`
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
@@ -146,7 +146,7 @@ export class HubClient {
     return (await this.hub.ask('GET', whole, { once: true })).status
   }
 
-  /** Fails running calls with `unreachable` or `no_answer`; safe to call twice. */
+  /** Rejects pending calls with `unreachable` or `no_answer`; safe to call twice. */
   close(): Promise<void> {
     return this.hub.close()
   }
@@ -215,7 +215,7 @@ function encodeSegment(value: unknown): string {
   throw new HubError('invalid_argument', 'An id or name must not be empty, a dot segment or invalid Unicode.')
 }
 
-/** The body, which must be empty or JSON: anything else does not come from this API. @throws HubError */
+/** Returns the body, which must be empty or JSON: anything else does not come from this API. @throws HubError */
 function json(answer: Answer): unknown {
   const { status, body } = answer
   if (body.length === 0) return null
@@ -237,7 +237,7 @@ interface RateLimitRetry {
 }
 
 /**
- * Repeats a rate-limited request (429) until the deadline; this is safe for writes, because they were not carried out.
+ * Repeats a rate-limited request (429) until the deadline. This is safe: a rate-limited write was not carried out.
  * @throws HubError `rate_limited` if the hub asks to wait until after the deadline
  */
 export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {

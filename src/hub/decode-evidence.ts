@@ -67,13 +67,13 @@ export function decodeInfo(value: unknown) {
   }
 }
 
-/** In bytes. */
+/** Decodes the total and free space, in bytes. */
 export function decodeSpace(value: unknown) {
   const { total, free } = record(value)
   return { total: bytes(total), free: bytes(free) }
 }
 
-/** A time in ISO 8601, from a string, from seconds or milliseconds, or from an object that contains it. */
+/** Decodes a time to ISO 8601, from a string, from seconds or milliseconds, or from an object that contains it. */
 export function decodeTime(value: unknown): string | null {
   if (isRecord(value)) return decodeTime(['value', 'date', 'createdAt'].map((key) => value[key]).find(isTime))
   const at = isTime(value) ? timeOf(value) : Number.NaN
@@ -82,20 +82,20 @@ export function decodeTime(value: unknown): string | null {
 
 const isTime = (value: unknown) => (typeof value === 'string' && value.length < 64) || typeof value === 'number'
 
-/** In epoch milliseconds. Small numbers are seconds. */
+/** Returns epoch milliseconds. Small numbers are read as seconds. */
 function timeOf(value: unknown): number {
   const at = typeof value === 'string' ? Date.parse(value) : Number(value)
   return Math.abs(at) < 1e11 ? at * 1000 : at
 }
 
-/** The version of the hub's next firmware update; `null` if there is none. */
+/** Returns the version of the hub's next firmware update; `null` if there is none. */
 export function decodeUpdates(value: unknown, _: unknown = {}, clean = asItIs): string | null {
   const versions = [value, ...list(value)].map((update) => record(update)['version'])
   const version = versions.find((one): one is string => typeof one === 'string' && one !== '')
   return version === undefined ? null : shortText(version, VERSION_LENGTH, clean)
 }
 
-/** The app to which a device, card or log belongs: `homey:app:<id>`, possibly with more parts. */
+/** Returns the id of the app that owns a device, card or log, from a URI `homey:app:<id>`, possibly with more parts. */
 function appIn(uri: unknown): string | undefined {
   if (typeof uri !== 'string' || !uri.startsWith('homey:app:')) return undefined
   const id = uri.slice('homey:app:'.length).split(':', 1)[0] ?? ''
@@ -105,7 +105,7 @@ function appIn(uri: unknown): string | undefined {
 /**
  * Counts records by app.
  * @param appsOf the apps to which a record belongs
- * @param isBad whether it does not work; `undefined` if the hub does not report that
+ * @param isBad whether a record's device or flow does not work; `undefined` if the hub does not report that
  */
 async function tally(
   text: unknown,
@@ -158,7 +158,7 @@ export async function decodeLogs(text: unknown, _: unknown = {}, clean = asItIs)
   return logs
 }
 
-/** Oldest first, without entries that lack a time or value. */
+/** Decodes a log's entries, oldest first. Skips entries without a time or value. */
 export function decodeEntries(value: unknown): readonly InsightEntry[] {
   const { values, entries } = record(value)
   const found = list(Array.isArray(value) ? value : (values ?? entries)).slice(-MAX_ENTRIES)
@@ -170,7 +170,7 @@ export function decodeEntries(value: unknown): readonly InsightEntry[] {
   return read.filter((entry) => entry.every(Number.isFinite)).sort(([one], [other]) => one - other)
 }
 
-/** Far more than any home has. */
+/** Far more devices, flows or logs than any home has. */
 const MAX_RECORDS = 20_000
 /** Larger than any device or flow: each record blocks the event loop while it is parsed. */
 const MAX_RECORD_LENGTH = 512 * 1024
@@ -179,8 +179,8 @@ const TOO_MUCH = 'too many records, or one that is too large.'
 const AT_ONCE = 128 * 1024
 
 /**
- * Calls `take` with each record in a JSON text: an object or array of records. Parses one record at a time, so that many
- * do not block the event loop. Skips values that are not records.
+ * Calls `take` with each record in the text of a JSON object or array. Parses one record at a time, so that a long text
+ * does not block the event loop. Skips values that are not records.
  * @throws HubError `nonsense` for any other text, and if a limit is exceeded
  */
 async function eachRecord(text: string, take: (record: Record<string, unknown>) => void): Promise<void> {
@@ -204,7 +204,7 @@ const EMPTY: ReadonlySet<string> = new Set(['{}', '[]'])
 
 const [QUOTE, COMMA] = ['"', ','].map((char) => char.charCodeAt(0))
 
-/** The end of a JSON string. @throws HubError if it exceeds the maximum length of a record */
+/** Returns the end of a JSON string. @throws HubError if the string exceeds the maximum length of a record */
 function endOfText(text: string, start: number): number {
   const end = endOfString(text, start, Math.min(text.length, start + MAX_RECORD_LENGTH))
   if (end < text.length && text.charCodeAt(end) !== QUOTE) throw nonsense(TOO_MUCH)
@@ -212,8 +212,8 @@ function endOfText(text: string, start: number): number {
 }
 
 /**
- * The positions of the objects and arrays directly inside the outermost one. Without a `start`, no record ends here, but
- * it is time to yield.
+ * Yields the positions of the objects and arrays directly inside the outermost one. A position without `start` is not a
+ * record; it only lets the caller yield to the event loop.
  */
 function* recordsIn(text: string): Generator<{ readonly start?: number; readonly end: number }> {
   if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is not a list.')

@@ -1,4 +1,4 @@
-/** The border to the hub: decodes `unknown` to the model's types. Hub data is untrusted, and firmware changes it. */
+/** Decodes the hub's data to the model's types. The data is untrusted, and its form varies with the firmware. */
 import { isRecord, isShallow, type Json } from '../base/json.ts'
 import { APP_STATES, type AppEvent, type AppPatch, type AppState, EXIT } from './app.ts'
 import { HubError } from './errors.ts'
@@ -8,7 +8,7 @@ export type Clean = (text: string) => string
 
 export const asItIs: Clean = (text) => text
 
-/** Truncates a text to a length in UTF-16 code units. Removes the key first: a partial key would not be recognised. */
+/** Truncates a text to a length in UTF-16 code units. Removes the API key first: part of it would not be recognised. */
 export function shortText(text: string, length: number, clean: Clean): string {
   const whole = clean(text)
   if (whole.length <= length) return whole
@@ -26,7 +26,7 @@ const TEXT_LENGTH = 1024
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
-/** Converts an amount, and rounds it: one of the hub's units equals `units` of the result's. */
+/** Converts and rounds an amount: one unit of the hub equals `units` units of the result. */
 const amount = (value: unknown, units = 1) =>
   typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.round(value * units) : null
 const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>
@@ -63,7 +63,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
   if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Only newer hubs send the state. Derive the flag if it is missing.
+  // Newer hubs send the state: derive a missing flag from it.
   else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
@@ -83,7 +83,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
 
 const signalOf = (value: unknown) => (typeof value === 'string' && /^SIG[A-Z0-9]{2,8}$/.test(value) ? value : null)
 
-/** Older hubs send an object or null, newer hubs a boolean, and some only the version. */
+/** Decodes an update. Older hubs send an object or null, newer hubs a boolean, and some hubs only the version. */
 function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
   const isVersion = typeof said === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(said)
   const offer = isVersion ? { version: said } : said
@@ -93,7 +93,7 @@ function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_availa
 
 /**
  * Decodes the response of getApps, an object keyed by app id. An unreadable entry, or one whose key is not its id,
- * becomes `undefined`, so that it does not hide the others. @throws HubError `nonsense` if this applies to most entries
+ * becomes `undefined`; the other entries remain. @throws HubError `nonsense` if most entries are like this
  */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
@@ -111,7 +111,7 @@ export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map
   return apps
 }
 
-/** Returns the id. Ids that are not well-formed Unicode would be indistinguishable in a topic. */
+/** Returns the id if it is valid. Ids that are not well-formed Unicode would be indistinguishable in a topic. */
 function idOf(record: Record<string, unknown>): string | undefined {
   const id = record['id']
   return typeof id === 'string' && id !== '' && id.isWellFormed() ? id : undefined
@@ -123,7 +123,7 @@ export function decodeApp(value: unknown, { id }: { readonly id: string }, clean
   return decodePatch(value, clean)
 }
 
-/** The unmodified record of the app with this id. */
+/** Returns the unmodified record of the app with this id. */
 export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
   checkApp(record, id)
@@ -151,7 +151,7 @@ export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): Ap
 }
 
 /**
- * The effective scopes of the API key, in the form used for comparing and display: `homey.app.control` becomes
+ * Returns the effective scopes of the API key, in the form used for comparing and display: `homey.app.control` becomes
  * `hub.app.control`. `undefined` if the hub does not report them.
  */
 export function decodeScopes(value: unknown): readonly string[] | undefined {

@@ -1,6 +1,6 @@
 /**
- * A call to any endpoint of a hub, given by section, item and path. The validation is so strict that the call's
- * operation in the table is certain: spellings that hubs might interpret differently are refused.
+ * A call to any endpoint of a hub, given by section, item and path. Spellings that hubs might interpret differently are
+ * rejected, so that each call is reliably matched with its operation.
  */
 import { isRecord, type Json } from '../base/json.ts'
 import { HubError } from './errors.ts'
@@ -14,7 +14,7 @@ export interface EndpointCall {
   /** The id of a manager or an app. */
   readonly item: string
   readonly method: Method
-  /** Below the item, with a leading slash; omitted for the item itself. */
+  /** The path below the item, with a leading slash; omitted for the item itself. */
   readonly path?: string | undefined
   readonly query?: Readonly<Record<string, string>> | undefined
   readonly body?: Json | undefined
@@ -22,28 +22,28 @@ export interface EndpointCall {
 
 /** A validated call. */
 export interface Endpoint extends EndpointCall {
-  /** Below the item, as sent; empty for the item itself. */
+  /** The path below the item, as sent; empty for the item itself. */
   readonly path: string
   readonly query: Readonly<Record<string, string>>
-  /** The operation's name; `null` if it is not in the table. */
+  /** The operation's name; `null` if the call matches none of `OPERATIONS`. */
   readonly operation: OperationName | null
-  /** The parameters from the operation's path. */
+  /** The values of the parameters in the operation's path. */
   readonly parameters: Readonly<Record<string, string>>
-  /** The app that the path or body names. */
+  /** The app that the path, query or body names. */
   readonly app: string | null
 }
 
 const MAX_PATH = 512
 const MAX_QUERY = 2048
 
-/** @throws HubError `invalid_argument` if a hub could misinterpret the call */
+/** Validates a call. @throws HubError `invalid_argument` if a hub could misinterpret it */
 export function readEndpoint(call: EndpointCall): Endpoint {
   const { section, item, method, path = '', query = {}, body } = call
   if (section === 'manager' && !/^[a-z][a-z0-9-]{0,63}$/.test(item))
     throw invalid('item: expected the id of a manager.')
   const segments = segmentsOf(path)
   checkQuery(query)
-  if (method === 'GET' && body !== undefined) throw invalid('body: GET has none.')
+  if (method === 'GET' && body !== undefined) throw invalid('body: not allowed with GET.')
   const known = section === 'manager' ? operationAt(item, method, segments) : undefined
   const parameters = known?.parameters ?? {}
   const isOfApps = section === 'manager' && item === 'apps'
@@ -60,7 +60,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
   }
 }
 
-/** The path on a hub whose API root for managers is `prefix`. */
+/** Returns the path on a hub whose API root for managers is `prefix`. */
 export function pathOf({ section, item, path, query }: Endpoint, prefix: string): string {
   const root = section === 'manager' ? prefix : 'app'
   const search = new URLSearchParams(query).toString()
@@ -83,11 +83,11 @@ function decoded(segment: string): string {
   }
 }
 
-/** Characters that end a path segment on some servers: slashes, parameters, the query, and double encoding. */
+/** Matches segments that servers may split, trim or decode differently, such as those with slashes. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const AMBIGUOUS = /[/\\;?#\u0000-\u001f\u007f-\u009f]|%[0-9a-f]{2}|^\.{0,2}$|^\s|\s$/i
 
-/** Accepts a name that every server reads as the same single segment. */
+/** Returns a name if every server reads it as the same single segment. @throws HubError `invalid_argument` */
 function named(name: string): string {
   if (!name.isWellFormed() || AMBIGUOUS.test(name.normalize('NFKC'))) {
     throw invalid('item: it is empty, or hubs might read it differently.')
@@ -95,7 +95,7 @@ function named(name: string): string {
   return name
 }
 
-/** A leading underscore may change the request: `_method=DELETE`. */
+/** Rejects ambiguous queries, such as keys with a leading underscore: `_method=DELETE` may change the request. */
 function checkQuery(query: Readonly<Record<string, string>>): void {
   if (Object.keys(query).some((key) => !/^[A-Za-z][\w.-]{0,63}$/.test(key))) {
     throw invalid('query: expected keys of letters, digits, _, . and -, the first one a letter.')
@@ -106,7 +106,7 @@ function checkQuery(query: Readonly<Record<string, string>>): void {
   }
 }
 
-/** Hubs may read `/App/x/RESTART` as `/app/x/restart`. */
+/** Normalizes a text, because hubs may read `/App/x/RESTART` as `/app/x/restart`. */
 const fold = (text: string) => text.normalize('NFKC').toUpperCase().toLowerCase()
 
 function operationAt(item: string, method: Method, segments: readonly string[]) {
@@ -119,7 +119,7 @@ function operationAt(item: string, method: Method, segments: readonly string[]) 
   return undefined
 }
 
-/** The parameters that a path has by a template, and its segments as spelled there. */
+/** Returns the parameters in a path that matches a template, and the path's segments as spelled in the template. */
 function match(template: string, segments: readonly string[]) {
   const parts = template.split('/').filter((part) => part !== '')
   if (parts.length !== segments.length) return undefined
@@ -133,8 +133,8 @@ function match(template: string, segments: readonly string[]) {
 }
 
 /**
- * The app that a call to the app manager names, even if the table does not contain its path. A hub may read a parameter
- * from the path, query or body, so its values must be the same everywhere.
+ * Returns the app that a call to the app manager names, even if `OPERATIONS` lacks the call's path. A hub may read a
+ * parameter from the path, query or body, so its values must be the same everywhere.
  */
 function appOf(segments: readonly string[], name: string | undefined, given: readonly unknown[]): string | null {
   const [first = '', idInPath] = segments
@@ -145,7 +145,7 @@ function appOf(segments: readonly string[], name: string | undefined, given: rea
   const names = name === undefined ? new Set() : found('name', name)
   const [id] = ids
   if (ids.size > 1 || names.size > 1 || (id !== undefined && typeof id !== 'string')) {
-    throw invalid('query and body: expected the app and the setting of the path.')
+    throw invalid('query and body: expected the same app and setting as in the path.')
   }
   return id ?? null
 }

@@ -14,7 +14,7 @@ export type HubErrorCode =
   | 'unsupported'
   /** An argument cannot be part of a URL; nothing was sent. */
   | 'invalid_argument'
-  /** 429: certainly not carried out. Send it again after `retryAfterMs`, if given. */
+  /** 429: certainly not carried out. Send the request again after `retryAfterMs`, if given. */
   | 'rate_limited'
   /** Any other 4xx. */
   | 'rejected'
@@ -37,7 +37,7 @@ export class HubError extends Error {
   /** The required permission, as written in the hub's documentation: `hub.app`. */
   readonly scope: string | undefined
   readonly retryAfterMs: number | undefined
-  /** Whether the response may come from something in between, because it is a page or lacks the hub's id. */
+  /** Whether the response may come from another server, because it is a page or lacks the hub's id. */
   readonly foreign: boolean
 
   constructor(code: HubErrorCode, message: string, details: HubErrorDetails = {}) {
@@ -50,13 +50,13 @@ export class HubError extends Error {
   }
 }
 
-/** @throws any error that is not a HubError: that is a bug in hub2mqtt, and retrying does not help */
+/** Returns `error` if it is a HubError. @throws any other error, which is a bug: a retry does not help */
 export function asHubError(error: unknown): HubError {
   if (error instanceof HubError) return error
   throw error
 }
 
-/** The result of a read; `undefined` if it fails with one of these codes. */
+/** Returns the result of a read; `undefined` if it fails with one of these codes. */
 export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>): Promise<T | undefined> {
   try {
     return await read
@@ -69,7 +69,7 @@ export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>
 /** Errors that only a person can fix are retried slowly. */
 const PERSON_RETRY_MS = 60_000
 
-/** How long to wait before the next attempt, in milliseconds. */
+/** Returns the pause before the next attempt, in milliseconds. */
 export function retryDelay({ code, retryAfterMs }: HubError, backoff: Backoff): number {
   if (code === 'unauthorized' || code === 'forbidden' || code === 'subscription') return PERSON_RETRY_MS
   return retryAfterMs ?? backoff.next()

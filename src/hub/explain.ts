@@ -7,7 +7,7 @@ const KEYS = 'create a key at https://my.homey.app, Settings, API Keys'
 /** The ports on which hubs listen. */
 export const HUB_PORTS = 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server'
 
-/** Advice by the error code of Node.js or OpenSSL for a failed connection. */
+/** Advice on a failed connection, by the error code of Node.js or OpenSSL. */
 const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: unknown) => Advice])[] = [
   [/^ECONNREFUSED$/, ({ host }) => advice(`${host} refuses the connection`, HUB_PORTS)],
   [
@@ -90,7 +90,7 @@ export function explain(error: HubError, url: string): Advice {
 
 const NOTHING_THERE = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/
 
-/** Whether something may be listening at the address although no hub answers. */
+/** Whether another server may be listening at the address. */
 export function isTaken({ code, cause }: HubError): boolean {
   return (code === 'unreachable' || code === 'no_answer') && !NOTHING_THERE.test(systemCode(cause))
 }
@@ -119,7 +119,7 @@ function wrongName({ host }: URL, _code: string, error: unknown): Advice {
   }
 }
 
-/** A message as part of a sentence. */
+/** Returns a message without its full stop, for use in a sentence. */
 function plain(message: string): string {
   return message.replace(/\.$/, '')
 }

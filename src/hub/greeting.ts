@@ -15,8 +15,8 @@ export async function greet(client: HubClient, known: Greeting | undefined): Pro
   const isSame = firmware !== null && firmware === known?.firmware && id === known.id
   const missing = new Set(isSame ? known.missing : [])
   if (isNewer(identity)) {
-    // Newer hubs have no garbage collection. The list of voices shows whether a hub can speak: any other request would
-    // have an effect. No operation counts as missing without evidence.
+    // Newer hubs have no garbage collection. Reading the voices shows whether a hub can speak, without a side effect.
+    // An operation counts as missing only if a response proves it.
     missing.add('garbageCollectApp')
     if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
   }
@@ -25,7 +25,7 @@ export async function greet(client: HubClient, known: Greeting | undefined): Pro
 
 const NEWER_FIRMWARE = 10
 
-/** Whether a hub is of the newer kind, which can install a given version. */
+/** Whether a hub has the newer firmware, which can install a given version of an app. */
 export function isNewer({ api, firmware }: Pick<HubStatus, 'api' | 'firmware'>): boolean {
   return api === 'manager' && Number.parseInt(firmware ?? '', 10) >= NEWER_FIRMWARE
 }

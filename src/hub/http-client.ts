@@ -1,4 +1,4 @@
-/** One HTTP request to the hub: a deadline, a bounded body, no redirects, no retries, and one error type. */
+/** Sends HTTP requests to the hub, with a deadline, a bounded body, no redirects, no retries, and one error type. */
 import { type Dispatcher, Pool } from 'undici'
 import type { Clock } from '../base/clock.ts'
 import { systemCode } from '../base/failures.ts'
@@ -12,7 +12,7 @@ const MAX_RESPONSE_BYTES = 5 * 1024 * 1024
 export interface RestOptions {
   /** Base URL of the hub; its path precedes `/api`. */
   readonly url: string
-  /** Called before each request, so that a rotated key takes effect at once. */
+  /** Called before each request, so that a rotated key takes effect immediately. */
   readonly apiKey: () => string
   /** Time limit of a call in milliseconds, from waiting for a connection to the last byte. */
   readonly timeoutMs: number
@@ -20,7 +20,7 @@ export interface RestOptions {
   readonly maxRequests: number
   /** Called right before each request; if it throws, the request is not sent, and the call fails. */
   readonly mayAsk?: (() => void) | undefined
-  /** Called when the last connection has closed: the next one may lead to another server. */
+  /** Called when the last connection has closed: the next connection may lead to another server. */
   readonly onDisconnected?: (() => void) | undefined
 }
 
@@ -40,7 +40,7 @@ export class HttpClient {
   readonly #clock: Clock
   readonly #origin: string
   readonly #prefix: string
-  /** Exists only while there are connections or requests, because most of a thousand hubs are idle. */
+  /** Exists only while there are connections or requests, to save memory: most of a thousand hubs are idle. */
   #pool: Pool | undefined
   #closed = false
 
@@ -82,7 +82,7 @@ export class HttpClient {
 
   /**
    * Sends a request to `path` on the hub. Rejects with HubError `unreachable`, `no_answer` or `nonsense`, or with what
-   * `mayLeave` throws; never because of the status.
+   * `mayLeave` throws; never because of the response's status.
    */
   request(method: Method, path: string, { key, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
     const { apiKey, mayAsk, timeoutMs } = this.#options
@@ -103,8 +103,8 @@ export class HttpClient {
 }
 
 /**
- * The handler of one request, which knows whether it was sent. undici calls `onRequestStart` just before it writes to an
- * open connection: a failure before that cannot have reached the hub, a later one may have.
+ * Creates the handler of one request, which records whether it was sent. undici calls `onRequestStart` just before it
+ * writes to an open connection: a request that fails earlier cannot have reached the hub; one that fails later may.
  * @param cuts whether to drop the body of a response that is too large; otherwise the request fails
  * @param guards called just before the request is sent; if one throws, the request is not sent
  */
@@ -129,7 +129,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
     controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
 
-  /** The head of the response is enough to know whether a write was done. */
+  /** Resolves without the body: the status and headers show whether a write was done. */
   function cut(): void {
     if (isSettled) return
     isSettled = true
@@ -139,7 +139,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
 
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart(started) {
-      // The request timed out while waiting for a connection, and the caller knows that it was not sent.
+      // The request timed out while waiting for a connection; the caller has already been notified.
       if (isSettled) return void started.abort(new Error('too late to be sent'))
       controller = started
       try {
@@ -178,7 +178,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
   return { answer, handler, timeOut }
 }
 
-/** The code of a network error, such as `ECONNREFUSED`, which is enough for a log or an answer. */
+/** Returns the code of a network error, such as `ECONNREFUSED`, in parentheses; empty if there is none. */
 function reason(cause: unknown): string {
   const code = systemCode(cause)
   return code === '' ? '' : ` (${code})`

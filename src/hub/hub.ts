@@ -15,7 +15,7 @@ export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
   readonly pollInterval: number
   /** The same interval while the realtime channel is down. */
   readonly pollIntervalFallback: number
-  /** Called when the hub refuses the API key. Returns whether `apiKey` now returns another one. */
+  /** Called when the hub refuses the API key. Returns whether `apiKey` now returns another key. */
   readonly renewKey?: () => boolean
   /** Whether the configuration shows an app; hidden apps are ignored here. */
   readonly shows: (appId: string) => boolean
@@ -24,7 +24,7 @@ export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
 /** Failures that concern the hub or the API key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
 
-/** Whether a failure indicates that the hub lacks the operation: the hub reports it, or has no such path. */
+/** Whether a failure indicates that the hub lacks the operation: the hub reports that, or has no such path. */
 function isEvidence(name: OperationName, { code, status, foreign }: HubError): boolean {
   return code === 'unsupported' && !foreign && (status === 500 || OPERATIONS[name].optional === true)
 }
@@ -69,7 +69,7 @@ export class Hub {
     this.#session.start()
   }
 
-  /** Aborts running calls, and starts no more. Keeps the data about the hub. */
+  /** Stops polling and aborts pending calls. Keeps the data about the hub. */
   async endCalls(): Promise<void> {
     this.#session.stop()
     this.#status.end()
@@ -112,7 +112,7 @@ export class Hub {
     }
   }
 
-  /** Reads data that nothing else depends on: a failure says nothing about the hub or the API key. @throws HubError */
+  /** Reads optional data: a failure does not affect the hub's status. @throws HubError */
   read<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.call(name, parameters)
   }
@@ -122,7 +122,7 @@ export class Hub {
     return this.status.online && !this.isStarting && this.#client.hub.isIdle
   }
 
-  /** Reads to verify something: only the hub's own response counts. @throws HubError */
+  /** Reads to verify a result: accepts only the hub's own response. @throws HubError */
   look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.look(name, parameters)
   }
@@ -141,7 +141,7 @@ export class Hub {
       return answer
     } catch (error) {
       const { code } = asHubError(error)
-      // A refusal by an app or an unknown operation says nothing about the hub or the API key as a whole.
+      // A refusal by an app or an unknown operation does not concern the hub or the API key as a whole.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
     }
@@ -157,13 +157,13 @@ export class Hub {
     return this.#client.askApp(id, path)
   }
 
-  /** Changes which apps are shown; reads the list at once to get those that were hidden. */
+  /** Changes which apps are shown. Reads the list immediately, to get newly shown apps. */
   setFilter(shows: (appId: string) => boolean): void {
     this.apps.setFilter(shows)
     this.#session.wake()
   }
 
-  /** The API key has changed: reads its permissions at once. */
+  /** Reads the permissions of a changed API key immediately. */
   renewed(): void {
     this.#session.startOver()
   }
@@ -173,14 +173,14 @@ export class Hub {
     return this.#session.refresh()
   }
 
-  /** Checks the hub at once if a failed call may concern it as a whole. */
+  /** Checks the hub immediately if a failure may concern the whole hub or the API key. */
   #noteFailure(code: HubErrorCode): void {
     if (CONCERNING.has(code)) this.#session.startOver()
   }
 
   /**
-   * Decides whether the hub lacks an operation: it does if another request succeeds. A 404 may also be about the app,
-   * so it counts only if the app exists, and only the second time in a row.
+   * Decides whether the hub lacks an operation: it does if another request succeeds. A 404 may also mean that the app
+   * is missing, so it counts only if the app exists, and only the second time in a row.
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')

@@ -1,5 +1,5 @@
 /**
- * The hub's operations, one row each. Method, path and scope are those of the hub's API. The parameter types of a call
+ * The table of the hub's operations. Method, path and scope are those of the hub's API. The parameter types of a call
  * derive from the path and from the row's body or query, so a wrong call does not compile.
  */
 import { isRecord, type Json } from '../base/json.ts'
@@ -46,11 +46,11 @@ interface Definition<I extends object> {
   readonly optional?: true
   /** Maximum size of the response in bytes; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number
-  /** `decode` gets the response as text, because it may be too large to parse at once. */
+  /** `decode` gets the response as text, because the response may be too large to parse in one step. */
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  /** For a write that may return the app's record: the values of the body that the record should have. */
+  /** For a write that may return the app's record: returns the values that the record should have. */
   readonly shows?: (body: Body | Json | undefined) => AppPatch
 }
 
@@ -134,7 +134,7 @@ const ROWS = {
     method: 'POST',
     path: '/app/:id/crashlog',
     scope: 'hub.app.readonly',
-    // Optional in the reference; newer hubs require the message, but accept an empty one.
+    // Optional in the API reference; newer hubs require the message, but accept an empty one.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
   }),
   getAppSettings: row({ method: 'GET', path: '/app/:id/setting', scope: 'hub.app.control', decode: decodeSettings }),

@@ -1,4 +1,4 @@
-/** Sends requests to the hub's address. Sends the API key only while the server there is known to be the right hub. */
+/** Sends requests to the hub's address. Sends the API key only while the server is known to be the right hub. */
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
 import { type Answer, header, isGreeting, isPage } from './answer.ts'
@@ -28,10 +28,10 @@ export interface HubCall {
   readonly ms: number
 }
 
-/** How often to check the hub's identity if connections close as soon as they open. */
+/** Maximum number of identity checks if connections close as soon as they open. */
 const MAX_PROOFS = 3
 
-/** Limits for a hub that limits requests, and how long they apply after its latest 429. */
+/** Limits on requests after a 429, and how long they apply. */
 const SPACED = { slots: 2, apartMs: 150 }
 const SPACED_MS = 10 * 60_000
 /** Minimum time without background reads after a 429. */
@@ -39,7 +39,7 @@ const CALM_MS = 60_000
 
 const NO_HUB = 'The server at the address is not a hub.'
 
-/** Nothing was sent, because the server's identity is no longer certain. */
+/** Thrown before a request is sent, because the server's identity is no longer certain. */
 class Unproven extends Error {}
 
 export class ProvenHub {
@@ -52,25 +52,25 @@ export class ProvenHub {
   signs = false
   /** Whether the hub has ever sent its id with a list: if so, it also sends its id with other reads. */
   signsLists = false
-  /** Whether the latest list of apps came with the hub's id. */
+  /** Whether the response with the latest list of apps contained the hub's id. */
   listSigned = false
   readonly #options: Omit<HubClientOptions, 'knows'>
   readonly #clock: Clock
   readonly #http: HttpClient
   readonly #limiter: Limiter
   readonly #closing = new AbortController()
-  /** When closing, waiting requests start at once, and fail. */
+  /** Lets waiting requests start immediately on `close`, so that they fail. */
   readonly #turn = { signal: this.#closing.signal }
   /** The hub that calls are meant for; `undefined` before the first ping is answered. */
   #identity: Identity | undefined
-  /** Whether the hub has identified itself, and nothing has cast doubt on that since. Changed only here. */
+  /** Whether the hub has identified itself, and nothing has cast doubt on that since. Set only by this class. */
   isProven = false
   /** Whether the next connection may lead to another server. */
   #isUnsure = false
   #proving: Promise<void> | undefined
   /** Number of waiting and running requests. */
   #pending = 0
-  /** Until when the hub limits requests, in `clock.elapsed()` milliseconds. */
+  /** The time when the hub stops limiting requests, in `clock.elapsed()` milliseconds. */
   #limitedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: Omit<HubClientOptions, 'knows'>, clock: Clock) {
@@ -86,17 +86,17 @@ export class ProvenHub {
     return this.#pending === 0 && this.#clock.elapsed() >= this.#limitedUntil
   }
 
-  /** The connections to the hub have closed: the server must identify itself before it gets the API key again. */
+  /** Requires the server to identify itself before it gets the API key again, because all connections have closed. */
   doubt(): void {
     this.#isUnsure = true
   }
 
-  /** A response casts doubt on the server: it must identify itself again before the next call. */
+  /** Requires the server to identify itself before the next call, because a response casts doubt on it. */
   distrust(): void {
     this.isProven = false
   }
 
-  /** Checks the identity if in doubt: for use before the API key is sent outside of a call. @throws HubError */
+  /** Checks the identity if it is in doubt. Call this before sending the API key outside of `ask`. @throws HubError */
   async assure(): Promise<void> {
     if (!this.isProven || this.#isUnsure) await this.#prove()
   }
@@ -115,7 +115,7 @@ export class ProvenHub {
     return found
   }
 
-  /** Checks whether the same hub still answers. @throws HubError `nonsense` if another one does */
+  /** Checks whether the same hub still answers. @throws HubError `nonsense` if another hub answers */
   async confirm(): Promise<void> {
     if (this.#identity === undefined) return void (await this.identify())
     const { id } = await this.#ping()
@@ -124,8 +124,8 @@ export class ProvenHub {
   }
 
   /**
-   * Sends a request with the API key, only to the identified hub. A read that fails early, as on an idle connection
-   * that the hub is closing, is repeated, except with `once`. A write is never repeated: it may have been carried out.
+   * Sends a request with the API key, only to the identified hub. Repeats a read that fails early, for example on an
+   * idle connection that the hub is closing, except with `once`. Never repeats a write: it may have been carried out.
    * @throws HubError
    */
   async ask(
@@ -137,7 +137,7 @@ export class ProvenHub {
     let mayRepeat = method === 'GET' && !once
     // Whether the hub has identified itself during this call: it may close the connection after that response.
     let hasShown = false
-    // Check again: the request may have waited for a connection.
+    // Checks the identity again, because the request may have waited for a connection.
     const mayLeave = () => {
       if (!this.isProven || (this.#isUnsure && !hasShown)) throw new Unproven()
       sending.mayLeave?.()
@@ -151,7 +151,7 @@ export class ProvenHub {
         return this.#noteIdentity(method, await this.#send(method, path, { ...sending, key: true, mayLeave }))
       } catch (error) {
         if (error instanceof Unproven) {
-          if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The hub closes every connection at once.')
+          if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The hub closes every connection immediately.')
           tries += 1
           continue
         }
@@ -175,7 +175,7 @@ export class ProvenHub {
     try {
       return await call
     } catch (error) {
-      // The caller threw any other error: the request was not sent.
+      // Any other error was thrown by `mayLeave`: the request was not sent.
       outcome = error instanceof HubError ? error.code : undefined
       throw error
     } finally {
@@ -183,17 +183,17 @@ export class ProvenHub {
     }
   }
 
-  /** Fails running calls with `unreachable` or `no_answer`; safe to call twice. */
+  /** Rejects pending calls with `unreachable` or `no_answer`; safe to call twice. */
   close(): Promise<void> {
     this.#closing.abort()
     return this.#http.close()
   }
 
-  /** Checks the identity in a response to a request with the API key. @throws HubError if it is another hub's */
+  /** Checks the identity in a response to a request with the API key. @throws HubError if another hub sent it */
   #noteIdentity(method: Method, answer: Answer): Answer {
     const { status } = answer
     const firmware = header(answer, 'x-homey-version')
-    // Also if the firmware was unknown before: a gateway may have removed it.
+    // This includes a firmware that was unknown before: a gateway may have removed it.
     const isUpdated = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
     if (isUpdated || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
     const id = header(answer, 'x-homey-id')
@@ -215,7 +215,7 @@ export class ProvenHub {
     this.#isUnsure = false
   }
 
-  /** All waiting calls share one check. */
+  /** Checks the identity once for all waiting calls. */
   #prove(): Promise<void> {
     this.#proving ??= this.confirm().finally(() => {
       this.#proving = undefined
@@ -249,7 +249,7 @@ export class ProvenHub {
       }
       const context = { knows: () => false, signs: this.signsLists, now: this.#clock.now(), clean }
       const refused = refusal({ name: 'ping', operation: OPERATIONS.ping, parameters: {} }, answer, context)
-      // The other prefix may be right if another server answered, or there is no such path.
+      // The other prefix may be right if another server answered, or if this path does not exist.
       const isElsewhere = answer.status < 500 && answer.status !== 429
       if (!isElsewhere || refused.code === 'subscription') throw refused
       if (answer.status !== 404) {

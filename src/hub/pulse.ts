@@ -1,7 +1,7 @@
 /** Whether a hub's task is alive: when it last called the hub, successfully or not, and when it last read the list. */
 import type { Clock } from '../base/clock.ts'
 
-/** The longest pause between two calls, other than the configured intervals: a hub's `Retry-After`. */
+/** The longest pause between two calls apart from the configured intervals: the maximum `Retry-After`. */
 const LONGEST_PAUSE_MS = 5 * 60_000
 const GRACE_MS = 60_000
 /** Maximum number of consecutive calls in one round of the task, each of which may time out. */
@@ -28,7 +28,7 @@ export class Pulse {
     if (operation === 'getApps' && outcome === 'ok') this.#readAt = this.#callAt
   }
 
-  /** Whether the last call is longer ago than pauses and timeouts can explain. */
+  /** Whether the last call was longer ago than pauses and timeouts can explain. */
   get stuck(): boolean {
     return this.#clock.elapsed() - this.#callAt > this.#limit
   }

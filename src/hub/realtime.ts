@@ -1,6 +1,6 @@
 /**
- * The hub's realtime channel (Socket.IO 4): opens a session, and reopens it after its end. The client library does not
- * retry after a refused login or a disconnect by the server.
+ * The hub's realtime channel (Socket.IO 4): opens a session, and opens another when it ends. The client library itself
+ * does not retry after a refused login or a disconnect by the server.
  */
 import type { Logger } from 'pino'
 import { Manager, type Socket } from 'socket.io-client'
@@ -24,7 +24,7 @@ interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   readonly hubId: string | null
   /** Time limit of each step until the session is up, in milliseconds. */
   readonly timeoutMs: number
-  /** How long a session must stay up to count: a hub may accept a session and drop it at once. */
+  /** How long a session must stay up before it counts as up: a hub may accept a session and drop it immediately. */
   readonly settleMs: number
   /** Called once connected, before the API key is sent; a HubError ends the session. */
   readonly prove: () => Promise<void>
@@ -160,13 +160,13 @@ function refused(refusal: unknown): HubError {
   return new HubError(CODES[status] ?? 'rejected', `The hub refused the realtime channel (${status}).`, { status })
 }
 
-/** A shorter session was unstable: the back-off continues. */
+/** A session shorter than this was unstable: the back-off continues. */
 const STEADY_MS = 30_000
 
 interface Keeping {
   /** @throws HubError */
   readonly open: () => Promise<RealtimeSession>
-  /** Called when a session is up; if it rejects with a HubError, the session does not count. */
+  /** Called when a session is up; if it rejects with a HubError, the session is closed. */
   readonly onUp: () => Promise<void>
   /** Called when a session that was up has ended. */
   readonly onLost: () => void

@@ -10,7 +10,7 @@ const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
 
 /** The start of a message that ends with the status. */
-export const STAND_IN = 'Something on the way to the hub answered in its place:'
+export const STAND_IN = 'Another server answered in place of the hub:'
 
 /** The call that was refused. */
 export interface RefusedCall {
@@ -20,7 +20,7 @@ export interface RefusedCall {
   readonly parameters: object
 }
 
-/** The error for a response that is not a success. */
+/** Returns the error for a response that is not a success. */
 export function refusal(
   call: RefusedCall,
   answer: Answer,
@@ -45,7 +45,7 @@ export function refusal(
     return new HubError('subscription', `The hub has no valid licence${reason}.`, { status })
   }
   if (status === 403) {
-    const lacks = scope === undefined ? `forbids ${call.name}${reason}` : `says that the API key lacks ${scope}`
+    const lacks = scope === undefined ? `forbids ${call.name}${reason}` : `reports that the API key lacks ${scope}`
     return new HubError('forbidden', `The hub ${lacks}.`, { status, ...(scope && { scope }) })
   }
   if (status === 404) return notFound(call, isUnsigned(answer, signs), knows)
@@ -58,12 +58,12 @@ export function refusal(
     return new HubError('unsupported', `This hub has no ${call.name}.`, { status, foreign: isUnsigned(answer, signs) })
   }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
-  return new HubError('nonsense', `The hub answered with status ${status}, which is unexpected.`, { status })
+  return new HubError('nonsense', `The hub answered with the unexpected status ${status}.`, { status })
 }
 
 /**
- * A 404 does not say what is missing: the app, its setting or the operation. The path and the known apps decide. A
- * gateway's response says nothing about an app.
+ * Decides from the path and the known apps what a 404 means: the app, its setting or the operation may be missing. A
+ * gateway's response proves nothing about an app.
  */
 function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, knows: HubClientOptions['knows']) {
   const details = { status: 404, foreign }
@@ -86,13 +86,13 @@ export function lacksLicence(words: string): boolean {
   return /subscription inactive|invalid serial number/i.test(words)
 }
 
-/** The hub's own text about a failure: untrusted, so shortened and on one line; empty if there is none. */
+/** Returns the hub's own text about a failure: untrusted, so truncated and on one line; empty if there is none. */
 function hubWords(answer: Answer, clean: Clean): string {
   const body = bodyOf(answer)
   return oneLine(body['error_description'], clean) || oneLine(body['error'], clean)
 }
 
-/** A refusal's body is parsed each time it is used, so its size is limited. */
+/** A refusal's body is parsed several times, so its size is limited. */
 const MAX_BODY_BYTES = 64 * 1024
 
 function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {
@@ -107,8 +107,8 @@ function oneLine(said: unknown, clean: Clean): string {
 }
 
 /**
- * `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3); limited to one second at least and
- * `most` (default: five minutes) at most. `undefined` if it is missing.
+ * Returns `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3), limited to one second at
+ * least and `most` (default: five minutes) at most. `undefined` if it is missing.
  */
 export function retryAfter(answer: Answer, now: number, most = MAX_RETRY_AFTER_MS): number | undefined {
   const value = header(answer, 'retry-after') ?? ''

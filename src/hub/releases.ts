@@ -1,4 +1,4 @@
-/** The releases of one hub's apps in the public store. They supply the newest version if the hub does not name it. */
+/** The releases of one hub's apps in the public store. They supply the newest version if the hub does not report it. */
 import { severityOf } from '../base/versions.ts'
 import type { App, AppList, AppPatch, Apps } from './app.ts'
 
@@ -14,12 +14,12 @@ const MOST = 5_000
 
 export class Releases {
   readonly #all = new Map<string, { readonly release: Release; readonly isNamed: boolean }>()
-  /** By app id; `isNamed`: the hub itself names the newest version. */
+  /** Releases by app id; `isNamed`: the hub itself reports the newest version. */
   readonly all: ReadonlyMap<string, { readonly release: Release }> = this.#all
 
   /**
-   * Records the release of an app, which the hub may not have listed yet; `undefined`: none. Returns the change of the
-   * app; `undefined` if the release is the same.
+   * Records the release of an app, which the hub may not have listed yet; `undefined` if it has none. Returns the
+   * change of the app; `undefined` if the release is the same.
    */
   learn(id: string, release: Release | undefined, app: App | undefined): AppPatch | undefined {
     const known = this.#all.get(id)
@@ -39,12 +39,12 @@ export class Releases {
     return isNamed ? patch : { ...patch, latest_version: newerThan({ ...app, ...patch }, release) }
   }
 
-  /** The same for a whole list. */
+  /** Adds the newest versions to a hub's whole list. */
   fillAll(list: AppList, apps: Apps): AppList {
     return new Map([...list].map(([id, patch]) => [id, patch && this.fill(id, patch, apps.get(id))] as const))
   }
 
-  /** Removes the release of an app that is gone. */
+  /** Removes the release of a removed app. */
   delete(id: string): void {
     this.#all.delete(id)
   }
@@ -54,7 +54,7 @@ export class Releases {
   }
 }
 
-/** The version of a release, if it is newer than the app's and the hub does not report that there is no update. */
+/** Returns a release's version if it is newer than the app's and the hub does not report that there is no update. */
 export function newerThan({ version = null, update_available }: AppPatch, release: Release | undefined): string | null {
   if (release === undefined || update_available === false) return null
   const step = severityOf(version, release.version)

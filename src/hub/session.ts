@@ -50,14 +50,14 @@ export class Session {
   #stale = true
   #greeted: Greeting | undefined
   #greeting: Promise<void> | undefined
-  /** Operations that this hub lacks, as their calls have shown. */
+  /** Operations that this hub lacks, as failed calls have shown. */
   #lacking: ReadonlySet<OperationName> = new Set()
   #waking = new AbortController()
   /** Aborted when the realtime channel comes up or goes down, because that changes the interval until the next read. */
   #turning = new AbortController()
   /** Aborted when another hub answers: the realtime session with the previous one is no longer valid. */
   #sessions = new AbortController()
-  /** The fraction of the interval until the next read. */
+  /** The fraction of the interval to wait until the next read. */
   #part = 1
   /** Times of the latest read and the latest early reads, in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
@@ -97,7 +97,7 @@ export class Session {
     this.#waking.abort()
   }
 
-  /** The identity or permissions may have changed: reads them at once, and then the list. */
+  /** Reads the identity, the permissions and the list immediately, because they may have changed. */
   startOver(): void {
     this.#stale = true
     this.wake()
@@ -127,7 +127,7 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // As in `#readPatiently`: a new key takes an extra request, and a hub that limits requests is not offline.
+        // As in `#readPatiently`, a hub that limits requests is not offline.
         if (failure.code === 'rate_limited' && this.#status.current.online) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
@@ -142,7 +142,7 @@ export class Session {
     }
   }
 
-  /** Reads the identity, the permissions and the apps, in this order: each explains why a later one fails. */
+  /** Reads the identity, the permissions and the apps, in this order: the first failure shows the cause. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()
@@ -161,7 +161,7 @@ export class Session {
 
   /** Checks the hub's identity, unless it is known and nothing has cast doubt on it. @throws HubError */
   async #makeSure(): Promise<void> {
-    // Check again if something, such as a new API key, requires that during the first check.
+    // Check again if a new check became necessary during the first one, for example because of a new API key.
     for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined
@@ -288,7 +288,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** The session may have ended because the hub is shutting down: reads everything at once, including its identity. */
+  /** Reads everything immediately, even the identity: the session may have ended because the hub is shutting down. */
   #onRealtimeLost(): void {
     this.#apps.live = false
     this.#stale = true
@@ -298,7 +298,7 @@ export class Session {
     if (this.#earlyReadDelay('loss') === 0) this.wake()
   }
 
-  /** The hub sent an event about an app that is gone, or whose installation event was missed: reads the list. */
+  /** Schedules a read of the list, because the hub sent an event about an app that the list lacks. */
   onUnknownApp(): void {
     if (this.#cancelUnknownApp !== undefined) return
     this.#cancelUnknownApp = this.#dependencies.clock.after(this.#earlyReadDelay('unknownApp'), () => {
@@ -308,7 +308,7 @@ export class Session {
     })
   }
 
-  /** Milliseconds until the list may be read early for this reason; if 0, also records an early read now. */
+  /** Returns the milliseconds until the list may be read early for this reason; if 0, records an early read. */
   #earlyReadDelay(reason: keyof typeof EARLY_READ_MS): number {
     const now = this.#dependencies.clock.elapsed()
     const left = Math.max(0, this.#earlyReadAt[reason] + EARLY_READ_MS[reason] - now)
@@ -317,14 +317,14 @@ export class Session {
   }
 
   /**
-   * Moves the next read to a random time in the interval. After a start or a network failure, many hubs are read at
-   * once; without this, they would stay synchronised.
+   * Moves the next read to a random time in the interval. After a start or a network failure, many hubs are read
+   * together; without this, they would stay synchronised.
    */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }
 
-  /** Sleeps until the list is due or `wake` is called. Returns whether `wake` was called. */
+  /** Sleeps until the next read is due or `wake` is called. Returns whether `wake` was called. */
   async #untilNextRead(): Promise<boolean> {
     const { pollInterval, pollIntervalFallback } = this.#options
     const { clock } = this.#dependencies
@@ -342,8 +342,8 @@ export class Session {
   }
 
   /**
-   * Sleeps until the time is over or `wake` is called, or not at all if it was called since the last pause. Does not
-   * shorten a pause that the hub requested (429).
+   * Sleeps until the time is over or `wake` is called, or not at all if `wake` was called since the last pause. Does
+   * not shorten a pause that the hub requested (429).
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {
     const signals = [this.#stop.signal, ...(code === 'rate_limited' ? [] : [this.#waking.signal])]

@@ -13,7 +13,7 @@ class Unknown {
   readonly firmware: Identity['firmware'] = null
   readonly api: ApiPrefix | null = null
   readonly online: boolean = false
-  /** Why the hub is not or only partly usable: an error code, or `connecting` before the first response. */
+  /** Why the hub is unusable or only partly usable: an error code, or `connecting` before the first response. */
   readonly reason: HubErrorCode | 'connecting' | null = 'connecting'
   readonly realtime: 'connected' | 'polling' = 'polling'
   /** The API key's scopes as `hub.…`; `undefined` if the hub does not report them. */
@@ -79,12 +79,12 @@ export class StatusTracker {
   }
 }
 
-/** A different order of scopes is not a change. */
+/** Returns a status to compare: a different order of scopes is not a change. */
 const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**
  * Whether `granted` scopes include `needed`: a scope includes all scopes below it, as `hub.app` includes
- * `hub.app.control`. `undefined` (not reported by the hub) grants everything: the hub itself will refuse.
+ * `hub.app.control`. `undefined` (not reported by the hub) grants everything: the hub itself checks each request.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
   if (granted === undefined || needed === undefined) return true
@@ -98,7 +98,7 @@ const REASONS: Readonly<Record<string, string>> = {
   unsupported: 'failed',
 }
 
-/** Why a hub is not or only partly usable, as a code of the MQTT contract; `null` if it is usable. */
+/** Why a hub is unusable or only partly usable, as a code of the MQTT contract; `null` if it is usable. */
 export function reasonOf({ reason }: HubStatus): string | null {
   return reason === null ? null : (REASONS[reason] ?? reason)
 }

@@ -19,7 +19,7 @@ import { newerThan, type Release } from './releases.ts'
 export const STORE_URL = 'https://apps-api.athom.com/api/v1'
 
 interface Known {
-  /** `null`: the store was unreachable for days; `undefined`: no answer yet, the release of an earlier run counts. */
+  /** `null`: the store was unreachable for days; `undefined`: no response yet, so the earlier run's release applies. */
   readonly releases: Offers | null | undefined
   /** In `clock.elapsed()` milliseconds. */
   readonly answeredAt: number
@@ -47,7 +47,7 @@ const MAX_APPS = 5_000
 interface Surroundings {
   readonly url: string
   readonly isOn: () => boolean
-  /** Whether this process is active. */
+  /** Whether this process is active, not a standby. */
   readonly mayAsk: () => boolean
   readonly clock: Clock
   readonly log: Logger
@@ -57,7 +57,7 @@ interface Surroundings {
 export class Store implements AsyncDisposable {
   readonly #options: Surroundings
   readonly #client: HttpClient
-  /** By hub name. */
+  /** The followed hubs, by name. */
   readonly #followed = new Map<string, Followed>()
   readonly #known = new Map<string, Known>()
   /** Set while look-ups are enabled. */
@@ -89,14 +89,14 @@ export class Store implements AsyncDisposable {
     void this.#run(this.#running.signal)
   }
 
-  /** Restores an app's release from a message of an earlier run; it is valid until the store has answered. */
+  /** Restores an app's release from a message of an earlier run; this release is valid until the store responds. */
   recall(hub: string, id: string, payload: string): void {
     const followed = this.#followed.get(hub)
     if (this.#running === undefined || followed === undefined || this.#known.has(id)) return
     const published = parseJson(payload)
     const { latest_version, release_summary } = isRecord(published) ? published : {}
     const release = releaseOf(latest_version, release_summary)
-    // Two topics contain the version, but only one of them the changelog.
+    // Two topics contain the version, but only one of them contains the changelog.
     const isLess = release?.changelog === null && followed.apps.releases.all.has(id)
     if (release !== undefined && !isLess && followed.apps.learn(id, release)) followed.onRelease(id)
   }
@@ -122,7 +122,7 @@ export class Store implements AsyncDisposable {
     }
   }
 
-  /** The apps to look up, longest overdue first. Also passes known releases to hubs, and drops apps that no hub has. */
+  /** Returns the apps to look up, longest overdue first. Also passes known releases to hubs, and drops unused ones. */
   #due(): string[] {
     const wanted = new Set<string>()
     for (const [hub, { apps }] of this.#followed) {
@@ -190,7 +190,7 @@ export class Store implements AsyncDisposable {
     return this.#client.request('GET', path, { key: false, maxBytes: MAX_BYTES })
   }
 
-  /** A store that is overloaded or fails gets no request for an hour, or longer if it requests that. */
+  /** Returns the pause before the next request: an hour or more if the store is overloaded or fails, otherwise none. */
   #pauseOf(answer: Answer): { pause?: number } {
     if (answer.status !== 429 && answer.status < 500) return {}
     return { pause: Math.max(HOUR_MS, retryAfter(answer, this.#options.clock.now(), DAY_MS) ?? 0) }
@@ -213,14 +213,14 @@ export class Store implements AsyncDisposable {
   }
 }
 
-/** Home Assistant's limit. */
+/** Home Assistant's limit for a release summary. */
 const MAX_CHANGELOG = 255
 const MAX_VERSION = 64
 
 /** The releases of an app in the store, by channel. */
 type Offers = { readonly [C in 'live' | 'test']: Release | undefined }
 
-/** The release that a hub would install, by the app's channel; without a channel, it installs the live one. */
+/** Maps an app's channel to the release that a hub would install; without a channel, the live one. */
 const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   [null, 'live'],
   ['stable', 'live'],
@@ -229,7 +229,7 @@ const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   ['test', 'test'],
 ])
 
-/** Whether the store can have an app: it has no apps under development, and only ids of this form. */
+/** Whether the store may list an app: it lists no apps under development, and only ids of this form. */
 const isInStore = ({ id, origin, channel }: App) =>
   origin === 'appstore' && CHANNELS.has(channel) && /^[a-z0-9][\w.-]{0,127}$/i.test(id)
 
@@ -238,7 +238,7 @@ function releaseFor({ channel }: App, { live, test }: Offers): Release | undefin
   return live !== undefined && compareVersions(test.version, live.version) < 0 ? live : test
 }
 
-/** Returns `undefined` if the response is not about the app. */
+/** Reads the releases from a response; `undefined` if the response is not about the app. */
 function offersIn(id: string, answer: Json | undefined): Offers | undefined {
   if (!isRecord(answer) || answer['id'] !== id) return undefined
   const { liveVersion, liveBuild, testVersion, testBuild } = answer
@@ -251,7 +251,7 @@ function releaseOf(version: unknown, changelog: unknown): Release | undefined {
   return isVersion ? { version, changelog: lineOf(changelog) } : undefined
 }
 
-/** Adds the changelog. `log` has those of all versions: keyed by version, or a list, as its form is not documented. */
+/** Adds the changelog from `log`, which lists all versions, keyed by version or as an array (undocumented). */
 function withChangelog(release: Release | undefined, log: Json | undefined): Release | undefined {
   if (release === undefined || release.changelog !== null) return release
   const isIt = (one: Json) => isRecord(one) && one['version'] === release.version

@@ -1,4 +1,4 @@
-/** The client library's WebSocket, with validation of packets: some make the library throw an uncaught error. */
+/** The client library's WebSocket, with packet validation: malformed packets make the library throw uncaught errors. */
 import { NodeWebSocket } from 'socket.io-client'
 import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 

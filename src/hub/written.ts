@@ -1,6 +1,6 @@
 /**
- * Decides whether a write was done: by its response, or by a check on the hub. Only a valid response that shows the
- * requested state proves it: a 404 may come from a gateway, and a list may be incomplete while the hub is starting.
+ * Decides whether a write was done, from its response or by a check on the hub. Only a valid response that shows the
+ * requested state is proof: a 404 may come from a gateway, and a list may be incomplete while the hub is starting.
  */
 import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'
 import { type Answer, isSuccess, parse, textOf } from './answer.ts'
@@ -12,9 +12,9 @@ import type { Hub } from './hub.ts'
 import { type Body, OPERATIONS, type OperationName } from './operations.ts'
 import { STAND_IN } from './refusal.ts'
 
-/** The effect that a write requested, for comparing with its response and with a later check. */
+/** The effect that a write requested, for comparison with its response and with a later check. */
 export interface Asked {
-  /** `null` if the operation is not in the table. */
+  /** `null` if the operation is not one of `OPERATIONS`. */
   readonly operation: OperationName | null
   readonly id?: string | undefined
   /** Values that the app's record should have afterwards; `undefined` if the response is not an app record. */
@@ -24,7 +24,7 @@ export interface Asked {
   readonly value?: Json | undefined
 }
 
-/** The effect that an operation requests with its parameters and body. */
+/** Returns the effect that an operation requests with its parameters and body. */
 export function askedOf(operation: OperationName, parameters: object, body: Body | Json | undefined): Asked {
   const given = new Map<string, unknown>(Object.entries(parameters))
   const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
@@ -79,7 +79,7 @@ function judgeSaid(said: Json, { id, shows, value }: Asked): void {
   }
 }
 
-/** A response and the values it wraps: `[record]`, `{"result": record}`. */
+/** Returns a response and the values that it wraps: `[record]`, `{"result": record}`. */
 function layersOf(said: Json): Json[] {
   const layers = [said]
   for (const layer of layers) {
@@ -115,7 +115,7 @@ export function isErrorBody(value: unknown): boolean {
   return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
 }
 
-/** Returns the check for a write, which may throw a HubError; `undefined` if none is possible. */
+/** Returns a function that checks on the hub whether a write was done; `undefined` if no check is possible. */
 export function lookFor(hub: Hub, { operation, id, name, shows = {}, value }: Asked) {
   if (id === undefined) return undefined
   if (operation === 'uninstallApp') return () => appIsGone(hub, id)
@@ -130,7 +130,7 @@ async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)
 }
 
-/** An app in a newly read list; `null` if it is certainly gone, `undefined` if the list proves nothing. */
+/** Reads an app from a new list; `null` if it is certainly uninstalled, `undefined` if the list proves nothing. */
 export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
   const list = await hub.look('getApps', {})
   if (list.has(id)) return list.get(id)
@@ -138,19 +138,19 @@ export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null |
   return list.size > 0 && others.every((other) => list.has(other)) ? null : undefined
 }
 
-/** Whether the list has all other apps but not this one, and reading the app fails too. */
+/** Whether the list contains all other apps but not this app, and reading the app fails too. */
 async function appIsGone(hub: Hub, id: string): Promise<boolean> {
   if ((await listedApp(hub, id)) !== null) return false
   return (await unless(['unknown_app'], hub.look('getApp', { id }))) === undefined
 }
 
-/** Reads all settings: when reading only one, an empty response would also mean `null`. */
+/** Reads all settings, because an empty response for a single setting would be read as `null`. */
 async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
   const found = new Map(Object.entries(await hub.look('getAppSettings', { id }))).get(name)
   return found !== undefined && sameJson(found, value)
 }
 
-/** Whether the settings do not contain this one, and reading it by name fails too. */
+/** Whether the settings do not contain this setting, and reading it by name fails too. */
 async function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
   const all = await hub.look('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false

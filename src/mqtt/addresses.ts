@@ -60,7 +60,7 @@ export class Addresses {
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
     this.current.notBefore = now + this.current.pacing.after(failure, ended)
-    // In a cluster, the other client with this id would also disconnect this one at other nodes.
+    // In a cluster, the other client with this id would also disconnect this one at the other addresses.
     const candidates = failure.code === 'taken_over' ? [this.current] : this.#all
     const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
     const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))
@@ -70,13 +70,13 @@ export class Addresses {
   }
 }
 
-/** The address without a login. */
+/** Returns an address without its user name and password. */
 export function shownUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url)
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-/** Chooses credentials and protocol version for the next connection, by why the broker refused the last one. */
+/** Chooses credentials and protocol version for the next connection, depending on why the last one was refused. */
 export class Login {
   readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
   readonly #log: Logger | undefined
@@ -102,7 +102,7 @@ export class Login {
     }
   }
 
-  /** Whether to try again at once, with another version or other credentials. True at most once until `reset`. */
+  /** Whether to retry immediately, with another version or other credentials; true at most once until `reset`. */
   async retry(failure: Failure): Promise<boolean> {
     if (this.#retried) return false
     if (failure.code === 'protocol') this.#retried = this.#otherProtocol()
@@ -138,19 +138,19 @@ export class Login {
 
 /** A wrong password is not corrected within seconds, and some brokers ban clients that retry often. */
 const HOPELESS_WAIT_MS = 60_000
-/** While no broker accepts a connection. */
+/** The wait while no broker accepts a connection. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
-/** The broker accepts connections but ends them soon: it is running, so waits stay short. */
+/** The wait if the broker ends connections soon after accepting them: short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**
- * A connection that ends sooner was unsteady. The limit is longer for an end without a reason: an MQTT 3.1.1 broker
- * ends a connection this way when another client takes over. An MQTT 5 broker sends the reason.
+ * A connection that ends sooner than this was unsteady. The limit is longer for an end without a reason, because an
+ * MQTT 3.1.1 broker ends a connection this way when another client takes over. An MQTT 5 broker sends the reason.
  */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
 /** How many consecutive unsteady connections are suspicious. */
 const UNSTEADY_LIMIT = 5
-/** After a connection of this length, waits after a takeover start over. */
+/** A connection that lasts this long resets the waits after takeovers. */
 const TAKEOVERS_OVER_MS = 5 * 60_000
 
 /** A connection that was accepted and has ended. */
@@ -180,7 +180,7 @@ export class Pacing {
     return this.#unsteady === UNSTEADY_LIMIT
   }
 
-  /** Milliseconds to wait. `ended` is undefined if no connection was accepted. */
+  /** Returns the time to wait, in milliseconds. `ended` is undefined if no connection was accepted. */
   after(failure: Failure, ended: Ended | undefined): number {
     if (ended !== undefined) {
       const { livedMs, protocol, explained } = ended
@@ -193,7 +193,7 @@ export class Pacing {
     }
     if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return HOPELESS_WAIT_MS
     if (failure.code === 'taken_over') {
-      // Two clients use one id: if both reconnect at once, they keep disconnecting each other.
+      // Two clients use one id: if both reconnect immediately, they keep disconnecting each other.
       const ceiling = Math.min(TAKEOVER_WAIT_MS.max, TAKEOVER_WAIT_MS.min * 2 ** this.#takeovers)
       this.#takeovers += 1
       return Math.round(ceiling * (0.5 + 0.5 * this.#random()))

@@ -1,4 +1,4 @@
-/** Keeps a connection to a broker: reconnects after its end, and waits longer after each failure. */
+/** Keeps a connection to a broker: reconnects when it ends, and waits longer after each failure. */
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -30,7 +30,7 @@ export interface ConnectionLoopOptions {
   readonly postponesAck?: () => boolean
   /** Called when an accepted connection has ended. Returns whether the cause is known. */
   readonly onLost?: (failure: Failure) => boolean
-  /** Whether ending the connection now would repeat or refuse something. */
+  /** Whether ending the connection now would resend messages or affect a running command. */
   readonly isBusy?: () => boolean
   /** Called before the current connection is ended in favour of the preferred address. */
   readonly onMove?: () => void
@@ -93,13 +93,13 @@ export class ConnectionLoop {
     }
   }
 
-  /** Opens no more connections. The caller ends the current one. */
+  /** Stops opening connections. The caller ends the current one. */
   stop(): void {
     this.#stop.abort()
     this.#failbackProbe.stop()
   }
 
-  /** Ends the current connection cleanly and connects again at once. Returns whether there was a connection. */
+  /** Ends the current connection cleanly and reconnects immediately. Returns whether there was a connection. */
   startOver(): boolean {
     const { connection } = this
     if (!connection?.isAccepted) return false
@@ -111,7 +111,7 @@ export class ConnectionLoop {
 
   /**
    * Runs `task` on another connection to the current address, without a will. Resolves to the failure if that
-   * connection could not be made, or ended before the task.
+   * connection could not be made, or ended before the task did.
    */
   async aside(task: (connection: Connection) => Promise<void>, signal: AbortSignal): Promise<Failure | undefined> {
     const { link, clock } = this.#options
@@ -127,7 +127,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** Call it when `onAccepted` has finished its work. */
+  /** Reports the connection as ready; to be called when `onAccepted` has finished its work. */
   ready(protocol: Protocol): void {
     const { preferred, name } = this.#addresses
     this.#options.journal.connected(protocol, name)
@@ -183,12 +183,12 @@ const PROBE_INTERVAL_MS = 5 * 60_000
 /** An address that is lost soon after each return is tested less and less often, up to this many intervals. */
 const MOST_INTERVALS = 16
 const PROBE_TIMEOUT_MS = 10_000
-/** How long to wait for running commands, and how often to check them. */
+/** How long to wait for running commands, and how often to check for them. */
 const BUSY_MS = { most: 60_000, step: 250 }
 
 /**
  * Tests whether the preferred address accepts connections again, while the link uses another one.
- * @param onOpen called when it does: the link may return to it
+ * @param onOpen called when the preferred address accepts a connection, so that the link can return to it
  */
 export function failbackProbe(
   { link, clock, random, isBusy }: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>,
@@ -213,7 +213,7 @@ export function failbackProbe(
 
   async function takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
     const broker = { ...link, urls: [url] }
-    // With the bridge's own client id, a cluster would end the current connection.
+    // With the bridge's client id, a cluster would end the current connection.
     const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: PROBE_TIMEOUT_MS, signal }
     return await withSession(session, clock, async ({ lack }) => lack === undefined).catch(() => false)
   }

@@ -1,4 +1,4 @@
-/** One connection to a broker, from CONNECT to its end. Each has its own mqtt.js client. */
+/** One connection to a broker, from CONNECT to its end. Each connection has its own mqtt.js client. */
 import type { Duplex } from 'node:stream'
 import {
   type IClientPublishOptions,
@@ -19,14 +19,14 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether to postpone the PUBACK of a message passed to `onPublish` until `acknowledge`; default: no. */
   readonly postponesAck?: (() => boolean) | undefined
-  /** MQTT 5: the broker accepted a publish that has no subscriber. Not all brokers report this. */
+  /** MQTT 5: called when the broker accepts a publish that has no subscriber. Not all brokers report this. */
   readonly onNoSubscribers?: (() => void) | undefined
 }
 
 /** The failure of a connection that this side ends. */
 export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 
-/** Without a reason code, which means a normal disconnection. */
+/** A DISCONNECT packet without a reason code, which means a normal disconnection. */
 const DISCONNECT = Buffer.from([0xe0, 0])
 
 /** PUBACK's reason code for a message without subscribers. */
@@ -46,7 +46,7 @@ export class Connection {
   readonly down = this.#down.promise
   /** Aborted when `down` resolves. */
   readonly ended = this.#ended.signal
-  /** Ids of unacknowledged messages. */
+  /** Packet ids of messages whose PUBACK is postponed. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
   /** Whether DISCONNECT was sent: no packet may follow it. */
@@ -90,7 +90,7 @@ export class Connection {
     return this.#connack !== undefined
   }
 
-  /** A feature that the bridge needs and the broker lacks, as it announced; undefined: none. */
+  /** A required feature that the broker lacks according to its CONNACK; undefined if none. */
   get lack(): string | undefined {
     const { retainAvailable, maximumQoS, wildcardSubscriptionAvailable } = this.#connack?.properties ?? {}
     if (retainAvailable === false) return 'retained messages'
@@ -109,7 +109,7 @@ export class Connection {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }
 
-  /** Writes in this turn of the event loop. `done` gets the PUBACK's reason code, unless the connection ends first. */
+  /** Writes a message in this turn of the event loop. `done` gets the reason code of the PUBACK, if one arrives. */
   publish(topic: string, payload: string, options: IClientPublishOptions, done: (reason: number) => void): void {
     if (this.isDown || this.#ending) return
     this.#client.publish(topic, payload, options, (error) => {
@@ -118,7 +118,7 @@ export class Connection {
       if ('code' in error && typeof error.code === 'number') {
         return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
       }
-      // After this callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears.
+      // Wait for the end of this callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears.
       queueMicrotask(() => this.drop(errorFailure(error, true)))
     })
   }
@@ -129,7 +129,7 @@ export class Connection {
     for (const id of this.#postponed.splice(0)) this.#client.stream.write(Buffer.from([0x40, 2, id >> 8, id & 0xff]))
   }
 
-  /** Whether the broker granted `filter`. Stays pending when the connection ends first. */
+  /** Resolves to whether the broker granted `filter`. Stays pending if the connection ends first. */
   subscribe(filter: string, options: IClientSubscribeOptions): Promise<boolean> {
     return new Promise((resolve) => {
       if (this.#ending) return
@@ -158,7 +158,7 @@ export class Connection {
     await this.down
   }
 
-  /** Closes the connection at once, without DISCONNECT. Only the first call's failure counts. */
+  /** Closes the connection immediately, without DISCONNECT. Only the first call's failure counts. */
   drop(failure: Failure): void {
     if (this.isDown) return
     this.isDown = true
@@ -188,7 +188,7 @@ function clientOptions(options: ConnectionOptions) {
     timerVariant: 'native' as const,
     // mqtt.js would keep a Buffer for each of 65,536 numbers, about 7 MB, to avoid allocating two bytes per packet.
     writeCache: false,
-    // The default would print the password with `DEBUG=mqttjs*`.
+    // The default logger would print the password with `DEBUG=mqttjs*`.
     log: () => undefined,
     ...(willTopic === undefined
       ? {}

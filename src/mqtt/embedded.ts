@@ -41,7 +41,7 @@ export interface EmbeddedBrokerOptions {
   readonly maxConnections?: number | undefined
 }
 
-/** The embedded broker cannot start with this configuration; the message suggests a fix. */
+/** Thrown if the embedded broker cannot start with this configuration; the message suggests a fix. */
 export class EmbeddedBrokerError extends ExpectedError {
   override readonly name = 'EmbeddedBrokerError'
   readonly code: 'unsafe_host' | 'port_in_use' | 'cannot_listen'
@@ -57,7 +57,7 @@ const OVERHEAD_BYTES = 5 + 2 + 65_535 + 2
 const MAX_PAYLOAD = 1024 * 1024
 
 export interface EmbeddedBroker extends AsyncDisposable {
-  /** For clients on this machine. */
+  /** The URL for clients on this machine. */
   readonly url: string
   /** Ends all connections; safe to call twice. */
   close(): Promise<void>
@@ -122,7 +122,7 @@ function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger):
   })
 }
 
-/** Marks a packet as published with the retain flag. aedes keeps properties inside, and MQTT 3.1.1 sends none. */
+/** Marks a packet as published with the retain flag. The mark is not sent: MQTT 3.1.1 has no properties. */
 const RETAINED: NonNullable<PublishPacket['properties']> = {}
 
 function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
@@ -203,7 +203,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** More than a large home retains: a client gets all retained messages at once when it subscribes. */
+/** More than a large home retains: a client that subscribes gets all retained messages at once. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
 /** Smaller backlogs are not counted. */
@@ -212,8 +212,8 @@ const SMALL_BACKLOG = 1024 * 1024
 type Written = (error: Error | null | undefined) => void
 
 /**
- * Drops a client that does not read, before it stalls the others: aedes waits for every client, and accepts no more
- * messages from any of them while a hundred wait. Limits the backlog of each client, and of all `streams` together.
+ * Drops a client that does not read, before it stalls the others: aedes waits for every client, and while a hundred
+ * messages wait, it accepts no more. Limits the backlog of each client, and of all `streams` together.
  */
 function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (waitingBytes: number) => void): void {
   const write = stream.write.bind(stream)

@@ -25,7 +25,7 @@ const LACK_BY_REASON = new Map([
   [162, 'subscriptions with wildcards'],
 ])
 
-/** The failure for a broker that lacks an MQTT feature. */
+/** Returns the failure for a broker that lacks an MQTT feature. */
 export function lackFailure(lack: string): Failure {
   return { code: 'unsuitable', detail: `it lacks ${lack}, which the bridge needs` }
 }
@@ -35,7 +35,7 @@ const CONNECT_ERRORS =
 const TLS_ERRORS =
   /^(ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|EPROTO)/
 
-/** The failure for a reason code of CONNACK or DISCONNECT. */
+/** Returns the failure for a reason code of CONNACK or DISCONNECT. */
 export function reasonFailure(reason: number, detail: string): Failure {
   const lack = LACK_BY_REASON.get(reason)
   const [code = 'refused'] = CODES_BY_REASON.find(([, reasons]) => reasons.includes(reason)) ?? []
@@ -58,7 +58,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
   return { code: connected ? 'reset' : 'refused', detail }
 }
 
-/** Happy Eyeballs wraps one error per address into an AggregateError whose own message is empty. */
+/** Returns an error's text. Happy Eyeballs wraps one error per address into an AggregateError without a message. */
 function describe(error: Error): string {
   // OpenSSL's text, without numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason
@@ -83,7 +83,7 @@ const ADVICE: Partial<Record<FailureCode, Advice>> = {
 /** More precise advice, by the system's error code. */
 const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)$/, advice('its name cannot be resolved', 'check the spelling, or use its IP address')],
-  [/^(ECONNRESET|EPIPE)$/, advice('it ends the connection at once', PORTS)],
+  [/^(ECONNRESET|EPIPE)$/, advice('it ends the connection immediately', PORTS)],
   [
     /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?))$/,
     advice(
@@ -108,7 +108,7 @@ const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   ],
 ]
 
-/** The meaning of a failure, followed by the broker's or the system's own text. */
+/** Returns the meaning of a failure, followed by the broker's or the system's own text. */
 export function adviceOn({ code, detail, cause: system = '', names }: Failure): Advice {
   if (names !== undefined) return wrongName(names)
   const [, known] = BY_CAUSE.find(([causes]) => causes.test(system)) ?? []

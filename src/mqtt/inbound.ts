@@ -1,6 +1,6 @@
 /**
- * Handles packets from the broker: decodes messages, drops echoes of own publishes, and queues commands until there is
- * room for their answers.
+ * Handles packets from the broker: decodes messages, drops echoes of this link's publishes, and queues commands until
+ * there is room for their answers.
  */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
@@ -36,7 +36,7 @@ const MANY_ANSWERS: OutboxLimits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
  * acknowledgements.
  */
 const DROP_FACTOR = 5
-/** Answers follow their commands with a delay: pass on this many before checking again whether there is room. */
+/** Answers follow their commands with a delay: after passing on this many commands, let the answers arrive. */
 const AT_ONCE = 64
 
 /**
@@ -58,7 +58,7 @@ export class InboundQueue {
 
   /**
    * @param answers answers that wait to be sent
-   * @param onDrained called when the queue has drained: sends the postponed acknowledgements
+   * @param onDrained called when the queue has drained, to send the postponed acknowledgements
    * @param limits messages beyond these limits are not acknowledged
    */
   constructor(
@@ -127,8 +127,8 @@ export class InboundQueue {
 const ECHO_MS = 5_000
 
 /**
- * Distinguishes publishes of other clients from echoes of own publishes, which MQTT 3.1.1 brokers always send, and
- * MQTT 5 brokers only if they ignore `nl`.
+ * Distinguishes publishes of other clients from echoes of this link's publishes, which MQTT 3.1.1 brokers always send,
+ * and MQTT 5 brokers only if they ignore `nl`.
  * @param isWatched whether publishes of other clients on a topic matter; commands always do
  */
 export function echoFilter(
@@ -139,38 +139,38 @@ export function echoFilter(
 ) {
   /** Topic with a retained message → the last message sent there without the retain flag. */
   const unretained = new Map<string, string>()
-  /** Topic of a cleared command → until when to wait for the echo. */
+  /** Topic of a cleared command → the end of the wait for the echo. */
   const cleared = new Map<string, number>()
   let protocol: Protocol | undefined
   return {
-    /** Call it at the start of a connection, which discards the echoes of the previous one. */
+    /** Forgets the publishes of the previous connection, because their echoes do not arrive on the new one. */
     connected(by: Protocol): void {
       protocol = by
       unretained.clear()
       cleared.clear()
     },
 
-    /** Call it before sending a message that is not retained. */
+    /** Records a message that is about to be sent without the retain flag. */
     sending(topic: string, payload: string): void {
       if (retained.concerns(topic)) unretained.set(topic, payload)
     },
 
     /**
-     * Call it before a zero-length publish. On a command topic, the echo looks like an empty command: clearing a stored
-     * `restart` would restart the app. (Under MQTT 5 the subscription excludes own publishes.)
+     * Records a zero-length publish that is about to be sent. On a command topic, the echo looks like an empty command:
+     * clearing a stored `restart` would restart the app. (Under MQTT 5 the subscription excludes such echoes.)
      */
     clearing(topic: string): void {
       if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)
     },
 
-    /** Whether an empty command is the echo of its clearing. Each echo comes once. */
+    /** Whether an empty command is the echo of a clearing. Each clearing has at most one echo. */
     isOfClearing(topic: string, receivedAt: number): boolean {
       const until = cleared.get(topic)
       cleared.delete(topic)
       return until !== undefined && receivedAt <= until
     },
 
-    /** Whether a message on another topic comes from another client. If so, records that the broker may hold it now. */
+    /** Whether a message that is not a command is from another client. If so, records that the broker may hold it. */
     foreign(topic: string, text: string): boolean {
       if (retained.mayBeOwn(topic, text) || unretained.get(topic) === text || !isWatched(topic)) return false
       retained.changedByOthers(topic, text)

@@ -79,14 +79,14 @@ export class Journal {
 
   /** Warns once per connection or outage; metrics and the health report keep counting. */
   dropped(kind: (typeof DROPPABLE)[number]): void {
-    this.warnOnce(`dropped ${kind}`, `dropping ${kind}: too many wait for the MQTT broker, or for too long`)
+    this.warnOnce(`dropped ${kind}`, `dropping ${kind}: too many wait for the MQTT broker, or some waited too long`)
   }
 
   denied(filter: string): void {
     this.warnOnce(`filter ${filter}`, `the MQTT broker denies the subscription to ${filter}: no commands arrive there`)
   }
 
-  /** The counterpart of `denied`. */
+  /** Logs that the broker grants a filter that it denied before. */
   granted(filter: string): void {
     if (!this.#warned.delete(`filter ${filter}`)) return
     this.#log.info(`the MQTT broker now grants the subscription to ${filter}`)
@@ -99,7 +99,7 @@ export class Journal {
     this.#log.warn(message)
   }
 
-  /** The condition `key` has ended: `warnOnce` logs its next occurrence again. */
+  /** Records that the condition `key` has ended, so that `warnOnce` logs its next occurrence. */
   forget(key: string): void {
     this.#warned.delete(key)
   }
@@ -109,5 +109,5 @@ const KINDS = { retained: 'retained topics', message: 'events and answers' } as 
 
 const DROPPABLE = ['events', 'answers', 'commands'] as const
 
-/** Rounded to a tenth. */
+/** Converts milliseconds to seconds, rounded to a tenth. */
 const inSeconds = (ms: number) => Math.round(ms / 100) / 10

@@ -112,8 +112,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets the payload that the broker should retain under `topic`; null: none. Only the newest payload counts, and it is
-   * sent only if the broker does not have it.
+   * Sets the payload that the broker should retain under `topic`; null for none. Only the newest payload is sent, and
+   * only if the broker does not have it.
    * @param source returns the payload again if it must be resent, so that the link need not keep it
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
@@ -124,16 +124,14 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Like `hold`, for a payload that another connection of this process is about to publish: this link sends it only if
-   * the broker turns out to lack it. Call the returned function when the broker has it.
+   * Like `hold`, for a payload that another connection of this process is about to publish: this link sends the payload
+   * only if the broker turns out to lack it. Call the returned function when the broker has the payload.
    */
   expect(topic: string, payload: string | null): () => void {
     return this.#retained.expect(topic, payload)
   }
 
-  /**
-   * Sends the held payloads of these topics again, for a reader that may have lost them. May include the state topic.
-   */
+  /** Resends the held payloads of `topics`, which may include the state topic: a reader may have lost them. */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
@@ -171,8 +169,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Reconnects and reads back what the broker holds, after another client may have changed it. Returns `false` while
-   * disconnected: the next connection reads it anyway.
+   * Reconnects to read back the broker's retained messages, which another client may have changed. Returns `false`
+   * while disconnected: the next connection reads them anyway.
    */
   startOver(): boolean {
     return this.#loop.startOver()
@@ -195,8 +193,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Clears retained messages that were read back, are not held, and for which `owned` returns true. Their payload is ''
-   * if the broker holds too much to keep. Returns their number; 0 before `onConnected` and while disconnected.
+   * Clears retained messages that were read back, are not held, and for which `owned` returns true. `owned` gets '' as
+   * the payload if too much was read back to keep. Returns their number; 0 before `onConnected` and while disconnected.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const count = this.#retained.sweep(owned)
@@ -205,8 +203,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Whether the connection on which a message arrived is still up, and the process was not suspended since. If not, the
-   * message is stale.
+   * Whether the connection on which a message arrived is still up, and the process has not been suspended since. If
+   * not, the message is stale.
    */
   isCurrent({ connection, receivedAt }: Message): boolean {
     const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
@@ -231,7 +229,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Publishes the waiting answers, `offline`, and then the rest, and disconnects. Always resolves within `deadlineMs`
+   * Publishes the waiting answers, `offline` and then the rest, and disconnects. Always resolves within `deadlineMs`
    * (default 3,000 ms: a supervisor kills the process after ten seconds). A second call waits for the first.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
@@ -255,7 +253,7 @@ export class MqttLink implements AsyncDisposable {
     this.#setState('stopped', undefined)
   }
 
-  /** Subscribes to the commands, reads back what the broker holds, and sends the difference, then `online`. */
+  /** Subscribes to the commands, reads back the broker's messages, and sends those that differ, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#connection = connection
     this.#guard('onAccepted', () => this.#handlers?.onAccepted?.())
@@ -277,7 +275,7 @@ export class MqttLink implements AsyncDisposable {
       },
       additionalFilters: (topic, text) => this.#handlers?.onReadBack?.(topic, text) ?? [],
     })
-    // In the turn of the subscriptions: no message has arrived yet.
+    // Set in the same turn as the subscriptions, so no message has arrived yet.
     this.#firstRead = readBack
     const { deniedFilters, probe, known } = await done
     if (connection.isDown || this.#loop.stopped) return
@@ -293,14 +291,14 @@ export class MqttLink implements AsyncDisposable {
     if (this.#suspendDetector.isUncertain) void this.#readAgain([])
   }
 
-  /** Call it when the broker grants a filter that it denied at the start of the connection. */
+  /** Records that the broker grants a filter that it denied at the start of the connection. */
   #granted(filter: string): void {
     this.#deniedFilters = this.#deniedFilters.filter((one) => one !== filter)
     this.#journal.granted(filter)
     this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
-  /** Reads these filters again. Everything that arrives afterwards was sent after this call. */
+  /** Reads back these filters again. Messages that arrive after the read-back were sent after this call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
     // While the connection is starting, do nothing: `#setUp` calls this later.
@@ -318,7 +316,7 @@ export class MqttLink implements AsyncDisposable {
     else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
-  /** Returns whether the cause of the connection's end is known. */
+  /** Resets the state of a lost connection. Returns whether the cause of its end is known. */
   #forget(failure: Failure): boolean {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined
@@ -367,7 +365,7 @@ export class MqttLink implements AsyncDisposable {
     }
   }
 
-  /** An error in a handler must not end the connection or the loop. */
+  /** Logs an error in a handler, which must not end the connection or the loop. */
   #failed(name: string, error: unknown): void {
     this.#parts.log.error({ err: error }, `${name} of the MQTT link failed`)
   }

@@ -19,7 +19,7 @@ export interface Outgoing {
   /** Consecutive connections that were lost while this message was unacknowledged. */
   losses: number
   sentAt: number
-  /** Size of the payload. */
+  /** Size of the payload, in bytes. */
   readonly sentBytes: number
 }
 
@@ -29,7 +29,7 @@ export interface OutboxLimits {
   readonly bytes: number
 }
 
-/** While connected: these limits only bound the memory. */
+/** Limits while connected, which only bound the memory. */
 const CONNECTED: OutboxLimits = { messages: 50_000, bytes: 32 * 1024 * 1024 }
 const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
@@ -102,7 +102,7 @@ export class Outbox {
     return this.dropped - before
   }
 
-  /** The next message; it stays in the queue. */
+  /** Returns the next message, which stays in the queue. */
   peek(): Outgoing | undefined {
     return this.#queues.values().next().value?.peek()
   }
@@ -117,7 +117,7 @@ export class Outbox {
     if (queue.size > 0) this.#queues.set(key, queue)
   }
 
-  /** Puts back messages that a lost connection left unacknowledged, before all others of their keys. */
+  /** Puts back messages that a lost connection left unacknowledged, ahead of the other messages of their keys. */
   restore(messages: readonly Outgoing[]): void {
     for (const [key, returned] of Map.groupBy(messages, ({ topic }) => (this.#byTopic ? topic : ''))) {
       const queue = this.#queues.get(key) ?? new Fifo()

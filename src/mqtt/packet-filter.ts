@@ -7,9 +7,9 @@ import type { Protocol } from './types.ts'
 
 /** A PUBLISH with a longer body is cut. */
 const LONGEST_BODY = 1024 * 1024
-/** How much of its payload is kept: more than the payload limit of any command. */
+/** How much of a cut payload is kept: more than the payload limit of any command. */
 const PAYLOAD_LEFT = 256 * 1024
-/** How much of its body is buffered: a topic, properties, and the kept payload. */
+/** How much of a cut body is buffered: a topic, properties, and the kept payload. */
 const LOOKED_AT = 2 * PAYLOAD_LEFT
 
 const PUBLISH = 3
@@ -20,8 +20,8 @@ const UNSPECIFIED = 0x80
 /** Mosquitto's PUBACK for a message beyond its `message_size_limit`. MQTT defines this code, but not for a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
 /**
- * Its replacement, "Payload format invalid". No broker has a reason to send this code: the link does not declare the
- * format of its payloads.
+ * Replaces `PACKET_TOO_LARGE`; it means "Payload format invalid". No broker has a reason to send this code, because the
+ * link does not declare the format of its payloads.
  */
 export const TOO_LARGE_STAND_IN = 0x99
 
@@ -29,7 +29,7 @@ export const TOO_LARGE_STAND_IN = 0x99
 const HTTP = 'HTTP/'
 const SPEAKS_HTTP = 'the server there speaks HTTP, not MQTT; for MQTT over WebSocket, use ws://'
 
-/** Filters the bytes that `stream` delivers. Call it before adding listeners. */
+/** Filters the bytes that `stream` delivers. Call this before adding listeners. */
 export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
   const push = stream.push.bind(stream)
   const packetFilter = new PacketFilter(protocol)
@@ -52,11 +52,11 @@ export class PacketFilter {
   readonly #protocol: Protocol
   /** The incomplete header at the end of the last chunk. */
   #begun: Buffer = NOTHING
-  /** The incoming packet: its first byte, the length of its body, and how much of that has arrived. */
+  /** The incoming packet: its first byte, the length of its body, and how many bytes of the body have arrived. */
   #first = 0
   #length = 0
   #done = 0
-  /** The beginning of a body that is being cut; undefined: the body passes unchanged. */
+  /** The beginning of a body that is being cut; undefined if the body passes unchanged. */
   #cut: Buffer[] | undefined
   #malformed = false
 
@@ -84,7 +84,7 @@ export class PacketFilter {
     return from === 0 ? data : Buffer.concat([...parts, data.subarray(from)])
   }
 
-  /** Returns how many bytes it has read. */
+  /** Reads from a header. Returns the number of bytes read. */
   #header(data: Buffer, at: number): number {
     const size = this.#malformed ? MALFORMED : headerSize(data, at)
     // mqtt.js reports the malformed packet as an error.
@@ -98,23 +98,23 @@ export class PacketFilter {
     return size
   }
 
-  /** Returns how many bytes it has read. */
+  /** Reads from a body. Returns the number of bytes read. */
   #body(data: Buffer, at: number): number {
     const begin = this.#done
     const size = Math.min(this.#length - begin, data.length - at)
     this.#done += size
     // A copy: a view would keep the network buffer.
     if (begin < LOOKED_AT) this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, LOOKED_AT - begin))))
-    // A PUBACK has two bytes of packet id, then the reason. No reason means success.
+    // A PUBACK has two bytes of packet id, then the reason. A PUBACK without a reason means success.
     if (this.#first >> 4 === PUBACK && begin <= 2 && this.#done > 2) replaceReason(data, at + 2 - begin)
     return size
   }
 }
 
-/** The length field is longer than four bytes. */
+/** The size of a header whose length field is longer than four bytes. */
 export const MALFORMED = -1
 
-/** The size of the packet header that begins here; 0 if it is incomplete. */
+/** Returns the size of the packet header that begins here; 0 if it is incomplete. */
 export function headerSize(data: Buffer, at: number): number {
   for (let size = 2; size <= 5; size += 1) {
     const byte = data[at + size - 1]
@@ -124,7 +124,7 @@ export function headerSize(data: Buffer, at: number): number {
   return MALFORMED
 }
 
-/** The length of the body that follows a header of this size. */
+/** Returns the length of the body that follows a header of this size. */
 export function bodyLength(data: Buffer, at: number, size: number): number {
   let length = 0
   for (let last = at + size - 1; last > at; last -= 1) length = length * 0x80 + ((data[last] ?? 0) & 0x7f)
@@ -146,7 +146,7 @@ function shortened(first: number, begin: Buffer, protocol: Protocol): Buffer {
 }
 
 function propertiesAt(begin: Buffer, at: number): Buffer {
-  // The properties' length is encoded like a packet's, which follows one byte.
+  // `headerSize` expects one byte before the length field, as in a packet.
   const size = headerSize(begin, at - 1)
   const end = size <= 0 ? LOOKED_AT : at + size - 1 + bodyLength(begin, at - 1, size)
   return end <= LOOKED_AT - PAYLOAD_LEFT ? begin.subarray(at, end) : Buffer.from([0])

@@ -8,9 +8,9 @@
  * | a refusal as too large | that size and all larger ones, until the connection ends |
  * | any other refusal | the refused item, until the connection ends |
  * | a loss because the broker stopped answering, or another client took over | nothing: the broker rejected no item |
- * | a loss right after a refusal as too large | that size and all larger ones, from now on |
+ * | a loss right after a refusal as too large | that size and all larger ones, even on later connections |
  * | a loss right after another refusal | the refused item: Mosquitto 2.0.11 does both with `max_queued_messages 0` |
- * | a loss with items in flight larger than any acknowledged one | these; all items of such sizes are suspects |
+ * | a loss with items in flight larger than any acknowledged one | those items; all items of such sizes are suspects |
  * | any other loss | all items in flight; a second consecutive loss makes them suspects |
  * | a loss with a single item in flight | that item; it is given up after three consecutive losses |
  */
@@ -22,17 +22,17 @@ import type { Item } from './sequence.ts'
 
 const SUSPECT_AFTER = 2
 export const GIVE_UP_AFTER = 3
-/** A loss this soon after a refusal is attributed to it. */
+/** A loss this soon after a refusal is attributed to the refusal. */
 const REFUSAL_MS = 500
 /** Fixed header, length fields and packet id. */
 const PACKET_OVERHEAD_BYTES = 16
 /** How long until a size is retried, because the broker's limit may have changed; doubles with each failure. */
 const RELEARN_MS = 5 * 60_000
 const MOST_DOUBLINGS = 8
-/** Few brokers have a lower limit: smaller payloads become suspects only if there is evidence. */
+/** Few brokers have a lower limit, so smaller payloads become suspects only with evidence. */
 const LEAST_LIMIT = 2048
 
-/** Whether a publish cannot have ended the connection. */
+/** Whether a publish cannot have caused a failure. */
 export const isBlameless = ({ code }: Failure) => code === 'timeout' || code === 'taken_over'
 
 /** Why an item is no longer sent; `detail` is for the log. */
@@ -53,11 +53,11 @@ export class PoisonMessages {
   #tooLargeFrom = Number.POSITIVE_INFINITY
   /** Payloads of this size or larger ended a connection. */
   #fatalFrom = Number.POSITIVE_INFINITY
-  /** The largest acknowledged payload, while that is still valid. */
+  /** The size of the largest acknowledged payload; reset when a later loss or refusal contradicts it. */
   #largestAccepted = LEAST_LIMIT
   #relearnAt = 0
   #failedTries = 0
-  /** The last item that the broker refused, and when. */
+  /** The last item that the broker refused, and the time of the refusal. */
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
   /** Whether a connection was lost with a payload in flight larger than any accepted one; until `allTried`. */
   doubted = false
@@ -108,7 +108,7 @@ export class PoisonMessages {
     return { block: isTooLarge ? 'too_large' : 'denied', detail: `the broker refuses it with reason ${reason}` }
   }
 
-  /** Counts a loss. Returns whether it is explained by a size that will not be sent again soon. */
+  /** Counts a loss. Returns whether the cause is a payload size that will not be sent again soon. */
   connectionLost(failure: Failure, unacknowledged: Iterable<Item>): boolean {
     const last = this.#refused
     this.#refused = undefined
@@ -123,8 +123,8 @@ export class PoisonMessages {
     for (const item of untried.length > 0 ? untried : items) item.losses += 1
     if (untried.length > 0) this.doubted = true
     else if (items.some(({ losses, sentBytes }) => losses >= SUSPECT_AFTER && sentBytes > LEAST_LIMIT)) {
-      // The second consecutive loss with these in flight: earlier acknowledgements, perhaps by another broker, are no
-      // longer valid.
+      // The second consecutive loss with these items in flight: earlier acknowledgements, perhaps by another broker,
+      // are no longer valid.
       this.#largestAccepted = LEAST_LIMIT
       this.doubted = true
     }
@@ -146,7 +146,7 @@ export class PoisonMessages {
     return { block: 'too_large', detail: `the broker ends the connection when it receives it (${sentBytes} bytes)` }
   }
 
-  /** Call it when no suspects are left. */
+  /** Resets `doubted` when no suspects are left, unless a size is known to end connections. */
   allTried(): void {
     this.doubted = this.#fatalFrom !== Number.POSITIVE_INFINITY
   }
@@ -157,7 +157,7 @@ export class PoisonMessages {
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())
   }
 
-  /** Call it after `relearnInMs`. Do not compare the time again: a timer may fire a fraction of a millisecond early. */
+  /** Permits a retry after `relearnInMs`. Does not compare the time again: a timer may fire slightly early. */
   relearn(): void {
     this.#relearnAt = 0
     this.#tooLargeFrom = Number.POSITIVE_INFINITY

@@ -1,5 +1,5 @@
 /**
- * Reads back the broker's retained messages, and checks whether own publishes can be received at all.
+ * Reads back the broker's retained messages, and checks whether the broker delivers this link's publishes at all.
  *
  * No broker reports that it has sent all retained messages. So a marker is published to the probe topic after each
  * subscription: retained messages arrive before the marker, or (aedes) shortly after it.
@@ -20,10 +20,10 @@ export interface ReadBackOptions {
   readonly timeoutMs: number
   /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
-  /** Publishes a marker with QoS 1. `done` gets the PUBACK's reason code. Default: as soon as the broker has room. */
+  /** Publishes a marker with QoS 1, by default when the broker has room. `done` gets the PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
-  /** Receives messages that are not retained. They come from other clients: this one has published nothing yet. */
+  /** Receives messages that are not retained. They are from other clients: this client has published nothing yet. */
   readonly onLive?: (topic: string, text: string) => void
   /** The `heldFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
@@ -39,7 +39,7 @@ export interface ReadBackResult {
 /** The read-back is complete when no retained message arrives for this long after the markers. */
 const QUIET_MS = 20
 /**
- * With more messages, a read-back may be incomplete: Mosquitto queues 1,000 packets for a client, including
+ * With more messages than this, a read-back may be incomplete: Mosquitto queues 1,000 packets for a client, including
  * acknowledgements, and drops the others without notice.
  */
 export const CERTAIN = 900
@@ -58,7 +58,7 @@ export class ReadBack {
   foundAt = Number.NEGATIVE_INFINITY
   /** In `clock.elapsed()` milliseconds. */
   #deadline = 0
-  /** As many unacknowledged publishes as the broker accepts. */
+  /** Limits the unacknowledged publishes to as many as the broker accepts. */
   readonly #publishes: Limiter
 
   constructor(connection: Connection, options: ReadBackOptions) {
@@ -73,7 +73,7 @@ export class ReadBack {
     return this.#countOf(filter) > 0
   }
 
-  /** Call it with each message that is not a command. */
+  /** Receives each message that is not a command. */
   received({ topic, payload, retain }: IPublishPacket): void {
     const { clock, probeTopic, onFound, onLive, additionalFilters } = this.#options
     if (!retain) {
@@ -126,7 +126,7 @@ export class ReadBack {
     if (!(await subscribe(probeTopic, 1)) || (await this.#mark()) === 'lost') return { probe: 'denied', known: [] }
     const known = await this.#readAll(this.#filters)
     if (this.#found <= CERTAIN) return { probe: 'ok', known }
-    // Read filters with few messages again, in groups so small that the broker drops nothing: then they are complete.
+    // Read filters with few messages again, in groups so small that the broker drops nothing: this read is complete.
     const certain: string[] = []
     for (const group of this.#groupsOf(known)) {
       const before = this.#found
@@ -136,7 +136,7 @@ export class ReadBack {
     return { probe: 'ok', known: certain }
   }
 
-  /** @param filters may grow. @returns the filters whose marker came back promptly */
+  /** Reads filters, whose list may grow. Returns the filters whose marker came back promptly. */
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const known: string[] = []
     const readOne = async (filter: string) => {
@@ -172,7 +172,7 @@ export class ReadBack {
     return groups
   }
 
-  /** Sends a marker until one returns. `prompt`: it returned before it was repeated. */
+  /** Repeats a marker until it returns. Resolves to `prompt` if the marker returned before it was repeated. */
   async #mark(): Promise<'prompt' | 'late' | 'lost'> {
     const marker = randomUUID()
     /** Resolves to `true` if the marker came back, and to `false` if the broker refuses it. */
@@ -218,7 +218,7 @@ export class ReadBack {
   }
 }
 
-/** A broker with a full queue may also drop an answer, so the request is repeated. */
+/** A broker with a full queue may also drop its response, so the request is repeated. */
 const REPEAT_MS = 500
 
 interface RetryUntilAnswered {
@@ -235,7 +235,7 @@ interface RetryUntilAnswered {
    * arriving, the answer is not overdue, and another SUBSCRIBE would make the broker send all of them again.
    */
   readonly foundAt: () => number
-  /** Whether something else proves that there was an answer; checked before each repetition. Default: never. */
+  /** Whether other evidence proves that there was an answer; checked before each repetition. Default: never. */
   readonly isEvident?: () => boolean
   /** Aborted when the connection has ended. */
   readonly signal: AbortSignal

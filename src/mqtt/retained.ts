@@ -27,10 +27,10 @@ export type PayloadSource = (topic: string) => string | undefined
 export class Entry {
   readonly kind = 'retained'
   readonly topic: string
-  /** Whether `wanted`, `held` and `sent` are digests; set from the first payload with a source. */
+  /** Whether `wanted`, `held` and `sent` are digests; set when the first payload with a source is held. */
   marked: boolean
   source: PayloadSource | undefined
-  /** The text of the digest `wanted`; dropped when the broker has it, if the source can return it again. */
+  /** The text whose digest is `wanted`; dropped when the broker has it, if the source can return it again. */
   text: string | undefined
   /** null: the broker should hold nothing. */
   wanted: string | null
@@ -38,7 +38,7 @@ export class Entry {
   held: string | null | undefined = undefined
   /** The payload in flight; undefined if there is none. */
   sent: string | null | undefined = undefined
-  /** The entry's place in the order; new each time it must be sent. */
+  /** The entry's place in the order; a new one each time the entry is queued. */
   seq = 0
   queued = false
   /** Whether `online` waits for this entry. */
@@ -46,7 +46,7 @@ export class Entry {
   /** Consecutive connections that were lost while this topic was unacknowledged. */
   losses = 0
   sentAt = 0
-  /** Size of the last payload sent. */
+  /** Size of the last payload sent, in bytes. */
   sentBytes = 0
   blocked: Block | undefined = undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */
@@ -76,11 +76,11 @@ export class Retained {
   readonly #unowned = new Unowned()
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
-  /** Topics that were cleared on this connection without being read back: once is enough. */
+  /** Topics that were cleared on this connection without being read back; they need not be cleared again. */
   readonly #cleared = new Set<string>()
 
   /**
-   * @param delaysOnline default: for all topics
+   * @param delaysOnline whether `online` waits for a topic; default: for all topics
    * @param redact applied to the payloads of a source; payloads passed to `hold` are already redacted
    */
   constructor(order: Order, delaysOnline: (topic: string) => boolean = () => true, redact: Redact = (text) => text) {
@@ -104,7 +104,7 @@ export class Retained {
     entry.source = source
     const wanted = kept(payload, entry)
     if (entry.wanted === wanted) {
-      // Without a source, keep the text from now on.
+      // Without a source, keep the text.
       if (entry.marked && source === undefined) entry.text = payload ?? undefined
       return false
     }
@@ -116,7 +116,7 @@ export class Retained {
     return false
   }
 
-  /** Adds an entry, with the broker's copy as known from the read-back. */
+  /** Adds an entry, with the broker's copy as read back; `undefined` if there is nothing to hold or clear. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
     const known = this.#known(topic) || this.#cleared.has(topic)
     const unowned = this.#unowned.all.has(topic)
@@ -147,7 +147,7 @@ export class Retained {
     }
   }
 
-  /** Clears the unowned topics that `owned` accepts, and returns their number. The payload is '' if it was not kept. */
+  /** Clears the unowned topics that `owned` accepts; '' stands for a payload not kept. Returns their number. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const found = [...this.#unowned.all].filter(([topic, { text = '' }]) => owned(topic, text))
     for (const [topic] of found) this.hold(topic, null)
@@ -171,12 +171,12 @@ export class Retained {
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    // A running read-back may already have found the payload.
+    // Overwrites what a running read-back may already have found.
     entry.held = OTHER
     this.#enqueue(entry)
   }
 
-  /** Stops holding the topics that `isOthers` accepts; the broker's copies count as read back. */
+  /** Stops holding the topics that `isOthers` accepts, and treats the broker's copies as read back. */
   release(isOthers: (topic: string) => boolean): void {
     for (const entry of this.#entries.values()) {
       if (!isOthers(entry.topic)) continue
@@ -191,7 +191,7 @@ export class Retained {
     }
   }
 
-  /** The next entry to send; it stays in the queue. */
+  /** Returns the next entry to send, which stays in the queue. */
   peek(): Entry | undefined {
     for (;;) {
       const entry = this.#queue.peek()
@@ -205,7 +205,7 @@ export class Retained {
 
   /**
    * Takes the entry that `peek` returned, or one that was taken but not sent. Returns the payload to send, which the
-   * source may have changed; null: a zero-length publish.
+   * source may have changed; null for a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
@@ -219,7 +219,7 @@ export class Retained {
     return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
   }
 
-  /** Requeues an entry that was taken but not sent, at the end. */
+  /** Requeues, in the last place, an entry that was taken but not sent. */
   putBack(entry: Entry): void {
     if (entry.released) return
     entry.sent = undefined
@@ -255,8 +255,8 @@ export class Retained {
   }
 
   /**
-   * The connection was lost while this entry was unacknowledged: the broker may or may not have it. The entry keeps its
-   * place in the order; `settle` requeues it.
+   * Handles the loss of the connection while this entry was unacknowledged: the broker may or may not have the payload.
+   * The entry keeps its place in the order; `settle` requeues it.
    */
   lost(entry: Entry): void {
     if (entry.released) return
@@ -265,7 +265,7 @@ export class Retained {
     entry.queued = true
   }
 
-  /** Forgets what the broker holds, after a lost connection. Call `lost` for every unacknowledged entry before. */
+  /** Forgets what the broker holds, after a lost connection. Call `lost` for every unacknowledged entry first. */
   forget(): void {
     this.#unowned.clear()
     this.#cleared.clear()
@@ -273,7 +273,7 @@ export class Retained {
     for (const entry of this.#entries.values()) entry.held = undefined
   }
 
-  /** The broker holds `text` under `topic`. */
+  /** Records that the broker holds `text` under `topic`. */
   found(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
@@ -286,7 +286,7 @@ export class Retained {
     dropText(entry)
   }
 
-  /** Another client published on a topic that is not held: the broker may hold something there again. */
+  /** Records a publish of another client on a topic that is not held: the broker may hold a message there again. */
   published(topic: string): void {
     this.#cleared.delete(topic)
   }
@@ -296,7 +296,7 @@ export class Retained {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
-  /** Whether a live message may be an own publish, because its text is wanted, in flight, or known to be held. */
+  /** Whether a live message may be this link's publish, because its text is wanted, in flight, or known to be held. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
@@ -304,7 +304,7 @@ export class Retained {
     return entry.wanted === payload || entry.sent === payload || entry.held === payload
   }
 
-  /** Another client published `text`, which the broker may hold now; only `refresh` sends the wanted payload again. */
+  /** Records that another client published `text`; only `refresh` sends the wanted payload again. */
   changedByOthers(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry !== undefined) entry.held = text === '' ? null : undefined
@@ -352,7 +352,7 @@ export class Retained {
     return true
   }
 
-  /** `online` no longer waits for the entry. Deletes it when nothing is wanted and the broker holds nothing. */
+  /** Ends the wait of `online` for an entry. Deletes the entry if nothing is wanted and the broker holds nothing. */
   #conclude(entry: Entry): void {
     if (entry.awaited) {
       entry.awaited = false
@@ -371,10 +371,10 @@ export class Retained {
   }
 }
 
-/** Cannot be a payload: an empty one clears the topic. */
+/** Stands for a payload other than the wanted one. No payload is '', because an empty one clears the topic. */
 const OTHER = ''
 
-/** What to keep of a payload: the text, or its digest if the source can return it again. */
+/** Returns what to keep of a payload: the text, or its digest if the source can return it again. */
 function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
   return payload === null || !marked ? payload : digest(payload)
 }
@@ -388,7 +388,7 @@ function markAll(entry: Entry): void {
   entry.sent = entry.sent && kept(entry.sent, entry)
 }
 
-/** The broker has the wanted payload: drop it if its source can return it again. */
+/** Drops the wanted text if the broker has it and the source can return it again. */
 function dropText(entry: Entry): void {
   if (entry.source !== undefined && entry.held === entry.wanted) entry.text = undefined
 }

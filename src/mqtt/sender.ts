@@ -29,7 +29,7 @@ export interface SenderOptions
   readonly journal: Journal
   /**
    * Runs `task` on another connection to the broker, without a will, so that other clients do not see its loss.
-   * Resolves to the failure if that connection could not be made, or ended before the task.
+   * Resolves to the failure if that connection could not be made, or ended before the task did.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
   /** Notified of publishes whose echo may come back. */
@@ -47,7 +47,7 @@ const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
 export class Sender {
   /** Number of QoS 1 publishes so far, acknowledged or not. */
   publishes = 0
-  /** Their payload bytes. */
+  /** Payload bytes of these publishes. */
   bytes = 0
   readonly #options: SenderOptions
   /** Oldest first. */
@@ -59,9 +59,9 @@ export class Sender {
   #trial: AbortController | undefined
   /** The suspect in flight on a separate connection. */
   #tried: { readonly item: Item; readonly done: (accepted: boolean) => void } | undefined
-  /** Whether a separate connection is not available, so that suspects are tried on this one. */
+  /** Whether no separate connection is available, so that suspects are tried on this one. */
   #triesHere = false
-  /** The only item in flight on this connection, a suspect. */
+  /** The suspect that is the only item in flight on this connection. */
   #alone: Item | undefined
   #connection: Wire | undefined
   #window = 0
@@ -157,7 +157,7 @@ export class Sender {
     return refusal?.block
   }
 
-  /** In `ms`, retries the quarantined topics that have waited `ageMs`, and schedules the others. */
+  /** After `ms`, retries the quarantined topics that have waited `ageMs`, and schedules the remaining ones. */
   #retryQuarantined(ms = RETRY_QUARANTINED_MS, ageMs = RETRY_QUARANTINED_MS): void {
     const { clock, retained } = this.#options
     this.#cancelRetry?.()
@@ -170,7 +170,7 @@ export class Sender {
     })
   }
 
-  /** Schedules a retry of the items that are too large, for when a size that ended a connection may be tried again. */
+  /** Schedules a retry of too large items for the time when a size that ended a connection may be tried again. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()
@@ -182,7 +182,7 @@ export class Sender {
     })
   }
 
-  /** Sends as much as the window allows. Call it after each new item. */
+  /** Sends as much as the window allows; to be called after each new item. */
   pump(): void {
     const connection = this.#connection
     if (connection === undefined || connection.isDown) return
@@ -195,7 +195,7 @@ export class Sender {
   }
 
   /**
-   * Takes an item and publishes it, unless the broker would refuse it, or it may end the connection.
+   * Takes an item, and publishes it unless the broker would refuse it or it may end the connection.
    * @param wire the connection, or another one on which a suspect is tried
    */
   #send(wire: TrialWire, item: Item): void {
@@ -283,7 +283,7 @@ export class Sender {
         const { promise, resolve } = Promise.withResolvers<boolean>()
         this.#tried = { item, done: resolve }
         this.#send(wire, item)
-        // The refusal may end this connection, which would count against the next item.
+        // The refusal may end this connection, and the loss would count against the next item.
         if (!(await promise)) return
       }
     }
@@ -305,7 +305,7 @@ export class Sender {
     return allowed.length === 0 ? undefined : allowed.reduce((a, b) => (b.sentBytes < a.sentBytes ? b : a))
   }
 
-  /** Handles the end of an item: acknowledged, refused or given up. */
+  /** Handles an item that was acknowledged, refused or given up. */
   #settle(item: Item, accepted: boolean): void {
     this.#unacknowledged.delete(item)
     this.#suspects.delete(item)

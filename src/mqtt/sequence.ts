@@ -30,13 +30,13 @@ export class Sequence {
     this.#options = options
   }
 
-  /** The next item; it stays queued until `take`. The state topic comes first. */
+  /** Returns the next item, which stays queued until `take`. The state topic comes first. */
   next(): Item | undefined {
     const { retained, answers, stateTopic } = this.#options
     const answer = answers.peek()
     const state = this.closing ? 'offline' : retained.awaiting === 0 ? 'online' : this.state
     if (this.writing && state !== undefined && state !== this.state) {
-      // At the end, answers come first. If the broker is too slow for them, it publishes the will, `offline`.
+      // On closing, answers precede `offline`. If the broker is too slow for that, it publishes the will, `offline`.
       if (this.closing && answer !== undefined) return answer
       return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0, sentBytes: state.length }
     }
@@ -45,7 +45,7 @@ export class Sequence {
     return this.#earliest() ?? answer
   }
 
-  /** The retained topic or event that has waited longest. Skips items that must not be published; events are lost. */
+  /** Returns the retained topic or event that has waited longest. Drops events that must not be published. */
   #earliest(): Entry | Outgoing | undefined {
     const { retained, events, mayPublish } = this.#options
     for (;;) {

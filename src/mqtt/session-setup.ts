@@ -16,13 +16,13 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. If so, it gets a fifth of the time. */
+  /** Whether the self-test failed on the previous connection. If so, the self-test gets a fifth of the time. */
   readonly deniedBefore: boolean
 }
 
-// Receives retained commands (`rh: 0`), to refuse and clear them. Excludes own publishes (`nl`), which only clear.
+// Receives retained commands (`rh: 0`), to refuse and clear them. Excludes the publishes that clear them (`nl`).
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
-// Receives own markers; `rap` distinguishes them from messages that others retain there. Stays subscribed.
+// Receives this link's markers; `rap` distinguishes them from retained messages of other clients. Stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // Receives only new publishes (`rh: 2`) of other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
@@ -35,7 +35,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   const { link, clock, journal } = options
   const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = link
   const { probeTimeoutMs = 30_000, ackTimeoutMs = ACK_TIMEOUT_MS } = link
-  /** Transient filters that nothing else reads: nothing may be retained on their topics. */
+  /** Transient filters that no other subscription reads. */
   const transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))
   const readBack: ReadBack = new ReadBack(connection, {
     ...options,
@@ -70,8 +70,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   }
 
   /**
-   * Drops the connection if no SUBACK arrives in time, and stays pending. Mosquitto always drops the SUBACK if a filter
-   * has more retained messages than it queues: then the received messages prove the grant.
+   * Subscribes; drops the connection and stays pending if no SUBACK arrives in time. Mosquitto always drops the SUBACK
+   * if a filter has more retained messages than it queues: then the received messages prove the grant.
    */
   async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const began = clock.elapsed()
@@ -114,9 +114,9 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
 const PROOF_MS = 10_000
 
 /**
- * Makes the broker send the retained messages under these filters again, later on a connection. Once the probe is `ok`,
- * everything that the broker had before has been received.
- * @param publish sends to the probe topic, in turn with everything else
+ * Makes the broker send the retained messages under these filters again, on an established connection. When the probe
+ * is `ok`, all messages that the broker had before have been received.
+ * @param publish sends to the probe topic, in turn with all other messages
  */
 export function reread(
   connection: Connection,

@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 export type SessionErrorCode = 'no_connection' | 'timeout' | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
 
-/** There was no connection, the task lost it, or the time is over. */
+/** Thrown if there was no connection, the task lost it, or the time limit was exceeded. */
 export class SessionError extends ExpectedError {
   override readonly name = 'SessionError'
   readonly code: SessionErrorCode

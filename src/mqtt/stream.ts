@@ -6,7 +6,7 @@ import type { BrokerOptions } from './types.ts'
 
 type Tls = Pick<BrokerOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
 
-/** Resolves to a function that opens the stream. The caller can add listeners before any event. */
+/** Resolves to a function that opens the stream, so that the caller can add listeners before any event. */
 export async function streamOpener(address: string, tls: Tls): Promise<() => Duplex> {
   const url = new URL(address)
   // In a URL, an IPv6 address has brackets.
@@ -28,18 +28,18 @@ export async function streamOpener(address: string, tls: Tls): Promise<() => Dup
 
 const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca, cert, key, rejectUnauthorized })
 
-/** The name for SNI; empty for an address, which SNI excludes. */
+/** The name for SNI; empty for an IP address, which SNI excludes. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
-/** Sets the option at `connect`: without a file descriptor, Node.js would consider it as set. */
+/** Sets the option at `connect`: earlier, without a file descriptor, Node.js would consider the option as set. */
 function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
   socket.once('connect', () => socket.setNoDelay(true))
   return socket
 }
 
 /**
- * mqtt.js corks a stream for each packet until the next tick. This keeps the stream corked until the event loop has
- * handled all pending events, so that many packets share one system call, which is most of a packet's cost.
+ * Keeps a stream corked until the event loop has handled all pending events, so that many packets share one system
+ * call, which is most of a packet's cost. mqtt.js itself corks a stream only until the next tick, for each packet.
  */
 function oncePerTurn<S extends Duplex>(stream: S): S {
   const cork = stream.cork.bind(stream)
@@ -57,7 +57,7 @@ function oncePerTurn<S extends Duplex>(stream: S): S {
   return stream
 }
 
-/** `ws` itself turns off Nagle's algorithm. It is loaded on demand. */
+/** Opens a WebSocket. `ws` is loaded on demand, and disables Nagle's algorithm itself. */
 async function webSocketOpener(url: URL, options: Tls): Promise<() => Duplex> {
   const { createWebSocketStream, WebSocket } = await import('ws')
   const address = new URL(url)

@@ -1,6 +1,6 @@
 /**
- * Detects that this process was suspended: a sleeping machine, a paused container, SIGSTOP. Messages that arrive
- * afterwards may have waited all that time, until the answer to a message sent after the suspension arrives.
+ * Detects that this process was suspended: a sleeping machine, a paused container, SIGSTOP. After a suspension,
+ * arriving messages may be as old as the suspension, until the answer to a newly sent message arrives.
  */
 import type { Clock } from '../base/clock.ts'
 
@@ -30,7 +30,7 @@ export class SuspendDetector {
     this.#ahead = this.#uptimeAhead()
   }
 
-  /** Call it at the start of a connection: no messages have waited yet. */
+  /** Starts with a new connection, on which no messages have waited yet. */
   start(): void {
     this.stop()
     const tick = () => {
@@ -46,7 +46,7 @@ export class SuspendDetector {
     this.#cancel = undefined
   }
 
-  /** Everything that arrives from now on is new. */
+  /** Records that all messages that arrive from now on are new. */
   isOver(): void {
     this.#since = undefined
   }

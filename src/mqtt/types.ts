@@ -28,7 +28,7 @@ export interface BrokerOptions extends Credentials {
 /** Observes publishes as they are sent. */
 interface PublishObserver {
   held(topic: string, payload: string | null): void
-  /** Another client publishes these topics from now on. */
+  /** Called when another client takes over these topics. */
   released(isOthers: (topic: string) => boolean): void
   /** Not called for answers. */
   sent(topic: string, payload: string): void
@@ -38,13 +38,13 @@ interface PublishObserver {
 export type Redact = (payload: string) => string
 
 export interface LinkOptions extends BrokerOptions {
-  /** Called after a refused login. If the returned credentials differ from the refused ones, they are tried at once. */
+  /** Called after a refused login. If the result differs from the refused credentials, it is tried immediately. */
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Must stay the same over restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
-  /** Retained: `online` once all messages that must precede it are acknowledged, `offline` at a stop and as the will. */
+  /** Retained: `online` when all messages that precede it are acknowledged, `offline` on `close` and as the will. */
   readonly stateTopic: string
-  /** An own topic for the self-test at each connect; nothing is retained there. */
+  /** A topic of this link for the self-test on each connection; nothing is retained there. */
   readonly probeTopic: string
   /** Filters of commands; their messages go to `onMessage`. */
   readonly subscriptions: readonly string[]
@@ -52,7 +52,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly heldFilters: readonly string[]
   /**
    * The `heldFilters` that stay subscribed: publishes of other clients there are passed to `onTouched`. Under MQTT 5,
-   * the broker leaves out own publishes; under 3.1.1, the link recognises their echoes.
+   * the broker leaves out this link's publishes; under 3.1.1, the link recognises their echoes.
    */
   readonly watchedFilters?: readonly string[] | undefined
   /**
@@ -70,19 +70,19 @@ export interface LinkOptions extends BrokerOptions {
   /** Whether `online` waits until the broker holds the wanted payload of a topic (default: for all). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /**
-   * The largest packet that the broker is known to accept, in bytes (default: found from its announcement and its
+   * The largest packet that the broker is known to accept, in bytes (default: learned from its announcement and its
    * refusals).
    */
   readonly maximumPacketSize?: number | undefined
-  /** Maximum number of unacknowledged publishes (default 32, or fewer if the broker announces so). */
+  /** Maximum number of unacknowledged publishes (default 32, or fewer if the broker announces a lower limit). */
   readonly window?: number | undefined
   /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
   /** Approximate interval for testing the preferred address after leaving it (default 5 minutes). */
   readonly preferredAfterMs?: number | undefined
   /**
-   * How long the self-test's marker may take to come back (default 30,000 ms). A slow broker may acknowledge at once and
-   * send what it retains later; without it, the bridge would replace what it has not read.
+   * How long the self-test's marker may take to come back (default 30,000 ms). A slow broker may acknowledge
+   * immediately and send its retained messages later; the bridge must not overwrite messages that it has not read.
    */
   readonly probeTimeoutMs?: number | undefined
 }
@@ -155,7 +155,7 @@ export interface LinkStatus {
   readonly deniedFilters: readonly string[]
   /** Number of retained topics that are not sent because the broker or the protocol refuses them. */
   readonly deniedTopics: number
-  /** Whether own publishes can be read back; `denied` points to the broker's ACL. */
+  /** Whether this link's publishes can be read back; `denied` points to the broker's ACL. */
   readonly probe: 'ok' | 'denied' | 'unknown'
   /** Number of retained topics and messages waiting to be sent. */
   readonly queued: number
@@ -164,9 +164,9 @@ export interface LinkStatus {
   readonly reconnects: number
   /** Number of QoS 1 publishes since the start, acknowledged or not. */
   readonly publishes: number
-  /** Their payload bytes. */
+  /** Payload bytes of these publishes. */
   readonly bytes: number
-  /** Number of events, answers and commands dropped because too many waited, or for too long. */
+  /** Number of events, answers and commands dropped because too many waited, or they waited too long. */
   readonly dropped: number
 }
 
@@ -179,15 +179,15 @@ export interface LinkHandlers {
   /** Called after the read-back. Messages that are held and swept here are sent before `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
-  /** Receives a retained message that was read back. Returns additional filters to read back, such as former ones. */
+  /** Receives a retained message that was read back. Returns additional filters, such as those of former prefixes. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** Called before the link ends its connection, without `offline`, to return to the preferred address. */
   readonly onMove?: () => void
   /** Whether a command is running, so that the link should not move (default: never). */
   readonly isBusy?: () => boolean
   /**
-   * Another client published a message on one of `watchedFilters`, retained or not, that differs from this link's own
-   * publish there; '' for a cleared topic. `refresh` restores a held topic; `sweep` can clear a topic that is not held.
+   * Called when another client publishes on one of `watchedFilters`, retained or not, a message that differs from this
+   * link's own; '' for a cleared topic. `refresh` restores a held topic; `sweep` can clear a topic that is not held.
    */
   readonly onTouched?: (topic: string, payload: string) => void
 }

@@ -7,7 +7,7 @@ import { hash } from 'node:crypto'
 /** The digest of a payload that is only compared: many large payloads would take too much memory. */
 export const digest = (payload: string): string => hash('sha256', payload, 'base64')
 
-/** In UTF-16 code units, like `length`. Beyond the limit, only digests are kept. */
+/** The limit for texts, in UTF-16 code units. Beyond the limit, only digests are kept. */
 const TEXT_LIMIT = 64 * 1024 * 1024
 
 /** The text, or only its digest. */

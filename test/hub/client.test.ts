@@ -267,7 +267,7 @@ describe("an answer that is not the hub's own", () => {
       await client.call('getApps', {})
       expect(client.hub.isProven).toBe(true)
       await expect(client.look('getApp', { id: 'a' })).rejects.toThrow(
-        failure('nonsense', { message: 'Something on the way to the hub answered in its place.' }),
+        failure('nonsense', { message: 'Another server answered in place of the hub.' }),
       )
       expect(client.hub.isProven).toBe(false)
     }

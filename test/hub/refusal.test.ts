@@ -27,7 +27,7 @@ describe('a hub that refuses', () => {
     [
       403,
       '',
-      { code: 'forbidden', status: 403, scope: 'hub.app', message: 'The hub says that the API key lacks hub.app.' },
+      { code: 'forbidden', status: 403, scope: 'hub.app', message: 'The hub reports that the API key lacks hub.app.' },
     ],
     [400, '', { code: 'rejected', status: 400, message: 'The hub refused: 400.' }],
     [499, { error: 'no' }, { code: 'rejected', status: 499, message: 'The hub refused: 499, no.' }],
@@ -43,7 +43,7 @@ describe('a hub that refuses', () => {
       { code: 'unsupported', status: 500, message: 'This hub has no restartApp.' },
     ],
     [502, { error: 'missing_api_method' }, { code: 'failed', status: 502 }],
-    [302, '', { code: 'nonsense', status: 302, message: 'The hub answered with status 302, which is unexpected.' }],
+    [302, '', { code: 'nonsense', status: 302, message: 'The hub answered with the unexpected status 302.' }],
     [399, '', { code: 'nonsense', status: 399 }],
   ])('with %i %j is reported as the right error', (status, body, expected) => {
     expect(refused('restartApp', { id: APP }, answer(status, body))).toMatchObject(expected)
@@ -103,7 +103,7 @@ describe('a 404', () => {
       code: 'failed',
       status: 404,
       foreign: true,
-      message: 'Something on the way to the hub answered in its place: 404.',
+      message: 'Another server answered in place of the hub: 404.',
     })
   })
 
