@@ -64,7 +64,7 @@ const unavailable = v.pipe(
 /** Which apps the guardian watches, and when it updates them. All of these options are live. */
 export const guardOptions = liveOptions({
   'guard.watch': {
-    doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. Without any, the guardian is off.',
+    doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. If empty, the guardian is off.',
     schema: list(appPattern),
     default: [],
     example: ['*'],
@@ -96,7 +96,7 @@ export const guardOptions = liveOptions({
     default: '30m',
   },
   'guard.hub_max_restarts': {
-    doc: 'Maximum number of restarts on a hub, of all apps together, within `guard.window`; more must wait.',
+    doc: 'Maximum number of restarts of all apps of a hub together within `guard.window`; additional restarts wait.',
     schema: integer(1, 1000),
     default: 20,
   },
@@ -116,7 +116,7 @@ export const guardOptions = liveOptions({
     default: '60s',
   },
   'guard.after_boot': {
-    doc: 'How long after the start of its hub an app is restarted once, by app.',
+    doc: 'Delay by app after which it is restarted once when its hub has started.',
     ...byApp(duration('1s', '24h'), '5m'),
   },
   'guard.quiet_hours': {
@@ -138,7 +138,7 @@ export const guardOptions = liveOptions({
     ...byApp(integer(1, 1600), '80', 80),
   },
   'guard.change_limit': {
-    doc: 'How long a running app may show no change, not even of its usage, before it is restarted, by app.',
+    doc: 'Time by app after which it is restarted if it is running and nothing has changed, not even its usage.',
     ...byApp(duration('1m', '720h'), '2h'),
   },
   'guard.probe': {
@@ -158,7 +158,7 @@ export const guardOptions = liveOptions({
     example: ['com.athom.hue'],
   },
   'guard.unavailable': {
-    doc: 'How many devices of an app (or `all`) must be unavailable, and for how long, before it is restarted, by app.',
+    doc: 'Number of devices by app (or `all`) that must be unavailable, and for how long, before the app is restarted.',
     ...byApp(unavailable, '{devices: all, for: 10m}', { devices: 'all', for: '10m' }),
   },
   'guard.schedule': {
@@ -171,7 +171,7 @@ export const guardOptions = liveOptions({
     default: 20,
   },
   'updates.policy': {
-    doc: 'Whether the guardian updates apps: `manual`: never; `window`: in a window, one at a time.',
+    doc: 'Whether the guardian updates apps: never (`manual`), or one at a time in the update window (`window`).',
     schema: choice(['manual', 'window']),
     default: 'manual',
   },
@@ -191,16 +191,16 @@ export const guardOptions = liveOptions({
     example: 'Europe/Berlin',
   },
   'updates.hold_days': {
-    doc: 'Number of days that the bridge must have seen a version on offer before it is installed. Hubs that do not report versions are skipped.',
+    doc: 'Number of days for which the bridge must have seen a version offered before it is installed. Hubs that do not report versions are skipped.',
     schema: integer(0, 365),
     default: 0,
   },
   'updates.severity': {
-    doc: 'The largest step by app that is installed in the window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
+    doc: 'The largest version step by app that is installed in the window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
     ...byApp(choice(['patch', 'minor', 'major']), 'minor'),
   },
   'updates.store': {
-    doc: 'Whether to ask the public app store about each installed app once a day, for the newest versions that the hub does not report and for their changelogs.',
+    doc: 'Whether to query the public app store once a day for each installed app: for newest versions that the hub does not report, and for changelogs.',
     schema: boolean,
     default: false,
   },

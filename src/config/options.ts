@@ -1,4 +1,4 @@
-/** All options. Types, environment names, checks, the JSON Schema, the example file and the documentation follow. */
+/** All options. Types, variables, checks, JSON Schema, example file and documentation are derived from them. */
 import * as v from 'valibot'
 import { LOG_FORMATS, LOG_LEVELS } from '../contract/log-levels.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
@@ -61,7 +61,7 @@ export const hubOptions = defineOptions({
     default: '10s',
   },
   path_prefix: {
-    doc: "First part of the API's paths; `auto` asks the hub.",
+    doc: "First part of the API's paths; `auto` detects it.",
     schema: choice(['auto', 'manager', 'managers']),
     default: 'auto',
   },
@@ -70,13 +70,13 @@ export const hubOptions = defineOptions({
     ...flag(true),
   },
   max_requests: {
-    doc: 'How many calls may run at once.',
+    doc: 'Maximum number of concurrent calls.',
     schema: integer(1, 16),
     default: 4,
   },
 })
 
-/** A separate table, because a program beside the daemon reads only these options. */
+/** A separate table, because programs other than the daemon read only these options. */
 export const httpOptions = defineOptions({
   'http.enabled': {
     doc: 'Whether to serve HTTP: the page, its API, health and metrics.',
@@ -93,7 +93,7 @@ export const httpOptions = defineOptions({
     default: 8099,
   },
   'http.token_file': {
-    doc: 'File of the start-up token, which opens the page while there is no `http.password`; default: the path of the configuration file with `.token` appended. If it cannot be written, each start has a new token.',
+    doc: 'File of the start-up token, which opens the page while there is no `http.password`; default: the path of the configuration file with `.token` appended. If it cannot be written, each start creates a new token.',
     ...file('made', '/var/lib/hub2mqtt/token'),
   },
   'http.allowed_hosts': {
@@ -102,7 +102,7 @@ export const httpOptions = defineOptions({
   },
 })
 
-/** Access to the page and its API, which a program beside the daemon does not need. All of it changes while running. */
+/** Access to the page and its API, for the daemon only. All these options can change at run time. */
 const pageOptions = liveOptions({
   'http.public_url': {
     doc: 'Address of the page for browsers: Home Assistant then links to it and shows icons of apps. These icons then need no login.',
@@ -167,7 +167,7 @@ const bridgeOptions = defineOptions({
     default: 'auto',
   },
   'mqtt.ca_file': {
-    doc: "Certificate authority (PEM) for the broker's certificate, instead of those that Node.js knows or, with `NODE_OPTIONS=--use-system-ca`, the system.",
+    doc: "Certificate authority (PEM) for the broker's certificate, instead of those that Node.js or, with `NODE_OPTIONS=--use-system-ca`, the system trusts.",
     ...file('certificate', '/etc/hub2mqtt/ca.pem'),
   },
   'mqtt.cert_file': {
@@ -198,13 +198,13 @@ const bridgeOptions = defineOptions({
     default: 1883,
   },
   'mqtt.embedded.max_payload': {
-    doc: 'Largest payload that the embedded broker accepts; for the bridge, together with the topic.',
+    doc: "Largest payload that the embedded broker accepts; for the bridge's messages, payload and topic together.",
     schema: size('1KiB', '256MiB'),
     default: '1MiB',
   },
 })
 
-/** Filters for commands, apps and settings. All of them change while running. */
+/** Filters for commands, apps and settings. All these options can change at run time. */
 const filterOptions = liveOptions({
   'commands.allow': {
     doc: 'Commands to allow that are off by default; `*` for all.',
@@ -219,7 +219,7 @@ const filterOptions = liveOptions({
     ...flag(false),
   },
   'commands.call': {
-    doc: 'What `hub/call` may reach: ids of managers and apps (`*` stands for any characters, `?` for one), and methods; `section: manager` or `section: app` limits a rule to one of the two. In the environment a JSON list. A call also needs the permission of the command with the same operation.',
+    doc: 'Requests that `hub/call` may send: ids of managers and apps (`*` stands for any characters, `?` for one), and methods; `section: manager` or `section: app` limits a rule to one of the two. In the environment a JSON list. A call also needs the permission of the command with the same operation.',
     schema: list(callRule),
     default: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
     example: [{ item: 'notifications', methods: ['GET'] }],
@@ -235,7 +235,7 @@ const filterOptions = liveOptions({
     example: ['com.athom.*'],
   },
   'apps.exclude': {
-    doc: 'Apps to leave out, by id; wins over `apps.include`.',
+    doc: 'Apps not to publish, by id; wins over `apps.include`.',
     ...listOf(appPattern, ['com.example.secret']),
   },
   'settings.publish': {
@@ -258,7 +258,7 @@ const otherOptions = defineOptions({
     default: 'homeassistant',
   },
   'discovery.rate': {
-    doc: 'How many devices are published per second, after the first 64 at once; 0: as fast as the broker acknowledges.',
+    doc: 'How many devices are published per second, after the first 64, which are not delayed; 0: as fast as the broker acknowledges.',
     schema: integer(0, 1000),
     default: 20,
   },
@@ -305,14 +305,14 @@ export type Config = Values<typeof options> & { readonly hubs: Readonly<Record<s
 /** The current configuration, replaced as a whole: read it each time. */
 export interface Live {
   readonly value: Config
-  /** Whether hubs may be missing only because their folder is empty for the moment; default false. */
+  /** Whether hubs may be missing only because their folder is temporarily empty; default false. */
   readonly awaitsHubs?: boolean
 }
 
-/** Names the configuration file; `--config` wins. */
+/** The variable with the path of the configuration file; `--config` takes precedence. */
 export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 
-/** The name of the hub that `HUB2MQTT_HUB_…` describes; default: the file's only hub, else `home`. */
+/** The variable with the name of the hub that `HUB2MQTT_HUB_…` configures; default: the file's only hub, or `home`. */
 export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
