@@ -12,7 +12,7 @@ const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-g
 const MANY_HUBS = 50
 /** By default, V8 lets the heap grow to several times its used size before it collects garbage. */
 const FRUGAL = '--heap-growing-percent=30'
-/** V8 then also collects garbage and returns memory while idle. Node.js 20 and 22 do not have this option. */
+/** Lets V8 also collect garbage and return memory while idle. Node.js 20 and 22 do not have this option. */
 const SAVING = '--memory-saver-mode'
 const SAVING_SINCE = 24
 
