@@ -31,7 +31,7 @@ export const cleanupCommand: Body<Flags> = async (io, flags) => {
 
 const CLEANUP_MS = 120_000
 
-/** Clears or lists the retained messages of a bridge with this configuration. Flags replace values by former values. */
+/** Clears or lists the retained messages of a bridge with this configuration. The flags override some of its values. */
 export async function clean(
   { mqtt, discovery, hubs }: Config,
   { print, warn }: Io,

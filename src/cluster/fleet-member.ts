@@ -16,7 +16,7 @@ interface FleetStatus extends FleetPayload {
   /** Whether this member may act, because its lease is valid. */
   acts: boolean
   speaker: string | null
-  /** Hub → the member that owns it. */
+  /** The owner of each hub. */
   owners: Record<string, string>
 }
 

@@ -155,7 +155,7 @@ export class LeasedFleet implements Fleet {
     return this.#follow()
   }
 
-  /** Returns whether other members remain. */
+  /** Returns whether other members remain; `undefined` if unknown. */
   async #sayFarewell(): Promise<boolean | undefined> {
     try {
       if (!(await this.#row.leave())) return undefined

@@ -34,7 +34,7 @@ interface Bucket {
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
-/** How often a refused login is read again. */
+/** Minimum time between two reads of a refused login. */
 const RENEW_MS = 10_000
 /** With this many servers, a bucket survives the failure of one. */
 export const REPLICAS = 3
@@ -245,7 +245,7 @@ const MARK = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const nameOf = (mark: string, key: string) => `${mark}.${key}`
 
-/** Returns the key in a name of a bucket, with the current mark or a former one; `undefined` for any other name. */
+/** Returns the key in a name with the current mark or a former mark; `undefined` for any other name. */
 export function keyIn(name: string): string | undefined {
   const [mark = ''] = name.split('.', 1)
   return MARK.test(mark) ? name.slice(nameOf(mark, '').length) : undefined

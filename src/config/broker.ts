@@ -56,7 +56,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   }
 }
 
-/** Returns the addresses of a running bridge's broker, the preferred one first; empty for a random embedded port. */
+/** Returns the addresses of the broker, the preferred one first; empty for an embedded broker on a random port. */
 export function brokerUrls(mqtt: {
   readonly url: readonly string[] | null
   readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'>

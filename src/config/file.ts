@@ -140,7 +140,7 @@ function parse(text: string) {
   }
 }
 
-/** Reads the file. Adds its mistakes, and then returns `undefined`. A missing file is empty unless `required`. */
+/** Reads the file. If it has mistakes, adds them and returns `undefined`. A missing file is empty unless `required`. */
 export function readConfigFile(
   path: string,
   readFile: ReadFile,

@@ -66,7 +66,7 @@ export class LiveConfig implements Live {
     try {
       const reloaded = this.#takeOver()
       this.#onReload(reloaded?.changed)
-      // Log in the new format and at the new level.
+      // Write these log lines in the new format and at the new level.
       reloaded?.logChanges()
     } catch (err) {
       this.#log.error({ err }, 'the new configuration was applied only in part, because of a bug in hub2mqtt')
@@ -128,7 +128,7 @@ export class LiveConfig implements Live {
     })
   }
 
-  /** Reads a key that its hub has refused again from the sources. Returns whether it is different, and then uses it. */
+  /** Reads the sources again because a hub has refused its key. Uses the new key, if any, and returns whether it does. */
   renewKey(name: string): boolean {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]

@@ -131,7 +131,7 @@ export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>
   return readTop(httpOptions, open(request)).http
 }
 
-/** Returns the same for a program that needs the exact values. @throws {ConfigError} for mistakes in file or options */
+/** Returns where the daemon listens, if a program needs the exact values. @throws {ConfigError} if these are invalid */
 export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   const opened = open(request)
   const { mistakes } = opened.reading

@@ -81,7 +81,7 @@ function open(place: Place, file: string, at: string): string | undefined {
 const READ_BY_OTHERS = 0o004
 const ENTER_BY_OTHERS = 0o001
 
-/** Whether every user of this machine can read the file; not if they cannot enter its folder. */
+/** Whether every user of this machine can enter the file's folder and read the file. */
 function isExposed(path: string): boolean {
   // On Windows, the mode does not show permissions.
   if (process.platform === 'win32') return false

@@ -90,7 +90,7 @@ export function integer(minimum: number, maximum: number) {
 /** With more choices, a message names only the most similar one. */
 const MAX_LISTED = 10
 
-/** One of a few words. YAML reads `5` as a number, which is accepted as the word. */
+/** A choice of words. YAML reads `5` as a number, which is accepted as the word. */
 export function choice<const T extends string>(values: readonly T[], name?: string) {
   const numbers = values.map(Number).filter(Number.isFinite)
   return v.pipe(
@@ -104,7 +104,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
   )
 }
 
-/** Text that matches a pattern, which needs the flag `u`, because JSON Schema also reads patterns with it. */
+/** Text that matches a pattern, which must have the flag `u`, because patterns of JSON Schema always have it. */
 export function text({ name, quotable, expected, pattern }: About & { expected: string; pattern: RegExp }) {
   return v.pipe(
     v.string(({ input }) => `expected ${expected}${typeof input === 'number' ? '; put a number in quotes' : ''}`),

@@ -24,7 +24,7 @@ export function ownEnvironment(env: Readonly<Record<string, string | undefined>>
   return new Map(own.flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
-/** Returns the options of a table that variables set. `prefix` begins the variables; a hub's options are below `at`. */
+/** Returns the options of a table that are set by variables. `prefix` begins their names; `at` begins their paths. */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {

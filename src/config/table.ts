@@ -4,7 +4,7 @@ import convict from 'convict'
 import * as v from 'valibot'
 
 interface OptionBase<S extends v.GenericSchema> {
-  /** One or two sentences for the tables. */
+  /** One or two sentences for the documentation. */
   readonly doc: string
   /** The schema of the value as a file holds it. Without a default, `null` is the value of an omitted option. */
   readonly schema: S
@@ -13,8 +13,8 @@ interface OptionBase<S extends v.GenericSchema> {
   /** A secret: masked wherever configuration is shown and in the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
   /**
-   * For a path. `certificate`, `secret`: a file that must be readable when the configuration is loaded; only its owner
-   * should be able to read a `secret`. `folder`: a folder, which is read later. `made`: a file that hub2mqtt creates.
+   * Set for paths. `certificate`, `secret`: a file that must be readable when the configuration is loaded, and a `secret`
+   * only by its owner. `folder`: a folder that is read later. `made`: a file that hub2mqtt creates.
    */
   readonly opens?: 'certificate' | 'secret' | 'folder' | 'made'
 }

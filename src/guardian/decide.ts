@@ -24,7 +24,7 @@ import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
   take(turn, input)
-  // Usage figures arrive far more often than anything else, and change nothing by themselves.
+  // Changes of usage are by far the most frequent input, and do not make anything due by themselves.
   const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
   if (!isUsage || turn.hasMoved) proceed(turn)
   if (turn.isActing && !isUsage) beginUpdate(turn)
@@ -59,7 +59,7 @@ function take<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
   TAKE[input.kind](turn, input)
 }
 
-/** Whether an order is still wanted when its turn comes. */
+/** Whether an order is still wanted immediately before it is carried out. */
 export function isCurrent(hub: WatchedHub, order: Order, context: Context): boolean {
   if (order.command === 'restart') return isWanted(context, hub, order)
   if (!mayAct(context)) return false
@@ -159,7 +159,7 @@ function appGone(turn: Turn, id: string, silent: boolean): void {
   turn.hasMoved = true
 }
 
-/** Restores what an earlier run has saved about apps that the hub does not list. */
+/** Restores the saved states of apps that the hub does not list. */
 function recall(turn: Turn): void {
   const { hub } = turn
   if (!turn.isActing) return

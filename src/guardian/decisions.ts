@@ -16,7 +16,7 @@ const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
-/** What prevents a restart: a time to wait for, a condition that ends by itself, or a reason not to restart at all. */
+/** An obstacle to a restart: a time to wait for, a condition that ends by itself, or a reason not to restart at all. */
 type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 
 export function obstacle(it: Situation): Obstacle {
@@ -48,7 +48,7 @@ export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimit
   return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
-/** Returns when a hub that had too many restarts may restart apps again; `undefined` if it already may. */
+/** Returns when apps of a hub that had too many restarts may be restarted again; `undefined` if now. */
 export function budgetUntil(times: readonly number[], now: number, limits: RestartLimits): number | undefined {
   const oldest = times.filter((at) => at > now - limits.window).at(-limits.hub_max_restarts)
   return oldest === undefined ? undefined : oldest + limits.window
@@ -84,7 +84,7 @@ export function isBad(crashes: number, sinceUpdateMs: number): boolean {
 
 /**
  * Returns the end of the current quiet hours in epoch milliseconds; `undefined` outside of quiet hours.
- * @param hours for example `23:00-07:00`; `null` if there are none
+ * @param hours for example `23:00-07:00`; `null` if no quiet hours are configured
  */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined

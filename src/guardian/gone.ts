@@ -12,7 +12,7 @@ const MAX_ENTRIES = 5
 const MAX_LENGTH = 64 * 1024
 
 interface Gone {
-  /** The app as last seen, or what an earlier run has saved about it. */
+  /** The app as last seen, or its state as saved by an earlier run. */
   readonly known: WatchedApp | SavedState
   /** When the app disappeared, in `elapsed` milliseconds; possibly before this run. */
   readonly since: number

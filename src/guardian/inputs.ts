@@ -13,7 +13,7 @@ import { BY, type Context, emit, type GuardRun, mayAct, type Turn, versions } fr
 import { offerOf } from './updates.ts'
 import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 
-/** After a write command, the app is left alone for this long. */
+/** How long the guardian leaves an app alone after a write command. */
 export const ALONE_MS = 60_000
 /** Minimum time between two reports of growing memory of one app. */
 const RISING_AGAIN_MS = 24 * 3_600_000

@@ -8,7 +8,7 @@ interface Read {
   readonly app: App
   /** Whether the hub no longer reports the app's usage, although it reports that of other apps. */
   readonly isSilent: boolean
-  /** Whether the app's web API has responded as expected since the previous read; `undefined` if not at all. */
+  /** Whether the app's web API has responded as expected since the previous read; `undefined` without a response. */
   readonly isAnswered: boolean | undefined
   /** How long nothing has changed, and how long too many devices have been unavailable, in milliseconds. */
   readonly quietMs: number

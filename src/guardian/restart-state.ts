@@ -33,7 +33,7 @@ export class RestartState {
   readonly restarts: number = 0
   /** Times of the restarts since the count was last reset. */
   readonly recent: readonly number[] = []
-  /** The app's versions since the count was last reset; empty until one changes. */
+  /** The app's versions since the count was last reset; empty until the version changes. */
   readonly versions: readonly string[] = []
   /** When the app started to run; `null` if it is not running. */
   readonly upSince: number | null = null
@@ -43,7 +43,7 @@ export class RestartState {
 
 export const UNTOUCHED: RestartState = { ...new RestartState() }
 
-/** Maximum for waits that an earlier run has planned. */
+/** Maximum wait that is restored from an earlier run. */
 const MAX_WAIT_MS = 24 * 3_600_000
 const MAX_RETRY_MS = 7 * MAX_WAIT_MS
 
@@ -176,7 +176,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
   if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
   const { times, versions } = sinceCalm(history, CALM_MS)
-  // Restarts that are missing in the history count as of the latest possible time.
+  // Assume the latest possible time for restarts that are missing in the history.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const known = times.map((time) => Math.min(time - offset, now))
   const recent = lost > 0 ? [...known, ...Array<number>(lost).fill(known.at(-1) ?? now)] : known

@@ -1,4 +1,4 @@
-/** One restart at a time on a hub: what prevents it, how it is sent, and its outcome. */
+/** Restarts apps, one at a time on a hub: checks the obstacles, sends the command, and handles the outcome. */
 import type { Outcome } from '../contract/answer.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import { AFTER_STORM, RETRY } from './history.ts'
@@ -115,7 +115,7 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
 
 type Restart = Extract<Order, { command: 'restart' }>
 
-/** Whether a restart is still wanted when its turn comes. */
+/** Whether a restart is still wanted immediately before it is carried out. */
 export function isWanted(context: Context, hub: WatchedHub, { watched, readAt }: Restart): boolean {
   const situation = situationOf(context, hub, watched)
   const sent = { ...watched.watch, dueAt: null, recent: [] }

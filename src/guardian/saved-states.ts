@@ -1,4 +1,4 @@
-/** Reads what an earlier run or another bridge has saved on the guardian's topics. None of this data is trusted. */
+/** Reads states that an earlier run or another bridge has saved on the guardian's topics. None of them is trusted. */
 import { readJson } from '../base/read-json.ts'
 import type { GoneApp } from '../contract/guard.ts'
 import { GONE_APPS, GUARD_MEMORY, HISTORY, SAVED_GUARD } from '../contract/schemas.ts'
@@ -44,7 +44,7 @@ export class SavedStates {
     }
   }
 
-  /** Returns and forgets a hub's remaining states: those of apps that it no longer lists, and for how many hours. */
+  /** Returns and forgets the states of apps that a hub no longer lists, with the hours since each app disappeared. */
   takeAll(hub: string): readonly { readonly app: string; readonly left: SavedState; readonly hours: number }[] {
     const gone = [...this.#goneFrom(hub).values()].reverse()
     const hours = new Map(gone.map(({ app, gone_hours }) => [app, gone_hours]))

@@ -12,7 +12,7 @@ export function patternsOf({ guard, updates }: GuardConfig) {
   return {
     watches: remembered(appFilter(guard.watch, guard.ignore)),
     ignores: remembered(appFilter(guard.ignore, [])),
-    /** The limits of the probes, in the same order. */
+    /** The limits of the probes, in the order of `PROBES`. */
     limits: PROBES.map(({ option }) => firstFit(option(guard))),
     /** In bytes. */
     memoryLimit: firstFit(guard.memory_limit),

@@ -18,7 +18,7 @@ const MIN_FALL = 0.1
 const SAME_LEVEL = 1.05
 /** Minimum rise of each step, as a fraction of the step of a steady climb. */
 const MIN_STEP = 0.25
-/** Buckets per step, and the minimum rise of the later half as a fraction of the earlier half's: less levels off. */
+/** Buckets per step, and the minimum ratio of the later half's rise to the earlier half's (less means levelling off). */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
 /** Without a known limit, a rise by at least this fraction is reported. */
@@ -48,7 +48,7 @@ export interface Memory {
   top: number
 }
 
-/** @param id the app's id, from which the offset follows, so that no read completes the buckets of all apps */
+/** @param id the app's id, which determines the offset, so that no single read completes the buckets of all apps */
 export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
   let hash = 0x811c9dc5
   for (const char of id) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193)
@@ -94,7 +94,7 @@ function follow(memory: Memory, level: number): void {
   memory.top = level
 }
 
-/** Returns the Theil-Sen slope in bytes per hour: the median of all pairs of points. `null` for less than an hour. */
+/** Returns the median slope of all pairs of points (Theil-Sen) in bytes per hour; `null` for less than an hour. */
 export function trendOf(points: readonly MemorySample[]): number | null {
   if (points.length < MIN_BUCKETS) return null
   const slopes = new Float64Array((points.length * (points.length - 1)) / 2)

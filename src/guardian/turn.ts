@@ -104,7 +104,7 @@ export interface Update {
   readonly named: string | null
   /** Until this time, no other app of the hub is restarted. */
   readonly aloneUntil: number
-  /** Until when the hub may report another version; `null` while the install is unanswered. */
+  /** Until when the hub may take to report the new version; `null` while the install is unanswered. */
   deadline: number | null
   /** Why the update failed, if the hub gave a reason. */
   refusal: string | null

@@ -11,11 +11,11 @@ import type { WatchedApp } from './watched-app.ts'
 const DAY_SECONDS = 24 * 3600
 /** The published age of an update grows in steps of this size. */
 const STEP_SECONDS = 15 * 60
-/** A failed update is tried again in a later window. */
+/** Minimum time before a failed update is tried again, in a later window. */
 const RETRY_MS = 20 * 3_600_000
 /** How long a hub may take to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/** The same, if the hub accepted the install but not the requested version. */
+/** How long the hub may take if it has accepted the install but not the requested version. */
 const OTHER_MS = 60_000
 
 /** Whether the update window is open at a time, in epoch milliseconds. */
@@ -126,7 +126,7 @@ export function installAnswered({ now }: Turn, update: Update, outcome: Outcome)
   update.refusal = outcome.ok || code === 'outcome_unknown' ? null : outcome.error.message
 }
 
-/** Ends an update whose version has appeared, or has not appeared in time. */
+/** Ends an update if the hub reports the new version, or has not reported it in time. */
 export function followUpdate(turn: Turn, update: Update): void {
   if (update.deadline === null) return
   const { version } = update.watched.app

@@ -28,7 +28,7 @@ export class WatchedApp {
   text = ''
   basis: readonly unknown[] = []
   memory: Memory
-  /** Bytes per hour. */
+  /** The memory trend in bytes per hour. */
   trend: number | null = null
   rising = false
   risingSaidAt = Number.NEGATIVE_INFINITY

@@ -18,7 +18,7 @@ export interface HealthFacts {
   readonly losing: boolean
   /** Whether another bridge uses the same base topic. */
   readonly contested: boolean
-  /** Whether this bridge or another one publishes and executes. */
+  /** The role of this bridge on its base topic. */
   readonly role: Role
   /** Whether this bridge may have no hubs, because other members of the fleet serve them. */
   readonly mayBeIdle: boolean

@@ -83,7 +83,7 @@ export const verdict = (agrees: boolean, found: string): Verdict => ({ result: a
 export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
 export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
 
-/** The verdict on an unsuccessful answer: unknown if the hub was offline or refuses the key. */
+/** Returns the verdict on an unsuccessful answer: unknown if the hub was offline or refuses the key. */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(summary(seen))
   return outcomeOf(seen) === 'refused' ? unknown(`no permission: ${summary(seen)}`) : verdict(false, summary(seen))

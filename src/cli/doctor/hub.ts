@@ -31,7 +31,7 @@ interface HubExamination {
   readonly clock: Clock
 }
 
-/** Returns the hub's id; `null` if the hub does not identify itself. */
+/** Examines a hub. Returns its id; `null` if the hub does not identify itself. */
 export async function* examineHub(examination: HubExamination): AsyncGenerator<Finding, string | null> {
   const { name, hub, config, clock } = examination
   const { ok, note, problem } = about(`hub ${name}`)

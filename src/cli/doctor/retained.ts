@@ -150,7 +150,7 @@ export async function askForListeners(connection: Connection, { format, prefix }
     await connection.subscribe(filter, { qos: 1 })
 }
 
-/** `isHeard`: whether a client received the message; `undefined`: the broker does not report this. */
+/** Checks for Home Assistant. `isHeard`: whether a client received the message; `undefined` if this is not reported. */
 export function examineListeners(
   held: ReadonlyMap<string, string>,
   { format, prefix, birth_topic }: Config['discovery'],

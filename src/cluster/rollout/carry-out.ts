@@ -32,7 +32,7 @@ const START_MS = 60_000
 const SHORT_PAUSE_MS = 5_000
 /** Maximum length of a transaction in an envelope. */
 const MAX_TRANSACTION = 256
-/** Characters of a failure's message that the record keeps. */
+/** Maximum length of a failure's message in the record. */
 const MAX_MESSAGE = 120
 
 const ANSWER = v.object({
@@ -175,7 +175,7 @@ async function send(
   let take: (answer: Answer) => void = () => {}
   let wasOwn = false
   const stop = await client.listen(topics.parseCommand(topic)?.result ?? '', (text, from) => {
-    // This process gets its own answers directly. Ignore others then: any client may publish on the result topic.
+    // A process that serves the hub gets the answer directly. It ignores the broker, because any client may answer.
     if (from === 'broker' && wasOwn && serves(step.hub)) return
     const answer = readJson(ANSWER, text)
     if (answer?.transaction === transaction) take(answer)
@@ -240,7 +240,7 @@ async function watch(
   fail('not_running', 'The app is not running.', () => true)
 }
 
-/** Returns the transaction of a step, the same for each sender: a bridge that has executed it answers from memory. */
+/** Returns the transaction of a step, the same for all senders: a bridge that has executed the step recognises it. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction

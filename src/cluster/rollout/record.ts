@@ -45,7 +45,7 @@ export type SeenApp = v.InferOutput<typeof SEEN_APP>
 /** Reads the payload of an app's topic; `undefined` for any other text. */
 export const readApp = (text: string): SeenApp | undefined => readJson(SEEN_APP, text)
 
-/** @throws CommandError */
+/** Checks the name of a rollout. @throws CommandError */
 export function checkName(transaction: string): void {
   if (transaction.length <= MAX_ROLLOUT_NAME && !RESERVED.has(transaction)) return
   throw new CommandError(
