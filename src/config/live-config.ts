@@ -128,7 +128,7 @@ export class LiveConfig implements Live {
     })
   }
 
-  /** Reads the sources again because a hub has refused its key. Uses the new key, if any, and returns whether it does. */
+  /** Reads the sources again because a hub has refused its key. Returns whether a new key was found and is used. */
   renewKey(name: string): boolean {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]

@@ -13,8 +13,8 @@ interface OptionBase<S extends v.GenericSchema> {
   /** A secret: masked wherever configuration is shown and in the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
   /**
-   * Set for paths. `certificate`, `secret`: a file that must be readable when the configuration is loaded, and a `secret`
-   * only by its owner. `folder`: a folder that is read later. `made`: a file that hub2mqtt creates.
+   * Set for paths. `certificate`, `secret`: a file that must be readable when the configuration is loaded; a `secret`
+   * should be readable only for its owner. `folder`: a folder that is read later. `made`: a file that hub2mqtt creates.
    */
   readonly opens?: 'certificate' | 'secret' | 'folder' | 'made'
 }

@@ -18,7 +18,7 @@ const MIN_FALL = 0.1
 const SAME_LEVEL = 1.05
 /** Minimum rise of each step, as a fraction of the step of a steady climb. */
 const MIN_STEP = 0.25
-/** Buckets per step, and the minimum ratio of the later half's rise to the earlier half's (less means levelling off). */
+/** Buckets per step, and the minimum ratio of the later half's rise to the earlier half's (less: memory levels off). */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
 /** Without a known limit, a rise by at least this fraction is reported. */
