@@ -116,7 +116,7 @@ export const guardOptions = liveOptions({
     default: '60s',
   },
   'guard.after_boot': {
-    doc: 'Delay by app after which it is restarted once when its hub has started.',
+    doc: 'Delay, by app, between the start of the hub and one restart of the app.',
     ...byApp(duration('1s', '24h'), '5m'),
   },
   'guard.quiet_hours': {
@@ -138,7 +138,7 @@ export const guardOptions = liveOptions({
     ...byApp(integer(1, 1600), '80', 80),
   },
   'guard.change_limit': {
-    doc: 'Time by app after which it is restarted if it is running and nothing has changed, not even its usage.',
+    doc: 'Maximum time, by app, without any change of a running app or of its usage; the app is then restarted.',
     ...byApp(duration('1m', '720h'), '2h'),
   },
   'guard.probe': {
@@ -158,7 +158,7 @@ export const guardOptions = liveOptions({
     example: ['com.athom.hue'],
   },
   'guard.unavailable': {
-    doc: 'Number of devices by app (or `all`) that must be unavailable, and for how long, before the app is restarted.',
+    doc: 'Number of unavailable devices (or `all`), by app, and for how long, after which the app is restarted.',
     ...byApp(unavailable, '{devices: all, for: 10m}', { devices: 'all', for: '10m' }),
   },
   'guard.schedule': {
@@ -196,11 +196,11 @@ export const guardOptions = liveOptions({
     default: 0,
   },
   'updates.severity': {
-    doc: 'The largest version step by app that is installed in the window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
+    doc: 'Largest version step, by app, that is installed in the window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
     ...byApp(choice(['patch', 'minor', 'major']), 'minor'),
   },
   'updates.store': {
-    doc: 'Whether to query the public app store once a day for each installed app: for newest versions that the hub does not report, and for changelogs.',
+    doc: 'Whether to query the public app store once a day for each installed app: for the newest versions that the hub does not report, and for changelogs.',
     schema: boolean,
     default: false,
   },
