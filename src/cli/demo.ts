@@ -81,7 +81,7 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 
 const TRIES = 100
 
-/** Returns the first free port from the wanted port on, except `taken`; the wanted port if a hundred are in use. */
+/** Returns the first free port at or above the wanted port, except `taken`; the wanted port if a hundred are in use. */
 async function firstFreePort({ host, port: wanted }: { host: string; port: number }, taken?: number): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
     const free = port === taken ? undefined : await freePort(host, port)

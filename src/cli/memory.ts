@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Do not optimise the HTTP parser's WebAssembly: compiling it takes 20 MB for a few requests. And keep the young
+ * Do not optimise the HTTP parser's WebAssembly: compiling it takes 20 MB for a few requests. Keep the young
  * generation small, because there is time to collect it.
  */
 const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']

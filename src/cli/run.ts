@@ -78,7 +78,7 @@ async function begin(request: LoadOptions) {
   }
 }
 
-/** Logs an uncaught error with its context and exits; the will informs the subscribers. */
+/** Logs an uncaught error with its context and exits; the MQTT will informs the subscribers. */
 function exitOnMistake(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
     log.fatal({ err: error, origin }, 'hub2mqtt has a bug and cannot continue')

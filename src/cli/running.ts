@@ -14,7 +14,7 @@ const { ok, failed } = exitCodes
 
 /** Returns exit code 0 if the daemon needs no restart and, with `--ready`, is ready. */
 export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io, { config, ready }) => {
-  // A file that the user names must exist. The daemon's own file may have been removed or broken since its start.
+  // A file that the user names must exist. The daemon's own file may have been removed or broken since it started.
   if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
   if (!enabled || port === 0) {

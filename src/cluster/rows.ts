@@ -26,7 +26,7 @@ export interface Store {
   startOver(): Promise<void>
   /**
    * Reports the value of each key, now and after changes. Reports may be late or skip changes. Calls `onLost` if the
-   * content is lost because another store has replaced this one. Writes over its revisions fail with `ConflictError`.
+   * content is lost because another store has replaced this one. Writes over lost revisions fail with `ConflictError`.
    */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void
 }

@@ -56,7 +56,7 @@ function meant(name: string, known: readonly string[], prefix = ''): string {
 }
 
 const UNKNOWN = 'there is no such option'
-/** Other unknown names may be misplaced secrets, and are not repeated. */
+/** Unknown names that do not match may be misplaced secrets, and are not repeated. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
 /** Adds a mistake for every unknown variable. */

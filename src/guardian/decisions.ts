@@ -1,4 +1,4 @@
-/** The guardian's decisions, one function each. Tests plant wrong decisions, to prove that they detect them. */
+/** The guardian's decisions, one function each, so that a test can plant a wrong decision and must then fail. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
