@@ -28,7 +28,7 @@ export const callCommand: Body<Flags> = async ({ env, print }, { config: file, t
   const { mqtt } = loadConfig({ file, env, requireHub: false }).config
   const urls = brokerUrls(mqtt)
   if (urls.length === 0)
-    throw new UsageError('mqtt.embedded.port: with 0 the port changes at each start; choose a fixed one')
+    throw new UsageError('mqtt.embedded.port: with 0, the port changes at each start; choose a fixed port')
   const broker = brokerAccess(mqtt, urls)
   const stop = waiting('waiting for the answer')
   const calling = call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs: timeout, clock: systemClock })
@@ -76,7 +76,7 @@ export async function call(options: {
   }
 }
 
-/** The full topic of a command that was given with or without the base topic. */
+/** Returns the full topic of a command that was given with or without the base topic. */
 function locate(base: string, given: string): { topic: string; command: CommandTopic } {
   const topics = createTopics(base)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
@@ -88,7 +88,7 @@ function locate(base: string, given: string): { topic: string; command: CommandT
   throw new UsageError('expected the topic of a command, such as home/app/com.athom.hue/cmd/restart')
 }
 
-/** Under 3.1.1 all answers to a command share one topic: a transaction identifies ours, if the payload can hold one. */
+/** Adds a transaction, if the payload can contain one: under MQTT 3.1.1, it identifies the answer on a shared topic. */
 function withTransaction({ target, command, argument }: CommandTopic, payload: string, mark: string): string {
   if (!findCommand(target, command, argument !== undefined)?.payload.enveloped) return payload
   const value = payload === '' ? {} : readJson(v.unknown(), payload)
@@ -101,7 +101,7 @@ function readAnswer(text: string) {
   return { text, ok: value['ok'] === true, transaction: value['transaction'] }
 }
 
-/** What a request sends with one version of MQTT, and how it recognises the answer. */
+/** The payload of a request under one version of MQTT, and how to recognise the answer. */
 interface Exchange<T> {
   readonly payload: string
   /** The topic of the answer; under MQTT 5 the response topic of the request. */

@@ -20,12 +20,12 @@ export const doctor: Body<ConfigFlag> = async ({ env, print }, { config: file })
   const { config, secrets, warnings } = loadConfig({ file, env })
   const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')
   const findings = []
-  let stop = waiting('looking')
+  let stop = waiting('examining')
   for await (const finding of examine({ config, secrets, warnings, clock: systemClock })) {
     stop()
     findings.push(finding)
     print(lineOf(finding))
-    stop = waiting('looking further')
+    stop = waiting('examining')
   }
   stop()
   print(`\nFor a bug report:\n\n${reportOf(findings, config, VERSION)}`)

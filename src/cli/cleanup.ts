@@ -31,7 +31,7 @@ export const cleanupCommand: Body<Flags> = async (io, flags) => {
 
 const CLEANUP_MS = 120_000
 
-/** Clears or lists what a bridge with this configuration has left. The flags name values of a former configuration. */
+/** Clears or lists the retained messages of a bridge with this configuration. The flags override some of its values. */
 export async function clean(
   { mqtt, discovery, hubs }: Config,
   { print, warn }: Io,
@@ -73,13 +73,14 @@ export interface CleanupOptions {
   readonly clock: Clock
 }
 
-/** A broker with very many topics may omit some, so it is read several times. */
+/** Maximum number of reads: a broker with very many topics may omit some. */
 const MAX_READS = 20
-/** More than a running bridge needs to answer. */
+/** Longer than a running bridge takes to answer. */
 const PING_MS = 3_000
 
 /**
- * `left`: the topics that the broker refused to clear. `isComplete`: whether no topic can have been missed.
+ * Finds topics, and clears them if requested. `left`: those that the broker refused to clear. `isComplete`: whether
+ * certainly none was missed.
  * @throws ExpectedError if the broker's rules or a running bridge prevent the cleanup
  */
 export async function cleanup(options: CleanupOptions) {
@@ -95,7 +96,7 @@ export async function cleanup(options: CleanupOptions) {
     const prefixes = new Prefixes(prefix, memory)
     const additionalFilters = (topic: string, text: string) =>
       prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text)
-    // Cleared messages still name the hubs and prefixes of the remaining ones.
+    // Keep cleared messages: they contain the hubs and prefixes of the remaining messages.
     const seen = new Map<string, string>()
     const probeTopic = topics.of('bridgeProbe', {})
     const read = async (heldFilters: readonly string[]) => {
@@ -135,7 +136,7 @@ export async function cleanup(options: CleanupOptions) {
   })
 }
 
-/** Reads filter by filter until nothing new arrives. Resolves to whether the broker cannot have omitted anything. */
+/** Reads filter by filter until nothing new arrives. Resolves to whether the broker has certainly omitted nothing. */
 async function readInParts(
   read: (filters: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   filters: readonly string[],
@@ -169,7 +170,7 @@ function partsOf(filter: string, topics: readonly string[]): string[] {
   return [...values].map((value) => levels.with(at, value).join('/'))
 }
 
-/** The topics of this bridge, or of a fleet's members, with hubs that are configured or that `bridge/info` names. */
+/** Returns the topics of this bridge, or of a fleet's members, for hubs that are configured or in `bridge/info`. */
 function ownTopics(
   held: ReadonlyMap<string, string>,
   seen: ReadonlyMap<string, string>,
@@ -193,7 +194,7 @@ function ownTopics(
   return [...held].flatMap(([topic, payload]) => (ownership(topic, payload, state).whose === 'foreign' ? [] : [topic]))
 }
 
-/** What the user must do first because a bridge is running; `undefined` if no bridge is running. */
+/** Returns what the user must do first because a bridge is running; `undefined` if no bridge is running. */
 async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
   const { topics } = options
   const members = [...held].flatMap(([topic, state]) => {
@@ -221,7 +222,7 @@ async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): 
   }
 }
 
-/** Clears topics, as many at a time as the broker accepts. Resolves to those that the broker refused to clear. */
+/** Clears topics, as many at a time as the broker accepts. Resolves to the topics that the broker refused to clear. */
 async function cleared(
   connection: Connection,
   topics: readonly string[],

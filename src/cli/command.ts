@@ -48,7 +48,7 @@ export function command<F, P = Record<never, never>>(row: {
     read(given: ReadonlyMap<string, readonly string[]>) {
       const all = Object.entries({ ...flags, ...positionals })
       const values = all.map(([name, flag]) => [name, flag.read(given.get(name) ?? [], name)])
-      // Has each key of `F` and `P`, with a value of the flag's type.
+      // The object has each key of `F` and `P`, with a value of the flag's type.
       const read = Object.fromEntries(values) as F & P
       return { flags: Object.fromEntries(values), run: async (io: Io) => (await body())(io, read) }
     },

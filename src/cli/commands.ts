@@ -16,12 +16,12 @@ import {
 } from './command.ts'
 
 const config = text('FILE', 'configuration file, YAML or JSON; overrides HUB2MQTT_CONFIG')
-const data = required(text('DIR', 'the data folder of the hub; it may be running'))
+const data = required(text('DIR', 'data folder of the hub, which may be running'))
 const timeout = (doc: string) => withDefault('15s', parsed('DURATION', duration('100ms', '10m'), doc))
 const port = integer(0, 65_535)
 
 export const emulateFlags = {
-  host: withDefault('127.0.0.1', text('HOST', 'where to listen')),
+  host: withDefault('127.0.0.1', text('HOST', 'address to listen on')),
   port: parsed('N', port, 'port to listen on; 0: any free port', {
     default: '8080, 4859 with --flavour self-hosted',
   }),
@@ -32,13 +32,13 @@ export const emulateFlags = {
     { default: 'newer' },
   ),
   'api-key': texts('KEY=SCOPE,SCOPE', 'an accepted key, with its scopes'),
-  file: text('FILE', 'hub, keys and apps from a file'),
+  file: text('FILE', 'file that defines the hub, its keys and its apps'),
   app: texts(
     'DIR',
     'folder of an app to run instead of the sample apps: prints its output and restarts it when its files change',
   ),
   data: text('DIR', 'folder for the state of the hub; default: the state is not saved'),
-  store: text('DIR', 'apps that can be installed: DIR/<id>/<version>/app.json'),
+  store: text('DIR', 'folder of apps that can be installed: DIR/<id>/<version>/app.json'),
   'memory-limit': parsed('SIZE', size('64MiB', '4096MiB'), 'memory above which an app is killed', {
     default: '256MiB',
   }),
@@ -48,21 +48,21 @@ export const emulateFlags = {
   'speech-command': text('CMD', 'command that speaks its last argument'),
   simulated: given('simulate the apps instead of running processes'),
   apps: parsed('N', integer(0, 100_000), 'number of simulated apps'),
-  crashes: given('let a simulated app crash now and then'),
+  crashes: given('let a simulated app crash from time to time'),
   'control-port': parsed('N', port, 'loopback port to make the hub misbehave; 0: any free port; default: none'),
   'no-rate-limit': given('turn off the rate limit of newer hubs'),
 }
 
 export const conformanceFlags = {
   url: parsed('URL', hubUrl, 'address of the hub'),
-  key: text('KEY', 'its API key; other users of this machine may see it, so prefer --key-file'),
-  'key-file': text('FILE', 'file with the key; default: HUB2MQTT_HUB_API_KEY'),
+  key: text('KEY', 'API key of the hub; other users of this machine may see it, so prefer --key-file'),
+  'key-file': text('FILE', 'file with the API key; default: HUB2MQTT_HUB_API_KEY'),
   writes: given(
     'also test changes on the app that --app names; restores the app afterwards, but the hub may have updated it',
   ),
-  app: text('ID', 'the app to test; default: a running one'),
+  app: text('ID', 'the app to test; default: a running app'),
   downgrade: text('VERSION', 'with --writes: the lower version to install, by default 1.0.0'),
-  limits: given('also send six requests at once, to see how the hub limits them'),
+  limits: given("also send six simultaneous requests, to test the hub's rate limit"),
   json: given('print the report as JSON'),
   timeout: timeout('how long to wait for each answer'),
 }
@@ -88,7 +88,7 @@ export const commands = {
     lasts: true,
     flags: {
       config,
-      broker: text('URL', 'use this broker, below hub2mqtt-demo and without discovery; clears its topics at exit'),
+      broker: text('URL', 'use this broker below hub2mqtt-demo, without discovery; clears these topics at exit'),
     },
     body: async () => (await import('./demo.ts')).demo,
   }),
@@ -112,7 +112,7 @@ export const commands = {
     flags: {
       data,
       scope: required(texts('SCOPE', 'a permission, such as hub.app')),
-      name: text('TEXT', 'its purpose, shown in the list'),
+      name: text('TEXT', 'purpose of the key, shown in the list'),
     },
     body: async () => (await import('./emulate.ts')).createKey,
   }),
@@ -124,12 +124,12 @@ export const commands = {
   'emulate keys revoke': command({
     summary: 'revoke an API key of an emulated hub; its sessions end within a second',
     flags: { data },
-    positionals: { id: argument('id of the key, as the list shows it') },
+    positionals: { id: argument('id of the key, as shown in the list') },
     body: async () => (await import('./emulate.ts')).revokeKey,
   }),
   health: command({
     summary:
-      'print the health of the running daemon; exit code 0 if it needs no restart, else 1; a configuration with mistakes is used as far as possible, because the daemon may still run with the previous one',
+      'print the health of the running daemon; exit code 0 if it needs no restart, otherwise 1; ignores mistakes in the configuration, because the daemon may still use the previous version',
     flags: { config, ready: given('check instead whether the broker is connected and a hub has been read') },
     body: async () => (await import('./running.ts')).health,
   }),
@@ -148,7 +148,7 @@ export const commands = {
     body: async () => (await import('./call.ts')).callCommand,
   }),
   'check-config': command({
-    summary: 'check the configuration and print the effective one, secrets masked',
+    summary: 'check the configuration and print its effective values, with secrets masked',
     flags: { config, connect: given('also test the hubs and the broker, as doctor does') },
     body: async () => (await import('./check-config.ts')).checkConfig,
   }),
@@ -168,7 +168,7 @@ export const commands = {
     body: async () => (await import('./hash-password.ts')).printHash,
   }),
   cleanup: command({
-    summary: 'clear every retained message of a bridge from its broker; without --yes, only list them',
+    summary: 'clear all retained messages of a bridge from its broker; without --yes, only list them',
     flags: cleanupFlags,
     body: async () => (await import('./cleanup.ts')).cleanupCommand,
   }),

@@ -43,12 +43,12 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
 
 type Variables = Readonly<Record<string, string>>
 
-/** The configuration of a demo on an existing broker. */
+/** Returns the configuration of a demo on an existing broker. */
 function onBroker(url: string): Variables {
   return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: 'hub2mqtt-demo', HUB2MQTT_DISCOVERY_FORMAT: 'off' }
 }
 
-/** Chooses other ports if the configured ones are in use. */
+/** Chooses other ports if the configured ports are in use. */
 async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   const { url, embedded } = mqtt
   const broker = url === null ? await firstFreePort(embedded) : undefined
@@ -59,7 +59,7 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   }
 }
 
-/** Commands to try, with the broker's real address. `page`: the address that logs in while no password is set. */
+/** Returns commands to try, with the broker's real address. `page`: the address of the page with its start-up token. */
 function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
@@ -81,7 +81,7 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 
 const TRIES = 100
 
-/** The first free port from the wanted one on, except `taken`. If the next hundred are in use: the wanted one. */
+/** Returns the first free port at or above the wanted port, except `taken`; the wanted port if a hundred are in use. */
 async function firstFreePort({ host, port: wanted }: { host: string; port: number }, taken?: number): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
     const free = port === taken ? undefined : await freePort(host, port)

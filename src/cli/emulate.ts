@@ -9,7 +9,7 @@ import { stopSignal } from './signals.ts'
 
 type Flags = Values<typeof emulateFlags>
 
-/** The hub's options from the flags. Leaves out omitted flags, because a file may set these options. */
+/** Returns the hub's options from the flags, without omitted flags, because a file may set these options. */
 export function hubOptions({
   'memory-limit': memory,
   'cpu-limit': percent,
@@ -51,7 +51,7 @@ export const emulateHub: Body<Flags> = async ({ print, warn }, flags) => {
   return exitCodes.ok.code
 }
 
-/** A key with all permissions for an emulated hub. */
+/** Creates a key with all permissions for an emulated hub. */
 export const newKey = () => ({ key: randomBytes(16).toString('hex'), scopes: ['hub.app', 'hub.speech'] })
 
 export const newApp: Body<{ readonly id: string; readonly folder: string | undefined }> = async (io, given) => {

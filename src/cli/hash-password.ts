@@ -13,7 +13,7 @@ export const printHash: Body<object> = async ({ stdin, print, warn }) => {
   return exitCodes.ok.code
 }
 
-/** Reads the first line and checks it by the option's rules, so that the hash is valid. @throws {UsageError} */
+/** Reads the first line, and checks it against the option's rules, so that the hash is valid. @throws {UsageError} */
 export async function readPassword(input: NodeJS.ReadableStream): Promise<string> {
   let first = ''
   for await (const line of createInterface({ input })) {

@@ -3,23 +3,23 @@ import { columns } from '../base/text.ts'
 import { type Command, exitCodes, type Flag } from './command.ts'
 import { type CommandName, commands } from './commands.ts'
 
-/** A title with indented lines below it. */
+/** Returns a title with indented lines below it. */
 const section = (title: string, rows: readonly (readonly [string, string])[]): string =>
   [`${title}:`, ...columns(rows.map(([left, right]) => [`  ${left}`, right]))].join('\n')
 
-/** `--port N` */
+/** Returns a flag with its value: `--port N`. */
 export function flagUsage(name: string, { value }: Flag): string {
   return value === undefined ? `--${name}` : `--${name} ${value}`
 }
 
-/** The text for a flag, with its default and whether it repeats. */
+/** Returns the text for a flag, with its default and whether it may be repeated. */
 export function flagText({ doc, default: fallback, multiple }: Flag): string {
   const notes = [fallback === undefined ? '' : `default ${fallback}`, multiple ? 'may be repeated' : '']
   const noted = notes.filter((note) => note !== '').join('; ')
   return noted === '' ? doc : `${doc} (${noted})`
 }
 
-/** `hub2mqtt call <topic> [payload]` */
+/** Returns a command with its arguments: `hub2mqtt call <topic> [payload]`. */
 export function commandUsage(name: string, { positionals }: Pick<Command, 'positionals'>): string {
   const words = Object.entries(positionals).map(([word, { optional }]) => (optional ? `[${word}]` : `<${word}>`))
   return ['hub2mqtt', name, ...words].join(' ')

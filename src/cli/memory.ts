@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Do not optimise the HTTP parser's WebAssembly: compiling it takes 20 MB for a few requests. And keep the young
+ * Do not optimise the HTTP parser's WebAssembly: compiling it takes 20 MB for a few requests. Keep the young
  * generation small, because there is time to collect it.
  */
 const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']
@@ -12,7 +12,7 @@ const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-g
 const MANY_HUBS = 50
 /** By default, V8 lets the heap grow to several times its used size before it collects garbage. */
 const FRUGAL = '--heap-growing-percent=30'
-/** V8 then also collects garbage and returns memory while idle. Node.js 20 and 22 do not have this option. */
+/** Lets V8 also collect garbage and return memory while idle. Node.js 20 and 22 do not have this option. */
 const SAVING = '--memory-saver-mode'
 const SAVING_SINCE = 24
 

@@ -41,7 +41,7 @@ function explain(error: unknown, name: CommandName): string {
   return `${message.split(/\.?\n/)[0]}; ${hint}`
 }
 
-/** The names, and beginnings of names, that have one more word: `emulate keys`. */
+/** Returns the names, and beginnings of names, that have one more word: `emulate keys` for `emulate`. */
 function longerNames(name: string): string[] {
   const count = name.split(' ').length + 1
   const longer = names.filter((other) => other.startsWith(`${name} `))
@@ -60,7 +60,7 @@ function argumentsOf(name: CommandName, args: readonly string[]) {
   }
 }
 
-/** The texts given for each flag and positional. */
+/** Returns the texts given for each flag and positional. */
 function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const { flags, positionals } = commands[name]
   const places = Object.entries(positionals)
@@ -102,7 +102,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   return { command: name, lasts, ...read(textsIn(name, args)) }
 }
 
-/** The command in the first words; for a beginning of names, such as `emulate keys`, `next` lists what may follow. */
+/** Returns the command in the first words. `next`: the possible next words after part of a name (`emulate keys`). */
 function commandIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } {
   for (let count = argv.length; count > 0; count--) {
     const name = argv.slice(0, count).join(' ')

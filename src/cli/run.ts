@@ -13,8 +13,8 @@ const BUFFER_POOL_BYTES = 512
 export const run: Body<ConfigFlag> = ({ env }, { config }) => daemon({ file: config, env })
 
 /**
- * Calls `onReady` when the bridge is ready for the first time, and `onPage` with the address that logs in a browser.
- * `storeUrl`: address of the app store; default: the public store.
+ * Runs the daemon. Calls `onReady` when the bridge is ready for the first time, and `onPage` with the address that logs
+ * in a browser. `storeUrl`: address of the app store; default: the public store.
  */
 export async function daemon(
   request: LoadOptions,
@@ -45,7 +45,7 @@ export async function daemon(
   for (const warning of warnings) log.warn(warning)
   await app.run({
     ...loaded,
-    // A file that an editor has only begun to write must not remove all hubs.
+    // A file that an editor has only started to write must not remove all hubs.
     load: () => loadConfig({ ...request, requireContent: !fileIsEmpty }),
     ...(sessions && { sessions }),
     ...shown,
@@ -58,7 +58,7 @@ export async function daemon(
   return exitCodes.ok.code
 }
 
-/** Prints the address of the page once, also after a setup. Does not log it, because others may read the log. */
+/** Prints the address of the page only when it changes. Does not log it, because other users may read the log. */
 function printerOf(log: Log): (address: string) => void {
   let printed: string | undefined
   return (address) => {
@@ -78,7 +78,7 @@ async function begin(request: LoadOptions) {
   }
 }
 
-/** Logs an uncaught error with its context and exits; the will informs the subscribers. */
+/** Logs an uncaught error with its context and exits; the MQTT will informs the subscribers. */
 function exitOnMistake(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
     log.fatal({ err: error, origin }, 'hub2mqtt has a bug and cannot continue')

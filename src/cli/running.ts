@@ -12,13 +12,13 @@ import { type Body, type ConfigFlag, exitCodes } from './command.ts'
 
 const { ok, failed } = exitCodes
 
-/** Exit code 0: the daemon needs no restart; with `--ready`, it is also ready. */
+/** Returns exit code 0 if the daemon needs no restart and, with `--ready`, is ready. */
 export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io, { config, ready }) => {
-  // A file that the user names must exist. The daemon's own file may have been removed or broken since its start.
+  // A file that the user names must exist. The daemon's own file may have been removed or broken since it started.
   if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
   if (!enabled || port === 0) {
-    const why = enabled ? 'http.port is 0: only the log names the port' : 'http.enabled is false'
+    const why = enabled ? 'http.port is 0: only the log shows the port' : 'http.enabled is false'
     throw new ExpectedError(`${why}, so the address is unknown`)
   }
   const answer = await askHealth({ host, port }, ready ? '/readyz' : '/healthz').catch((error: unknown) => {
@@ -47,7 +47,7 @@ type HealthAddress = Readonly<{ host: string; port: number }>
 const anotherProgram = ({ host, port }: HealthAddress) =>
   new ExpectedError(`another program answers at ${host}:${port}`)
 
-/** An answer that only a daemon sends, and no other program on that port. */
+/** An answer that only hub2mqtt sends, and no other program on the same port. */
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000
@@ -73,7 +73,7 @@ function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') 
   return promise
 }
 
-/** The address of the page of a running daemon with this configuration. @throws ExpectedError if there is none */
+/** Returns the address of the page of a daemon with this configuration. @throws ExpectedError if it has none */
 function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: LoadOptions): string {
   const { host, port } = http
   const refuse = (why: string): never => {
@@ -83,7 +83,7 @@ function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: Load
   if (!isLoopback(host)) return refuse(`http.host is ${host}: with it, the page requires http.password`)
   if (port === 0) return refuse('http.port is 0: hub2mqtt prints the address only when it starts')
   const file = tokenFileOf(http, configFileOf(request))
-  if (file === null) return refuse('no file holds a start-up token: set http.token_file, or pass --config')
+  if (file === null) return refuse('no file contains a start-up token: set http.token_file, or pass --config')
   const token = readToken(file)
   if (token === undefined) {
     // If the configuration file is missing, report that instead.

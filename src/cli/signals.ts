@@ -1,10 +1,10 @@
-/** The program's signals: SIGINT and SIGTERM end it, SIGHUP makes a daemon reload its configuration. */
+/** The program's signals: SIGINT and SIGTERM stop the program, SIGHUP makes a daemon reload its configuration. */
 import { isatty } from 'node:tty'
 
 const STDIN = 0
 const ENDING = ['SIGINT', 'SIGTERM'] as const
 
-/** Aborts at these signals. Repeated signals are ignored: a terminal and a launcher may both send one. */
+/** Aborts at these signals. Ignores repeated signals, because a terminal and a launcher may both send a signal. */
 function abortedBy(...names: NodeJS.Signals[]): AbortController {
   const stop = new AbortController()
   for (const name of names) process.on(name, () => stop.abort())
@@ -13,7 +13,7 @@ function abortedBy(...names: NodeJS.Signals[]): AbortController {
 
 export const stopSignal = (): AbortSignal => abortedBy(...ENDING).signal
 
-/** Aborts at the same signals, and when the terminal is closed. */
+/** Returns a signal that aborts like `stopSignal`, and when the terminal is closed. */
 export const endSignal = (): AbortSignal => abortedBy(...ENDING, 'SIGHUP').signal
 
 export type Signals = ReturnType<typeof daemonSignals>
@@ -23,7 +23,7 @@ export function daemonSignals() {
   const hadTerminal = isatty(STDIN)
   let reload = () => {}
   process.on('SIGHUP', () => {
-    // The original meaning of this signal: the terminal was closed, so its programs must end.
+    // The original meaning of SIGHUP: the terminal was closed, so its programs must end.
     if (hadTerminal && !isatty(STDIN)) stop.abort()
     else reload()
   })

@@ -1,4 +1,4 @@
-/** Connects this bridge with others on its broker: its share of the hubs of a fleet, and rollouts over all hubs. */
+/** Coordinates this bridge with others on its broker: serves its share of a fleet's hubs, and runs rollouts. */
 import type { Bridge } from '../bridge/bridge.ts'
 import type { Hubs } from '../config/open-hubs.ts'
 import type { HubConfig, Live } from '../config/options.ts'
@@ -12,21 +12,21 @@ export interface ClusterOptions extends Pick<RolloutsOptions, 'topics' | 'broker
   readonly live: Live & { readonly natsCredentials: () => Credentials }
 }
 
-/** The parts of the bridge and its neighbours that the cluster uses. */
+/** The parts of the program that the cluster uses. */
 export interface BridgePort {
   readonly bridge: Bridge
   readonly hubs: Hubs
   readonly openHub: (name: string, config: HubConfig) => void
   readonly link: Pick<MqttLink, 'expect' | 'release' | 'hold' | 'refresh' | 'status'>
-  /** Options of `link`. Rollouts and the leader have separate connections, made in the same way. */
+  /** Options of `link`, also used for the separate connections of rollouts and of the leader. */
   readonly linked: LinkOptions
-  /** Shows the publishes of other members; `undefined`: there is no page. */
+  /** Shows the messages of other members on the page; `undefined` without a page. */
   readonly feed?: { held(topic: string, payload: string | null): void } | undefined
-  /** Called when the members, or the hubs that this one serves, have changed. */
+  /** Called when the members, or the hubs that this member serves, have changed. */
   readonly onChange: () => void
 }
 
-/** A bridge without a fleet loads neither the fleet's code nor the NATS client. */
+/** Creates the cluster's parts. Without a fleet, loads neither the fleet's code nor the NATS client. */
 export async function openCluster(options: ClusterOptions, membership: Membership | undefined) {
   const { live, log, ...rest } = options
   const fleet = membership && (await import('./fleet-member.ts')).fleetMember(membership, options)
@@ -39,18 +39,18 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
     refusal: (command) => rolloutRefusal(policyOf(live.value), command),
   })
   return {
-    /** `undefined`: this bridge is alone. */
+    /** `undefined` if this bridge is not a member of a fleet. */
     fleet,
     rollouts,
 
-    /** Opens the hubs that this bridge serves, and follows the fleet's assignment from now on. */
+    /** Opens the hubs that this bridge serves, and follows later changes of the fleet's assignment. */
     start(given: BridgePort, hubs: Live['value']['hubs']): void {
       port = given
       if (fleet !== undefined) fleet.start(port)
       else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
     },
 
-    /** Takes effect at once: a client may order a rollout as soon as the bridge has published `online`. */
+    /** Starts or stops rollouts immediately: a client may order one as soon as the bridge has published `online`. */
     roleChanged(isOnline: boolean): void {
       if (port === undefined) return
       const isLeader = fleet?.isLeader ?? true

@@ -13,10 +13,10 @@ import { NatsStore } from './nats.ts'
 /** The fleet as a member sees it, for the HTTP API. */
 interface FleetStatus extends FleetPayload {
   member: string
-  /** Whether it may act, because its lease is valid. */
+  /** Whether this member may act, because its lease is valid. */
   acts: boolean
   speaker: string | null
-  /** Hub → the member that owns it. */
+  /** The owner of each hub. */
   owners: Record<string, string>
 }
 
@@ -31,7 +31,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   const leads = () => served.has(LEADER)
   const { fleet, store } = join()
   const others = [...fleet.view.members.keys()].filter((name) => name !== topics.member)
-  /** State topics of the other members that are known from the start; members with leases come and go. */
+  /** State topics of the other members of a static fleet; empty with leases, where members may change at any time. */
   const memberStates = others.map(topics.memberState)
   let peers: ReturnType<typeof followPeers> | undefined
 
@@ -61,7 +61,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
       if (owner === undefined) return undefined
       if (owner !== fleet.member)
-        return `Member ${owner} of the fleet serves this hub: send the command there, or over MQTT.`
+        return `Member ${owner} of the fleet serves this hub: send the command to that member, or over MQTT.`
       return acts
         ? 'This member of the fleet is about to take over the hub.'
         : 'This member of the fleet has no lease at the moment.'
@@ -110,7 +110,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     return { fleet: new LeasedFleet({ ...how, log: part }), store }
   }
 
-  /** Returns the same object until something changes: it is called at each renewal of any lease. */
+  /** Returns the same object until something changes, because each renewal of any lease calls this function. */
   function status(): FleetStatus {
     const { hubs } = live.value
     const acts = fleet.mayAct()
@@ -137,7 +137,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     }
   }
 
-  /** No member is left that could publish for the fleet. */
+  /** Publishes `offline` for the whole fleet, because no remaining member can. */
   function publishOffline(): void {
     port?.link.hold(topics.availability, 'offline')
     // The broker may have received another state from a leader since the read-back.
@@ -184,8 +184,8 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
  * Passes what other members publish about themselves and their hubs to the live channel. Returns the handler for
  * messages that the broker holds, or that another client has published.
  *
- * @param memberStates topics of other members' states, if they are read
- * @param hubs those that this member serves
+ * @param memberStates state topics of other members, if known
+ * @param hubs the hubs that this member serves
  */
 export function followPeers(
   topics: Topics,
@@ -202,7 +202,7 @@ export function followPeers(
     return Object.hasOwn(live.value.hubs, own.owner.hub)
   }
   return (topic, payload) => {
-    // Most topics belong to apps.
+    // Check the end first, because most topics belong to apps.
     const shown = topic.endsWith('/state') ? isShown(topic) : undefined
     if (shown !== undefined) feed.held(topic, shown && v.is(AVAILABILITY, payload) ? payload : null)
   }

@@ -1,17 +1,17 @@
-/** How the bridges of a fleet share hubs: by their configured number, as here, or by leases. */
+/** Shares hubs among the bridges of a fleet: here by configured numbers, in `leased.ts` by leases. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
 import type { Config } from '../config/options.ts'
 
-/** An additional resource: its owner leads the fleet, publishes for all, and answers commands that address no hub. */
+/** An additional resource. Its owner leads the fleet: publishes for all members, and answers commands without a hub. */
 export const LEADER = '$speaker'
 
 export interface FleetView {
   readonly mode: 'static' | 'leases'
   /** Increases whenever the members change. */
   readonly epoch: number
-  /** Member → start of its membership (ISO 8601; `null` if unknown). */
+  /** The members, each with the start of its membership (ISO 8601; `null` if unknown). */
   readonly members: ReadonlyMap<string, { readonly since: string | null }>
 }
 
@@ -19,22 +19,22 @@ export interface Fleet {
   readonly member: string
   readonly view: FleetView
   /**
-   * Starts. Calls `apply` with everything that this member serves, hubs and `LEADER`, at the start and at each change,
-   * one call at a time. `apply` resolves when everything else has stopped.
+   * Calls `apply` with the resources that this member serves (hubs and possibly `LEADER`), now and after each change,
+   * one call at a time. `apply` must resolve when this member has stopped serving all other resources.
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
-  /** Call it when the configured resources have changed. */
+  /** Call this when the configured resources have changed. */
   resourcesChanged(): void
-  /** Whether this member may send requests to hubs and publish now. Cheap: it is called before each of them. */
+  /** Whether this member may now send requests to hubs and publish. Fast, because it is called before each of these. */
   mayAct(): boolean
-  /** Stops serving, and leaves the fleet. Returns whether members that can lead remain; `undefined`: unknown. */
+  /** Stops serving, and leaves the fleet. Returns whether members that can lead remain; `undefined` if unknown. */
   leave(): Promise<boolean | undefined>
 }
 
-/** `index` starts at 0, the name at 1. */
+/** Returns a member's name. The number in it starts at 1, `index` at 0. */
 const shardName = (index: number) => `shard-${index + 1}`
 
-/** Members with configured numbers: each serves its share, and no other member takes it over. */
+/** Creates a fleet whose members have configured numbers. No other member takes over the share of a failed member. */
 export function staticFleet(member: string, count: number, resources: () => readonly string[]): Fleet {
   const names = Array.from({ length: count }, (_, i) => shardName(i))
   let apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
@@ -52,12 +52,12 @@ export function staticFleet(member: string, count: number, resources: () => read
   }
 }
 
-/** How the configuration makes this bridge a member of a fleet. */
+/** The membership of this bridge in a fleet, as configured. */
 export type Membership =
   | { readonly mode: 'static'; readonly member: string; readonly count: number }
   | { readonly mode: 'leases'; readonly member: string }
 
-/** `undefined`: no fleet. */
+/** Returns the configured membership; `undefined` without a fleet. */
 export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | undefined {
   const { shard, index, count, nats, member } = fleet
   if (nats.length > 0) return { mode: 'leases', member: member ?? memberNameOf(hostname()) }
@@ -73,8 +73,8 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
 const BYTES = 6
 
 /**
- * The member that owns a resource, by rendezvous hashing: each member gets a number for it and the highest wins. When a
- * member joins or leaves, only its own share moves. `undefined` if there are no members.
+ * Returns the member that owns a resource, by rendezvous hashing: each member gets a number for the resource, and the
+ * highest number wins. When a member joins or leaves, only its own share moves. `undefined` if there are no members.
  */
 export function ownerOf(resource: string, members: Iterable<string>): string | undefined {
   let owner: string | undefined
@@ -88,7 +88,7 @@ export function ownerOf(resource: string, members: Iterable<string>): string | u
   return owner
 }
 
-/** The resources that belong to a member. */
+/** Returns the resources that belong to a member. */
 export function shareOf(member: string, resources: Iterable<string>, members: readonly string[]): Set<string> {
   return new Set([...resources].filter((resource) => ownerOf(resource, members) === member))
 }

@@ -1,12 +1,12 @@
 /**
- * Members that share the hubs by leases. Each renews its own row; a roster lists the members of the current epoch, and
- * rendezvous hashing over the roster assigns the hubs. Three rules keep two members from serving one hub:
+ * Shares hubs by leases. Each member renews its own row in a store; a roster lists the members of the current epoch;
+ * rendezvous hashing over the roster assigns the hubs. Three rules prevent two members from serving the same hub:
  *
- * 1. A member acts only for four fifths of the lease, by its own clocks, from the beginning of its latest renewal.
- * 2. Another member writes it off only if its row has not changed for the whole lease, and only if the row is still the
- *    same when it is overwritten. A write to the store decides that; reading alone proves nothing.
- * 3. A member that gains a hub in an epoch waits until each member of the epoch has confirmed it in its row, or is
- *    written off.
+ * 1. A member acts only for four fifths of the lease, by its own clocks, from the start of its latest renewal.
+ * 2. A member is written off only if its row has not changed for a whole lease: another member then overwrites the row,
+ *    which fails if the row has changed in the meantime. Reading the row proves nothing.
+ * 3. A member that gains a hub in an epoch waits until each member of the epoch has confirmed the epoch in its row, or
+ *    is written off.
  *
  * The rules do not need synchronised clocks, only clocks that run at about the same speed.
  */
@@ -30,7 +30,7 @@ export interface LeasedOptions {
   readonly isFit: () => boolean
   readonly clock: Clock
   readonly log: Logger
-  /** Default: random. */
+  /** Creates a nonce; random by default. */
   readonly mark?: () => string
 }
 
@@ -38,21 +38,21 @@ export interface LeasedOptions {
 const RENEWALS = 5
 /** Attempts per lease while renewals fail. */
 const ATTEMPTS = 15
-/** How many leases a member may be unfit: most brokers restart within that time, so that no hub has to move. */
+/** For how many leases a member may be unfit. Most brokers restart within this time, so that no hub has to move. */
 const UNFIT = 2
-/** How long leaving may take; if it fails, the others wait until the lease ends. */
+/** Maximum time for leaving. If leaving fails, the other members wait until the lease ends. */
 const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
   readonly #options: LeasedOptions
   readonly #lease: ReturnType<typeof newLease>
-  /** These three belong to the current store; a new store gets new ones. */
+  /** These three objects belong to the current store, and are replaced together with it. */
   #rows: Rows
   #roster: ReturnType<typeof rosterKeeper>
   #row: ReturnType<typeof newOwnRow>
   readonly #startedAt: string
   #apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
-  /** What this member serves while the lease is valid. */
+  /** The resources that this member serves while the lease is valid. */
   #serves: ReadonlySet<string> = new Set()
   #applied: ReadonlySet<string> = new Set()
   #share:
@@ -62,9 +62,9 @@ export class LeasedFleet implements Fleet {
   #turning = false
   #again = false
   #stopped = false
-  /** In `clock.elapsed()` milliseconds; `undefined`: it is fit. */
+  /** When this member became unfit, in `clock.elapsed()` milliseconds; `undefined` while it is fit. */
   #unfitSince: number | undefined
-  /** Whether it has left its hubs to the others until it is fit again. */
+  /** Whether this member has left its hubs to the other members until it is fit again. */
   #isAway = false
   #cancelTurn: () => void = () => {}
   #cancelRenewal: () => void = () => {}
@@ -86,7 +86,7 @@ export class LeasedFleet implements Fleet {
     })
   }
 
-  /** @param ready nothing is written before it resolves */
+  /** @param ready nothing is written before this promise resolves */
   #newRow(ready = Promise.resolve()) {
     const onRenewed = (from: Instant) => {
       if (row === this.#row) this.#extend(from)
@@ -116,18 +116,18 @@ export class LeasedFleet implements Fleet {
       (key, row) => {
         if (this.#rows.saw(key, row)) this.#turn()
       },
-      () => this.#beginAnew(),
+      () => this.#startOver(),
     )
     this.#renewLater(0)
   }
 
-  /** The store and all its records are lost: starts again, once everything has stopped. */
-  #beginAnew(): void {
-    this.#options.log.warn({ member: this.member }, 'the data of the fleet in NATS is lost: its members start over')
+  /** Starts over, once everything has stopped: the store and all its records are lost. */
+  #startOver(): void {
+    this.#options.log.warn({ member: this.member }, 'the data of the fleet in NATS is lost: the members start over')
     this.#row.end()
     this.#isAway = false
     this.#roster.end()
-    // There is no epoch after the last one.
+    // After the highest possible epoch, epochs start over.
     this.#rows = new Rows(this.#options.store, this.#options.clock, this.#rows.highestEpoch % MAX_EPOCH)
     this.#roster = this.#newRoster()
     this.#row = this.#newRow(this.#lose())
@@ -135,7 +135,7 @@ export class LeasedFleet implements Fleet {
   }
 
   resourcesChanged(): void {
-    // Names and members determine the owner, so no other member can be serving new resources.
+    // Names and members alone determine the owner, so no other member can be serving a new resource.
     this.#turn()
   }
 
@@ -146,7 +146,7 @@ export class LeasedFleet implements Fleet {
     return await within(this.#options.clock, FAREWELL_MS, this.#sayFarewell())
   }
 
-  /** Stops renewing its lease. Resolves when everything it served has stopped. */
+  /** Stops renewing the lease. Resolves when this member has stopped serving. */
   #release(): Promise<void> {
     this.#row.end()
     this.#cancelRenewal()
@@ -155,14 +155,14 @@ export class LeasedFleet implements Fleet {
     return this.#follow()
   }
 
-  /** Returns whether other members remain. */
+  /** Returns whether other members remain; `undefined` if unknown. */
   async #sayFarewell(): Promise<boolean | undefined> {
     try {
       if (!(await this.#row.leave())) return undefined
       this.#lease.lost()
       return await this.#roster.leave(this.#row.nonce)
     } catch {
-      // The others wait until the lease is over.
+      // The other members wait until the lease ends.
       return undefined
     }
   }
@@ -202,7 +202,7 @@ export class LeasedFleet implements Fleet {
     void this.#follow()
   }
 
-  /** Applies the resources that may be served. Resolves when all others have stopped. */
+  /** Applies the resources that this member may serve. Resolves when it has stopped serving all other resources. */
   #follow(): Promise<void> {
     this.#applying = this.#applying.then(async () => {
       const may = this.#lease.holds && !this.#stopped && !this.#isAway
@@ -265,7 +265,7 @@ export class LeasedFleet implements Fleet {
     this.#cancelTurn = clock.after(Math.min(leaseMs / RENEWALS, ...waits) + 1, () => this.#turn())
   }
 
-  /** Whether this member has been unfit for some time, and there are other members. */
+  /** Whether this member has been unfit for too long, and other members exist. */
   #isUnfit(): boolean {
     const { isFit, clock, leaseMs } = this.#options
     this.#unfitSince = isFit() ? undefined : (this.#unfitSince ?? clock.elapsed())
@@ -274,10 +274,10 @@ export class LeasedFleet implements Fleet {
   }
 
   async #goAway(): Promise<void> {
-    this.#options.log.warn({ member: this.member }, 'without a broker, this member leaves its hubs to the others')
+    this.#options.log.warn({ member: this.member }, 'without a broker, this member leaves its hubs to other members')
     this.#isAway = true
     await this.#release()
-    // If no other member is left, keep the hubs.
+    // If no other member remains, keep the hubs.
     if ((await this.#sayFarewell()) === false) this.#comeBack()
   }
 
@@ -290,12 +290,12 @@ export class LeasedFleet implements Fleet {
     this.#renewLater(0)
   }
 
-  /** Another process uses this member's name, or did until it was killed. */
+  /** Writes off another process that uses this member's name, or used it until it was killed. */
   async #writeOffDuplicate(): Promise<void> {
     if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }
 
-  /** Leaves the hubs that belong to others in the current epoch, and confirms that. */
+  /** Stops serving the hubs that belong to other members in the current epoch, and confirms the epoch. */
   async #adopt(): Promise<void> {
     const roster = this.#rows.roster?.record
     if (roster === undefined || roster.epoch <= this.#row.adopted) return
@@ -306,7 +306,7 @@ export class LeasedFleet implements Fleet {
     await row.write()
   }
 
-  /** Takes the hubs that belong to this member in the current epoch, once no other member can be serving them. */
+  /** Starts to serve the hubs of this member in the current epoch, once no other member can be serving them. */
   async #gain(): Promise<void> {
     const roster = this.#rows.roster?.record
     if (roster === undefined || !roster.settled || roster.epoch !== this.#row.adopted) return
@@ -317,7 +317,7 @@ export class LeasedFleet implements Fleet {
     await this.#follow()
   }
 
-  /** Cached: it is called at each renewal of any member, and takes a while with many hubs. */
+  /** Returns this member's share, cached: each renewal of any member needs it, and hashing many hubs is slow. */
   #shareIn({ members }: Roster): ReadonlySet<string> {
     const resources = this.#options.resources()
     if (this.#share?.members !== members || this.#share.resources !== resources) {

@@ -14,7 +14,7 @@ import { ConflictError, type Row, type Store } from './rows.ts'
 
 export interface NatsOptions {
   readonly servers: readonly string[]
-  /** Called before each connection; `renew`: the login was refused, and its sources may have changed. Default: none. */
+  /** Called before each connection. `renew`: read the login again, because it was refused. Default: no login. */
   readonly login?: (renew: boolean) => Credentials
   readonly bucket: string
   /** Members renew their leases, so a working watch is never silent for this long. */
@@ -34,13 +34,13 @@ interface Bucket {
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
-/** How often a refused login is read again. */
+/** Minimum time between two reads of a refused login. */
 const RENEW_MS = 10_000
 /** With this many servers, a bucket survives the failure of one. */
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
-/** Login and encryption. If one address is `tls://`, all connections use TLS: each server gets the same password. */
+/** Returns the login and encryption options. One `tls://` address enables TLS for all: they get the same password. */
 export function accessTo(servers: readonly string[], login: () => Credentials) {
   return {
     servers: [...servers],
@@ -55,10 +55,10 @@ export function accessTo(servers: readonly string[], login: () => Credentials) {
   }
 }
 
-/** Read from the bucket's leader: the other servers may be behind. */
+/** Returns the options of a bucket. Reads go to the bucket's leader, because the other servers may be behind. */
 export const bucketOptions = (replicas: number) => ({ replicas, history: 1, allow_direct: false })
 
-/** The servers' codes for a conflict, also with an earlier write to the key that is still in progress. */
+/** The servers' codes for a conflict with another write to the key, which may still be in progress. */
 const CONFLICTS: ReadonlySet<number | undefined> = new Set([
   JetStreamApiCodes.StreamWrongLastSequence,
   JetStreamApiCodes.StreamWrongLastSequenceUnknown,
@@ -99,7 +99,7 @@ export class NatsStore implements Store, AsyncDisposable {
     if (this.#bucket !== undefined) await markOf(this.#bucket.kv, this.#bucket.mark)
   }
 
-  /** Connects, and keeps trying: until then all calls fail. */
+  /** Connects, and retries until connected. Before that, all calls fail. */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void {
     this.#onRow = onRow
     this.#onLost = onLost
@@ -151,7 +151,7 @@ export class NatsStore implements Store, AsyncDisposable {
       pingInterval: PING_MS,
       maxPingOut: 2,
       maxReconnectAttempts: -1,
-      // Otherwise a second refusal ends the connection for good; the password may be right later.
+      // By default, a second refusal ends the connection permanently, but the password may be corrected later.
       ignoreAuthErrorAbort: true,
       reconnectTimeWait: AGAIN_MS,
     })
@@ -177,7 +177,7 @@ export class NatsStore implements Store, AsyncDisposable {
   #failed(error: unknown): void {
     if (!(error instanceof errors.AuthorizationError) || this.#isRefused) return
     this.#isRefused = true
-    this.#options.log.error('NATS refuses the user name or password; they are read again and retried')
+    this.#options.log.error('NATS refuses the user name or password: reading them again and retrying')
   }
 
   #login(): Credentials {
@@ -187,7 +187,7 @@ export class NatsStore implements Store, AsyncDisposable {
     return login?.(renew) ?? {}
   }
 
-  /** The bucket on as many servers as possible; a single server has no replicas. */
+  /** Opens the bucket, or creates it on as many servers as possible; a single server has no replicas. */
   async #open(connection: NatsConnection): Promise<KV> {
     const { bucket } = this.#options
     const kvm = new Kvm(jetstream(connection, { timeout: CALL_MS }))
@@ -203,7 +203,7 @@ export class NatsStore implements Store, AsyncDisposable {
     throw new Error(`the bucket ${bucket} could not be created`)
   }
 
-  /** Reports the value of each key, now and after changes, until the watch ends: it may fall silent for good. */
+  /** Reports the value of each key, now and after changes. Ends the watch if it is silent for too long. */
   async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
     const prefix = nameOf(mark, '')
@@ -230,12 +230,12 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 }
 
-/** The first server whose cluster confirms only one of several writes: github.com/nats-io/nats-server/issues/4320 */
+/** First version that confirms only one of several conflicting writes: github.com/nats-io/nats-server/issues/4320 */
 const CONFIRMS_ONCE = '2.9.21'
 export const CONFIRMS_TWICE =
-  'a NATS cluster of this version may confirm two writes where it must refuse one, and a hub may have two bridges for a while'
+  'a NATS cluster of this version may confirm two conflicting writes, so that two bridges may serve one hub for a while'
 
-/** Whether the leases of a server are unreliable. */
+/** Whether leases on a server are unreliable. */
 export function mayConfirmTwice(info: Pick<ServerInfo, 'cluster' | 'version'> | undefined): boolean {
   if (info?.cluster === undefined) return false
   return compareVersions(info.version, CONFIRMS_ONCE) < 0
@@ -245,16 +245,16 @@ const MARK = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const nameOf = (mark: string, key: string) => `${mark}.${key}`
 
-/** The key of a name in a bucket, under the current mark or a former one; `undefined` for any other name. */
+/** Returns the key in a name with the current mark or a former mark; `undefined` for any other name. */
 export function keyIn(name: string): string | undefined {
   const [mark = ''] = name.split('.', 1)
   return MARK.test(mark) ? name.slice(nameOf(mark, '').length) : undefined
 }
 
-/** A deleted key is an empty row that can be overwritten. */
+/** Returns the text of an entry; empty for a deleted key, which can be overwritten. */
 const textOf = (entry: KvEntry) => (entry.operation === 'PUT' ? Buffer.from(entry.value).toString('utf8') : '')
 
-/** The name of a key in a bucket; `undefined` while no member has used the bucket, `null` if its mark is invalid. */
+/** Returns a key's name in a bucket; `undefined` if no member has used the bucket, `null` if its mark is invalid. */
 export async function nameIn(kv: KV, key: string): Promise<string | null | undefined> {
   const known = await kv.get(MARK_KEY)
   if (known === null) return undefined
@@ -262,7 +262,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Returns the bucket's mark; writes a new one if it is `former` or missing: the first member to do so wins. */
+/** Returns the bucket's mark. If it is missing or equals `former`, writes a new one: the first member to do so wins. */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const known = await kv.get(MARK_KEY)
   const text = known === null ? '' : textOf(known)
@@ -276,11 +276,11 @@ async function decisive(write: () => Promise<number>): Promise<number> {
   try {
     return await write()
   } catch (error) {
-    throw CONFLICTS.has(codeOf(error)) ? new ConflictError('another write came first') : error
+    throw CONFLICTS.has(codeOf(error)) ? new ConflictError('another write has changed the key') : error
   }
 }
 
-/** JetStream's error code; `undefined` for any other error. */
+/** Returns JetStream's error code; `undefined` for any other error. */
 export function codeOf(error: unknown): number | undefined {
   return error instanceof JetStreamApiError ? error.code : undefined
 }

@@ -1,4 +1,4 @@
-/** A member's lease, and the row by which it is renewed: one write at a time, each over the previous revision. */
+/** A member's lease, and the row that renews it: one write at a time, each over the previous revision. */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { LeasedOptions } from './leased.ts'
@@ -14,19 +14,19 @@ export interface Instant {
 }
 
 /**
- * How long this member may act, counted from the beginning of its latest successful renewal. It compares two clocks:
- * one does not count the time for which the machine was suspended.
+ * Creates a lease: the time for which this member may act, from the start of its latest successful renewal. Two clocks
+ * measure it, because one of them does not count the time for which the machine was suspended.
  */
 export function newLease(clock: Clock, leaseMs: number) {
   let from: Instant | undefined
   const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })
   const lease = {
     now,
-    /** Call it after a successful renewal that began at `begun`. */
+    /** Call this after a successful renewal that began at `begun`. */
     renewed(begun: Instant): void {
       from = begun
     },
-    /** Call it when the lease no longer belongs to this member. */
+    /** Call this when the lease no longer belongs to this member. */
     lost(): void {
       from = undefined
     },
@@ -55,12 +55,12 @@ interface Handlers {
   onTaken(): Promise<void>
 }
 
-/** @param ready nothing is written before it resolves */
+/** @param ready nothing is written before this promise resolves */
 export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: Handlers, ready: Promise<void>) {
   const { member, store, log, mark = randomUUID } = options
   const key = memberKey(member)
   let nonce = mark()
-  /** The revision of the last write; `undefined`: no row is known. */
+  /** The revision of the last write; `undefined` if no row is known. */
   let revision: number | undefined
   /** The first revision with the nonce. */
   let begunAt: number | undefined
@@ -77,7 +77,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     get begunAt(): number {
       return begunAt ?? 0
     },
-    /** Whether the row belongs to another process of this name, or did until that one was killed. */
+    /** Whether the row belongs to another process with this member's name, even if that process was killed. */
     get isForeign(): boolean {
       return revision === undefined && free() === undefined
     },
@@ -87,11 +87,11 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
       writing = written
       return written
     },
-    /** Writes nothing more except its farewell. */
+    /** Ends all writes except that of `leave`. */
     end(): void {
       ended = true
     },
-    /** Returns whether there was a row to withdraw. */
+    /** Marks the row as ended. Returns whether there was a row. */
     async leave(): Promise<boolean> {
       await writing
       if (revision === undefined) return false
@@ -124,7 +124,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     }
   }
 
-  /** The revision that a first row replaces. 0: no row exists. `undefined`: another process owns the row. */
+  /** Returns the revision that a first row replaces; 0 if no row exists, `undefined` if another process owns it. */
   function free(found?: Row): number | undefined {
     const known = rows.member(member)
     const record = found === undefined ? known?.record : readMember(found.value)
@@ -132,11 +132,11 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
   }
 
   /**
-   * The row has another revision: an earlier write succeeded after all, or another process wrote it. Returns the row
-   * that exists; compare its revision, because a server may send another one to watchers.
+   * Handles an unexpected revision of the row: an earlier write succeeded after all, or another process wrote the row.
+   * Returns the existing row. Use its revision, because a server may send a different revision to watchers.
    */
   async function resolve(): Promise<Row | undefined> {
-    const found = await rows.look(key).catch(() => null)
+    const found = await rows.read(key).catch(() => null)
     // The row was purged, or the store was replaced; only the store can find out which. Do not rewrite the row here:
     // the write could go to a lost store.
     if (found === undefined && revision !== undefined && !ended) await store.startOver().catch(() => undefined)
@@ -148,13 +148,12 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
       return found
     }
     if (revision === undefined) return found
-    log.warn({ member }, 'another process took the lease of this member: it serves nothing until it has a new one')
+    log.warn({ member }, 'another process took the lease of this member, which serves no hubs until it has a new lease')
     nonce = mark()
     revision = undefined
     begunAt = undefined
     row.adopted = 0
-    // Only then may it have a lease again: until everything has stopped, a new lease would be mistaken for the former
-    // one.
+    // Wait until everything has stopped: before that, a new lease would be mistaken for the former one.
     await handlers.onTaken()
     return found
   }

@@ -5,8 +5,8 @@ import { readJson } from '../base/read-json.ts'
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
 /**
- * The highest epoch: members that change each millisecond need 34 years to reach it. A higher one is not from a member,
- * and counting on from it would lead to inexact numbers.
+ * The highest epoch. With a change every millisecond, members would reach it after 34 years. No member writes a higher
+ * number, and counting on from a higher number would lead to inexact numbers.
  */
 export const MAX_EPOCH = 2 ** 40
 const epoch = v.pipe(count, v.maxValue(MAX_EPOCH))
@@ -17,7 +17,7 @@ const LISTED = v.object({
   nonce: mark,
   /** ISO 8601. */
   since: v.pipe(v.string(), v.maxLength(40), v.isoTimestamp()),
-  /** Revision of its row with this nonce: a later row with another nonce proves that this one has ended. */
+  /** Revision of the member's row with this nonce. A later row with another nonce proves that the lease has ended. */
   revision: count,
 })
 export type Listed = v.InferOutput<typeof LISTED>
@@ -25,7 +25,7 @@ export type Listed = v.InferOutput<typeof LISTED>
 const ROSTER = v.object({
   /** Increases whenever `members` changes. */
   epoch,
-  /** No member serves hubs until this is true: a new roster may replace a lost one. */
+  /** No member serves hubs until this is true, because members of a lost roster may still be serving them. */
   settled: v.boolean(),
   members: v.record(v.pipe(v.string(), v.regex(MEMBER_NAME)), LISTED),
 })
@@ -34,7 +34,7 @@ export type Roster = v.InferOutput<typeof ROSTER>
 /** A member's own record. */
 const ALIVE = v.object({
   nonce: mark,
-  /** In this epoch, the member has stopped serving the hubs of others. */
+  /** The latest epoch for which the member has stopped serving the hubs that belong to other members. */
   adopted: epoch,
 })
 /** Written for a member whose lease has certainly ended, or by a member that leaves. */
@@ -46,13 +46,13 @@ export const ROSTER_KEY = 'roster'
 const MEMBER_PREFIX = 'member.'
 export const memberKey = (name: string) => `${MEMBER_PREFIX}${name}`
 
-/** The member of a key; `undefined` for any other key. */
+/** Returns the member to which a key belongs; `undefined` for any other key. */
 export function memberOf(key: string): string | undefined {
   const name = key.startsWith(MEMBER_PREFIX) ? key.slice(MEMBER_PREFIX.length) : ''
   return MEMBER_NAME.test(name) ? name : undefined
 }
 
-/** `undefined` if the text is not a roster. */
+/** Returns `undefined` if the text is not a roster. */
 export const readRoster = (text: string): Roster | undefined => readJson(ROSTER, text)
-/** `undefined` if the text is not a member's record. */
+/** Returns `undefined` if the text is not a member's record. */
 export const readMember = (text: string): MemberRecord | undefined => readJson(MEMBER, text)

@@ -1,18 +1,18 @@
-/** The roster of a fleet as one member keeps it: writes off silent members, and lists those of the next epoch. */
+/** Keeps the roster of a fleet up to date: writes off silent members, and lists the members of the next epoch. */
 import type { LeasedOptions } from './leased.ts'
 import { type Listed, MAX_EPOCH, memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import { ConflictError, type Rows } from './rows.ts'
 
 type Options = Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>
 
-/** @param onNews called after a record has changed */
-export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
+/** @param onChange called after a record has changed */
+export function rosterKeeper(options: Options, rows: Rows, onChange: () => void) {
   const { member, leaseMs, store, clock, log } = options
-  let lookedAt = clock.elapsed()
+  let readAt = clock.elapsed()
   let ended = false
   return { end, keep, leave, writeOff }
 
-  /** Stops writing: its data is from a lost store. */
+  /** Stops writing, because the data is from a lost store. */
   function end(): void {
     ended = true
   }
@@ -23,8 +23,8 @@ export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
    * @param adopted the epoch that this member confirms
    */
   async function keep(self: Listed, adopted: number): Promise<boolean> {
-    await lookNowAndThen()
-    // The roster that the new one is based on: a newer one must not be overwritten.
+    await readOncePerLease()
+    // Keep the revision of the roster that the new one is based on: a newer roster must not be overwritten.
     const { roster, rosterRevision } = rows
     const next = await nextOf(roster, self, adopted)
     if (next !== undefined && !ended) await write(next, rosterRevision)
@@ -32,8 +32,8 @@ export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
   }
 
   /**
-   * Removes this member. If several leave at the same time, each overwrites the roster of the one before, so the last
-   * one knows that it is the last. Returns whether others remain; `undefined`: unknown.
+   * Removes this member. If several members leave at the same time, each overwrites the roster of the previous one, so
+   * the last member knows that it is the last. Returns whether other members remain; `undefined` if unknown.
    */
   async function leave(nonce: string): Promise<boolean | undefined> {
     let before: Rows['roster']
@@ -61,7 +61,7 @@ export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
     }
   }
 
-  /** Returns `undefined` if nothing changes. */
+  /** Returns the next roster; `undefined` if nothing changes. */
   async function nextOf(roster: Rows['roster'], self: Listed, adopted: number): Promise<Roster | undefined> {
     const epoch = Math.max(rows.highestEpoch, adopted) + 1
     if (roster === undefined) return { epoch, settled: false, members: { [member]: self } }
@@ -72,14 +72,14 @@ export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
-    // Members that have confirmed a later epoch would wait for it: this roster was not written by a member.
+    // Some members have confirmed a later epoch and would wait for it, so no member has written this roster.
     const isBehind = roster.record.epoch < rows.highestEpoch
     if (isListed && gone.length === 0 && !settles && !isBehind) return undefined
     const left = without({ ...roster.record, epoch }, gone)
     return { epoch, settled: settled || settles, members: { ...left.members, [member]: self } }
   }
 
-  /** Writes over the given revision. Returns whether it succeeded. */
+  /** Writes the roster over a revision. Returns whether the write succeeded. */
   async function write(roster: Roster, before: number | undefined): Promise<boolean> {
     try {
       if (roster.epoch > MAX_EPOCH) {
@@ -87,7 +87,7 @@ export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
         return false
       }
       await put(ROSTER_KEY, JSON.stringify(roster), before)
-      onNews()
+      onChange()
       return true
     } catch (error) {
       if (!(error instanceof ConflictError)) log.debug({ err: error }, 'the roster of the fleet could not be written')
@@ -97,17 +97,17 @@ export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
 
   /**
    * Writes a key over a revision, or creates it. On a conflict, reads the existing record:
-   * - If none was known, the watch has missed it. A dead member does not write again, so only reading can find it.
-   * - If its revision is older than the known one, it is the same record as counted by another server, or a former one.
-   *   A second write, over that revision, lets the store decide.
-   * - If it no longer exists, it was purged, or is gone with its store.
+   * - If no record was known, the watch has missed it. A dead member does not write again, so only reading can find it.
+   * - If its revision is lower than the known one, it is the same record as counted by another server, or a former one.
+   *   A second write, over the lower revision, lets the store decide.
+   * - If the record no longer exists, it was purged, or was lost with its store.
    */
   async function put(key: string, value: string, before: number | undefined): Promise<void> {
     try {
       await rows.write(key, value, before ?? 0)
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error
-      const found = await rows.look(key, onNews).catch(() => null)
+      const found = await rows.read(key, onChange).catch(() => null)
       // The conflicting record may belong to a store that has replaced the lost one.
       if (ended || before === undefined) throw error
       if (found === undefined) await store.startOver()
@@ -116,11 +116,11 @@ export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
     }
   }
 
-  /** A watch may skip a step. Rows are written repeatedly, but the roster is not. */
-  async function lookNowAndThen(): Promise<void> {
-    if (clock.elapsed() - lookedAt < leaseMs) return
-    lookedAt = clock.elapsed()
-    await rows.look(ROSTER_KEY, onNews).catch(() => undefined)
+  /** Reads the roster once per lease: the watch may miss a change, and unlike rows, the roster is rarely rewritten. */
+  async function readOncePerLease(): Promise<void> {
+    if (clock.elapsed() - readAt < leaseMs) return
+    readAt = clock.elapsed()
+    await rows.read(ROSTER_KEY, onChange).catch(() => undefined)
   }
 }
 

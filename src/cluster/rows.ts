@@ -8,25 +8,25 @@ export interface Row {
   readonly revision: number
 }
 
-/** A write came too late: the key has another revision than expected. */
+/** A write was too late: the key's revision is not the expected one. */
 export class ConflictError extends Error {}
 
 /**
  * The key-value store that fleet members share. All members see its writes in the same order. A write that fails with
- * anything but `ConflictError` may have happened, or happen later. Only writes are decisive: reads may be outdated.
+ * another error than `ConflictError` may still succeed, even later. Only writes are conclusive: reads may be outdated.
  */
 export interface Store {
   /** Creates a key. Returns its revision. @throws ConflictError if it exists */
   create(key: string, value: string): Promise<number>
-  /** Overwrites a key that has this revision. Returns the new one. @throws ConflictError */
+  /** Overwrites a key that has this revision. Returns the new revision. @throws ConflictError */
   update(key: string, value: string, revision: number): Promise<number>
-  /** `undefined`: the key does not exist. A deleted key is an empty row. */
+  /** Reads a key; `undefined` if it does not exist. A deleted key is an empty row. */
   get(key: string): Promise<Row | undefined>
   /** Replaces this store with a new one, for all members, because its content cannot be used. */
   startOver(): Promise<void>
   /**
-   * Reports the value of each key, now and after changes. Reports may be late or skip steps. `onLost`: another store
-   * has replaced this one, whose content is gone. Writes over revisions of the former store fail with `ConflictError`.
+   * Reports the value of each key, now and after changes. Reports may be late or skip changes. Calls `onLost` if the
+   * content is lost because another store has replaced this one. Writes over lost revisions fail with `ConflictError`.
    */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void
 }
@@ -47,7 +47,7 @@ export class Rows {
   readonly #members = new Map<string, Known<MemberRecord | undefined>>()
   /** Only this class changes this field and the next one. */
   roster: Known<Roster> | undefined
-  /** Revision of the roster's key, valid or not; `undefined`: unknown. */
+  /** Revision of the roster's key, whether its value is valid or not; `undefined` if unknown. */
   rosterRevision: number | undefined
   #reachableSince = Number.NEGATIVE_INFINITY
 
@@ -62,17 +62,17 @@ export class Rows {
     return this.#members.get(name)
   }
 
-  /** Writes over a revision; 0: creates the key. Returns the new one. @throws ConflictError, and the store's errors */
+  /** Overwrites a revision; 0 creates the key. Returns the new revision. @throws ConflictError, or a store's error */
   async write(key: string, value: string, over: number): Promise<number> {
     const revision = await (over === 0 ? this.#store.create(key, value) : this.#store.update(key, value, over))
     this.saw(key, { value, revision })
     return revision
   }
 
-  /** Reads a key. @param onNews called if the value is new */
-  async look(key: string, onNews: () => void = () => {}): Promise<Row | undefined> {
+  /** Reads a key. @param onChange called if the value is new */
+  async read(key: string, onChange: () => void = () => {}): Promise<Row | undefined> {
     const found = await this.#store.get(key)
-    if (found !== undefined && this.saw(key, found)) onNews()
+    if (found !== undefined && this.saw(key, found)) onChange()
     return found
   }
 
@@ -93,7 +93,7 @@ export class Rows {
     return true
   }
 
-  /** Whether a listed member has certainly stopped: a later row proves it. A key without a valid row proves nothing. */
+  /** Whether a later row proves that a listed member has stopped. A key without a valid row proves nothing. */
   isOver(name: string, { nonce, revision }: Listed): boolean {
     const known = this.#members.get(name)
     if (known?.record === undefined || known.revision <= revision) return false
@@ -115,12 +115,12 @@ export class Rows {
     return Math.max(this.#formerEpoch, this.roster?.record.epoch ?? 0, ...adopted)
   }
 
-  /** The store refuses this member's writes. The writes of others may be stuck too: past silence does not count. */
+  /** Handles a failed write. Writes of other members may fail as well, so their silence so far does not count. */
   unavailable(): void {
     this.#reachableSince = this.#clock.elapsed()
   }
 
-  /** How long a member has been silent, in milliseconds; without a row: since the roster listed it. */
+  /** Returns how many milliseconds a member has been silent; without a row, the time since the roster listed it. */
   silentMs(name: string): number {
     const since = this.#members.get(name)?.seenAt ?? this.roster?.seenAt
     return since === undefined ? 0 : this.#clock.elapsed() - Math.max(since, this.#reachableSince)

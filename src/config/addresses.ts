@@ -7,7 +7,7 @@ import { fixedKeys, oneOrMore, text } from './schemas.ts'
 const AUTHORITY = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::\d*)?`
 const PATH = String.raw`(?:/[^\s?#@]*)?`
 
-/** Schemes are case-insensitive; a JSON Schema has no flag for that. */
+/** Returns a pattern for a scheme in upper or lower case: patterns in a JSON Schema cannot ignore case. */
 const scheme = (name: string) => name.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`)
 
 interface UrlRules {
@@ -15,11 +15,11 @@ interface UrlRules {
   /** The schemes whose addresses may end in a path. */
   readonly withPath: readonly string[]
   readonly example: string
-  /** Where a user name and password belong instead. */
+  /** What to do with a user name and password instead. */
   readonly credentials: string
 }
 
-/** An address, without a slash at the end. Messages never repeat it, because it may contain a password. */
+/** Creates a schema of an address, without a final slash. Messages never repeat it: it may contain a password. */
 function url({ schemes, withPath, example, credentials }: UrlRules) {
   const expected = `expected an address that begins with ${schemes.map((name) => `${name}://`).join(', ')}, such as ${example}`
   const forms = schemes.map((name) => `${scheme(name)}://${AUTHORITY}${withPath.includes(name) ? PATH : '/?'}`)
@@ -48,7 +48,7 @@ export const hubUrl = url({
   credentials: 'the hub accepts only an api_key',
 })
 
-/** Where browsers reach the page. */
+/** Address of the page for browsers. */
 export const publicUrl = url({
   ...WEB,
   example: 'https://home.example.org/hub2mqtt',
@@ -143,7 +143,7 @@ export const pagePassword = v.pipe(
 
 const TOKEN = 'expected {token: at-least-16-characters, access: read} or access: full'
 
-/** A token of a script. It travels in an HTTP header. */
+/** A script's token, which is sent in an HTTP header. */
 export const token = v.pipe(
   fixedKeys,
   v.strictObject(

@@ -18,7 +18,7 @@ import type { Config, Live } from './options.ts'
 import { camelKeys } from './table.ts'
 
 /**
- * Opens the broker. `instance` numbers the processes of this machine that use the same base topic on it, from 0.
+ * Opens the broker. `instance` counts, from 0, the processes of this machine that use the same broker and base topic.
  * @throws EmbeddedBrokerError if the embedded broker cannot listen
  */
 export async function openBroker(config: Config, log: Logger) {
@@ -48,7 +48,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
   return {
     ...{ urls, username, password, rejectUnauthorized, keepaliveMs: keepalive },
-    // Without an address, the broker is the embedded one, which supports only this version.
+    // Without an address, the embedded broker is used, which supports only this version.
     protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
     ca: pem(caFile),
     cert: pem(certFile),
@@ -56,7 +56,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   }
 }
 
-/** The addresses of a running bridge's broker, the preferred one first; none for an embedded one with a random port. */
+/** Returns the addresses of the broker, the preferred one first; empty for an embedded broker on a random port. */
 export function brokerUrls(mqtt: {
   readonly url: readonly string[] | null
   readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'>
@@ -69,8 +69,8 @@ export function brokerUrls(mqtt: {
 }
 
 /**
- * The options of the bridge's link. `instance`: the number of this process. `others`: filters of other clients' topics
- * to read as well. `mayAct`: whether the bridge may publish more than its own state; default: always.
+ * Returns the options of the bridge's link. `instance`: the number of this process. `others`: filters of other clients'
+ * topics to read as well. `mayAct`: whether the bridge may publish more than its own state; default: always.
  */
 export function linkOptions(
   live: Live & Pick<LinkOptions, 'credentials'>,
@@ -97,15 +97,15 @@ export function linkOptions(
   }
 }
 
-/** Two members of a fleet with one name cannot be connected at once: the broker disconnects the first. */
+/** Returns the client id. If two members of a fleet have the same name, the broker disconnects the first. */
 function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
   if (member === null) return client_id ?? stableClientId(base, instance)
   return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
 }
 
 /**
- * Stays the same after a restart, so that the broker closes a connection that a crash left half open. Differs between
- * machines, and between processes on one machine, because clients with the same id disconnect each other.
+ * Returns an id that a restart does not change, so that the broker closes a connection that a crash left half open. It
+ * differs between machines and between processes of a machine: clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
   const mark = digestOf(`${hostname()}\n${base}`)
@@ -114,18 +114,18 @@ function stableClientId(base: string, instance: number): string {
 
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12)
 
-/** More instances than anyone runs. Additional ones share the last number. */
+/** Maximum number of instances; additional instances share the last number. */
 const MAX_INSTANCES = 64
 
-/** `number`: 0 for the first process, 1 for one that starts while the first runs, and so on. */
+/** `number`: 0 for the first process, 1 for a process that starts while the first is running, and so on. */
 const instance = (number: number, server?: Server) => ({
   number,
   [Symbol.asyncDispose]: async () => void server?.close(),
 })
 
 /**
- * Claims the lowest number that no other process of this machine holds under `name`. It is free again when the process
- * ends, however it ends, so that a restart gets the same one. Where the system refuses local sockets, it is 0.
+ * Claims the lowest number that no other process of this machine has under `name`. The number is released when the
+ * process ends, even by a crash, so that a restart gets it again. It is 0 if the system refuses local sockets.
  */
 export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform) {
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
@@ -137,7 +137,7 @@ export async function claimInstance(name: string, platform: NodeJS.Platform = pr
   return instance(MAX_INSTANCES)
 }
 
-/** On Linux and Windows the name disappears with the process; elsewhere a crash leaves a file behind. */
+/** Returns the socket's path. On Linux and Windows it disappears with the process; elsewhere a crash leaves a file. */
 function pathOf(name: string, platform: NodeJS.Platform): string {
   if (platform === 'linux') return `\0${name}`
   return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)

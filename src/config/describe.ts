@@ -6,7 +6,7 @@ import { nest, type Table, valueAt } from './table.ts'
 
 export const MASK = '***'
 
-/** Every option with its path and value; the options of the hubs come first. */
+/** Returns every option with its path and value, the options of the hubs first. */
 function rowsOf(config: Config) {
   const rows = (table: Table, values: unknown, prefix: string) =>
     Object.entries(table).map(([path, option]) => ({ path: prefix + path, option, value: valueAt(values, path) }))
@@ -14,7 +14,7 @@ function rowsOf(config: Config) {
   return [...ofHubs, ...rows(options, config, '')]
 }
 
-/** The YAML that `check-config` prints: a configuration file without its secrets. */
+/** Returns the YAML that `check-config` prints: a configuration file without its secrets. */
 export function describeConfig(config: Config): string {
   const shown = rowsOf(config).map(({ path, option: { schema, sensitive }, value }) => {
     const isSecret = sensitive && value !== null && !(value instanceof Map && value.size === 0)
@@ -23,7 +23,7 @@ export function describeConfig(config: Config): string {
   return stringify(nest(shown), { lineWidth: 0 })
 }
 
-/** Every secret of a configuration, to redact texts of other programs. */
+/** Returns every secret of a configuration, to redact texts of other programs. */
 export function secretsOf(config: Config): string[] {
   return rowsOf(config).flatMap(({ option, value }) => (option.sensitive ? secretsIn(option.schema, value) : []))
 }

@@ -1,4 +1,4 @@
-/** Reads a configuration file, YAML or JSON, into maps: no prototype to pollute, and every key's line is known. */
+/** Reads a configuration file, YAML or JSON, into maps, which have no prototype to pollute. Finds the line of a key. */
 import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import type { Document, LineCounter } from 'yaml'
@@ -16,7 +16,7 @@ export interface ConfigFile extends Source {
   readonly isEmpty: boolean
 }
 
-/** How an option is written in a file: `mqtt: { url: … }` in YAML, `"mqtt": { "url": … }` in JSON. */
+/** Returns an option as written in a file: `mqtt: { url: … }` in YAML, `"mqtt": { "url": … }` in JSON. */
 export const example = (path: string | undefined, keys: readonly string[]): string =>
   keys.reduceRight((below, key) => `${isJson(path) ? `"${key}"` : key}: ${below === '' ? '…' : `{ ${below} }`}`, '')
 
@@ -34,12 +34,12 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a directory',
   EFBIG: 'it is larger than 1 MiB',
   NOT_PLAIN: 'it is not a plain file',
-  // A socket fails when it is opened, and files that only look like plain ones when they are read.
+  // Sockets fail when they are opened; files that only look like plain files fail when they are read.
   ENXIO: 'it is not a plain file',
   EAGAIN: 'it is not a plain file',
 }
 
-/** Why a file could not be read, without its path. */
+/** Returns why a file could not be read, without its path. */
 export function readFailure(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   return REASONS[code] ?? code
@@ -60,11 +60,11 @@ const SYNTAX: Readonly<Record<string, string>> = {
   NON_STRING_KEY: 'a key must be plain text',
   BAD_ALIAS,
   RESOURCE_EXHAUSTION: TOO_DEEP,
-  MULTIPLE_DOCS: 'the file holds more than one document (---); keep one',
+  MULTIPLE_DOCS: 'the file contains more than one document (---); keep one',
 }
 
 const NOT_YAML = 'this is not valid YAML or JSON; look for a missing quote, colon or space here'
-/** These faults occur in JSON too; everything else is a part of YAML that JSON lacks. */
+/** These faults also occur in JSON; all others concern syntax that only YAML has. */
 const IN_JSON: ReadonlySet<string> = new Set([TWICE, TOO_DEEP])
 const NOT_JSON = 'this is not valid JSON; look for a missing quote, comma or bracket here'
 
@@ -72,14 +72,13 @@ const require = createRequire(import.meta.url)
 /** Loads the parser on demand: a configuration by environment alone does not need it. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
-/** `undefined` if the parser, which recurses for each level of a list, has overflowed the stack. */
+/** Parses a text; `undefined` if the parser, which recurses for each level of a list, has overflowed the stack. */
 function documentOf(text: string, lineCounter: LineCounter): Document.Parsed | undefined {
   const { stackTraceLimit } = Error
   try {
-    // The parser creates an error for each mistake, perhaps thousands; their stack traces take longer than everything
-    // else.
+    // The parser may create thousands of errors, and their stack traces would take longer than everything else.
     Error.stackTraceLimit = 0
-    // The parser compares each key with all others, which is slow for thousands of keys.
+    // `repeatedKeys` finds duplicate keys: the parser compares each key with all others, which is slow for thousands.
     return yaml().parseDocument(text, { lineCounter, prettyErrors: false, uniqueKeys: false, stringKeys: true })
   } catch {
     return undefined
@@ -88,7 +87,7 @@ function documentOf(text: string, lineCounter: LineCounter): Document.Parsed | u
   }
 }
 
-/** The positions of duplicate keys. */
+/** Returns the positions of duplicate keys. */
 function repeatedKeys(doc: Document.Parsed): number[] {
   const { isScalar, visit } = yaml()
   const found: number[] = []
@@ -105,7 +104,7 @@ function repeatedKeys(doc: Document.Parsed): number[] {
   return found
 }
 
-/** Why the values cannot be traversed: an alias may refer to its own parent. */
+/** Returns why the values cannot be traversed, if so: an alias may refer to its own parent. */
 function faultOf(value: unknown, above: readonly unknown[] = []): string | undefined {
   if (!(value instanceof Map || Array.isArray(value))) return undefined
   if (above.includes(value)) return 'an alias (*name) is inside its own anchor (&name); write the value out'
@@ -117,12 +116,12 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
     .find((fault) => fault !== undefined)
 }
 
-/** The content, or its faults; `at` is ` line 3, column 1`, or empty for the whole file. */
+/** Returns the content, or its faults. `at` is a place such as ` line 3, column 1`, or empty for the whole file. */
 function parse(text: string) {
   const lines = new (yaml().LineCounter)()
   const doc = documentOf(text, lines)
   if (doc === undefined) return [{ reason: TOO_DEEP, at: '' }]
-  // One mistake often causes misleading errors further down; a duplicate key does not.
+  // Report only the first syntax error, which may cause misleading errors below it, but report all duplicate keys.
   const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
   const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
   if (wrong.length > 0) {
@@ -141,7 +140,7 @@ function parse(text: string) {
   }
 }
 
-/** Reads the file; `undefined` if it has mistakes, which are added. A missing one is empty unless `required`. */
+/** Reads the file. If it has mistakes, adds them and returns `undefined`. A missing file is empty unless `required`. */
 export function readConfigFile(
   path: string,
   readFile: ReadFile,

@@ -74,7 +74,7 @@ export const fleetOptions = defineOptions({
     default: 'hub2mqtt',
   },
   'fleet.lease': {
-    doc: 'How long a silent bridge keeps its hubs.',
+    doc: 'How long a bridge that no longer renews its lease keeps its hubs.',
     schema: duration('5s', '5m'),
     default: '15s',
   },

@@ -171,7 +171,7 @@ export const guardOptions = liveOptions({
     default: 20,
   },
   'updates.policy': {
-    doc: 'Whether the guardian updates apps: `manual`: never; `window`: in a window, one at a time.',
+    doc: 'Whether the guardian updates apps: never (`manual`), or one at a time in the update window (`window`).',
     schema: choice(['manual', 'window']),
     default: 'manual',
   },

@@ -12,12 +12,12 @@ export type ReadFolder = (path: string) => readonly string[]
 
 const KINDS = ['.yaml', '.yml', '.json']
 
-/** The files in the order of their names. Other files, and names that begin with a dot, are ignored. */
+/** Returns the files of hubs, sorted by name. Ignores other files, and names that begin with a dot. */
 function hubFilesIn(names: readonly string[]): string[] {
   return names.filter((name) => !name.startsWith('.') && KINDS.includes(extname(name))).toSorted()
 }
 
-/** The hubs by name, as if their options were below `hubs` and the name; adds the mistakes of folder and files. */
+/** Reads the hubs, each as if its options were below `hubs.<name>`. Adds the mistakes of the folder and its files. */
 export function readHubsDir(
   folder: string,
   readFolder: ReadFolder,
@@ -69,10 +69,10 @@ export async function watchFolder(
   }
 }
 
-/** A fingerprint of the folder, and the time of the last change in epoch milliseconds. */
+/** Returns a fingerprint of the folder, and the time of the last change in epoch milliseconds. */
 async function look(folder: string) {
   try {
-    // Adding or removing a file changes the folder's time too.
+    // Adding or removing a file also changes the folder's time.
     const { mtimeMs } = await stat(folder)
     const paths = hubFilesIn(await readdir(folder)).map((name) => join(folder, name))
     const files = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)))

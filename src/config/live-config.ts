@@ -16,10 +16,10 @@ export interface Reloaded {
   readonly after: Config
 }
 
-/** How long to ignore that the folder of `hubs_dir` is empty: an unmounted volume looks the same. */
+/** How long an empty folder of `hubs_dir` is ignored, because its volume may only be unmounted for a moment. */
 export const EMPTY_MS = 60_000
 
-/** Adds a secret to be masked in the log. */
+/** A log that masks secrets, to which `addSecret` adds. */
 type Log = Logger & { addSecret(secret: string): void }
 
 export class LiveConfig implements Live {
@@ -27,16 +27,16 @@ export class LiveConfig implements Live {
   value: Config
   /** Called right after a replacement. */
   onReplaced: (config: Config) => void = () => {}
-  /** Whether hubs may be missing only because their folder is empty for the moment. */
+  /** Whether hubs may be missing only because their folder is temporarily empty. */
   awaitsHubs = false
   readonly #load: Load
   readonly #log: Log
   readonly #clock: Clock
-  /** The number of files in the folder that was last accepted; `null` without a folder. */
+  /** The number of files in the folder when it was last accepted; `null` without a folder. */
   #hubFiles: number | null
-  #isSecondLook = false
+  #isRecheck = false
   #onReload: (reloaded: Reloaded | undefined) => void = () => {}
-  #cancelLook: () => void = () => {}
+  #cancelRecheck: () => void = () => {}
 
   constructor(
     { config, hubFiles = null }: Pick<Loaded, 'config'> & Partial<Loaded>,
@@ -54,19 +54,19 @@ export class LiveConfig implements Live {
   /** @param onReload called after each reload, with the changes if the new configuration was applied */
   start(onReload: (reloaded: Reloaded | undefined) => void): void {
     this.#onReload = onReload
-    if (this.#hubFiles === 0) this.#doubt()
+    if (this.#hubFiles === 0) this.#awaitHubs()
   }
 
   stop(): void {
-    this.#cancelLook()
+    this.#cancelRecheck()
   }
 
-  /** Applies what can change at run time, and logs what cannot. A broken configuration changes nothing. */
+  /** Applies the changes that can take effect at run time, and logs all others. Ignores an invalid configuration. */
   readonly reload = (): void => {
     try {
       const reloaded = this.#takeOver()
       this.#onReload(reloaded?.changed)
-      // Log in the new format and at the new level.
+      // Write these log lines in the new format and at the new level.
       reloaded?.logChanges()
     } catch (err) {
       this.#log.error({ err }, 'the new configuration was applied only in part, because of a bug in hub2mqtt')
@@ -81,7 +81,7 @@ export class LiveConfig implements Live {
       log.error('invalid configuration; the previous one stays in effect')
       return undefined
     }
-    if (this.#isInDoubt(loaded.hubFiles)) return undefined
+    if (this.#mustKeepHubs(loaded.hubFiles)) return undefined
     for (const warning of loaded.warnings) log.warn(warning)
     const before = this.value
     const after = takeOver(before, loaded.config)
@@ -99,36 +99,36 @@ export class LiveConfig implements Live {
     this.onReplaced(config)
   }
 
-  /** Whether the folder became empty so recently that its hubs must stay for now. */
-  #isInDoubt(hubFiles: number | null): boolean {
-    if (hubFiles !== 0 || this.#isSecondLook) {
-      this.#cancelLook()
+  /** Whether the folder became empty so recently that its hubs must be kept for now. */
+  #mustKeepHubs(hubFiles: number | null): boolean {
+    if (hubFiles !== 0 || this.#isRecheck) {
+      this.#cancelRecheck()
       this.awaitsHubs = false
       this.#hubFiles = hubFiles
-    } else if (this.#hubFiles && !this.awaitsHubs) this.#doubt()
+    } else if (this.#hubFiles && !this.awaitsHubs) this.#awaitHubs()
     return this.awaitsHubs && this.#hubFiles !== 0
   }
 
-  #doubt(): void {
+  #awaitHubs(): void {
     const seconds = EMPTY_MS / 1000
     this.#log.warn(
       `the folder of hubs_dir has no files: the topics of its hubs stay for ${seconds} s and are then removed`,
     )
     this.awaitsHubs = true
-    this.#lookLater()
+    this.#recheckLater()
   }
 
-  #lookLater(): void {
-    this.#cancelLook = this.#clock.after(EMPTY_MS, () => {
-      this.#isSecondLook = true
+  #recheckLater(): void {
+    this.#cancelRecheck = this.#clock.after(EMPTY_MS, () => {
+      this.#isRecheck = true
       this.reload()
-      this.#isSecondLook = false
-      // The folder could not be read.
-      if (this.awaitsHubs) this.#lookLater()
+      this.#isRecheck = false
+      // If the folder still could not be read, check it again later.
+      if (this.awaitsHubs) this.#recheckLater()
     })
   }
 
-  /** After a hub refused its key: reads the sources again. Returns whether there is another key, which is then used. */
+  /** Reads the sources again because a hub has refused its key. Returns whether a new key was found and is used. */
   renewKey(name: string): boolean {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]
@@ -138,10 +138,10 @@ export class LiveConfig implements Live {
     return true
   }
 
-  /** After the broker refused the login: reads user name and password again. */
+  /** Reads user name and password again, because the broker has refused them. */
   readonly credentials = (): Credentials => this.#renewLogin('mqtt', ({ mqtt }) => mqtt.url)
 
-  /** After NATS refused the login: the same. */
+  /** Reads user name and password for NATS again, because NATS has refused them. */
   readonly natsCredentials = (): Credentials => this.#renewLogin('fleet', ({ fleet }) => fleet.nats)
 
   #renewLogin(section: 'mqtt' | 'fleet', addressOf: (config: Config) => unknown): Credentials {
@@ -154,7 +154,7 @@ export class LiveConfig implements Live {
     return { username: username ?? undefined, password: password ?? undefined }
   }
 
-  /** Reads the sources again for a secret only; mistakes are reported by a reload. */
+  /** Reads the sources again for a secret only: the next reload reports mistakes. */
   #reread(): Config | undefined {
     const loaded = this.#read()
     if (!(loaded instanceof ConfigError)) return loaded.config

@@ -1,4 +1,4 @@
-/** Combines file and environment into one checked value, or returns all mistakes. */
+/** Combines file and environment into one validated value, or reports all mistakes. */
 import { readdirSync } from 'node:fs'
 import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
@@ -39,7 +39,7 @@ export const variables: readonly string[] = [
   ...fileKeys(options).map(environmentName),
 ]
 
-/** Path of the configuration file, whether it exists or not; `null`: none is configured. */
+/** Returns the path of the configuration file, which need not exist; `null` if none is configured. */
 export function configFileOf({ file, env }: LoadOptions): string | null {
   return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
 }
@@ -60,22 +60,22 @@ function open(request: LoadOptions) {
 
 type Opened = ReturnType<typeof open>
 
-/** The top-level options, or a part of them. */
+/** Reads the top-level options, or some of them. */
 function readTop<T extends Table>(table: T, { sources, reading }: Opened): Values<T> {
   const values = readTable({ table, sources, reading })
   if (values === undefined) throw new Error('an option at the top of the configuration is required: it needs a default')
   return values
 }
 
-/** The hubs with a file of their own; `undefined` if no folder is configured. */
+/** Reads the hubs in the folder of `hubs_dir`; `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
-  // A mistake in the option itself is reported with all others.
+  // Ignore mistakes here: a mistake in the option itself is reported later, with all others.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
   return hubs_dir === null ? undefined : readHubsDir(hubs_dir, readFolder, opened.reading)
 }
 
-/** The environment overrides the file, which overrides the defaults. @throws {ConfigError} with all mistakes at once */
+/** Loads the configuration. The environment overrides the file. @throws {ConfigError} with all mistakes at once */
 export function loadConfig(request: LoadOptions) {
   const readAt = systemClock.now()
   const opened = open(request)
@@ -101,7 +101,7 @@ export function loadConfig(request: LoadOptions) {
     path: file.path ?? null,
     /** Every secret that was read, for masking in the log. */
     secrets: [...reading.secrets],
-    /** One line each. */
+    /** Warnings, one line each. */
     warnings: [...broken.warnings, ...reading.warnings],
     /** Whether the file exists and is empty. */
     fileIsEmpty: file.isEmpty,
@@ -112,7 +112,7 @@ export function loadConfig(request: LoadOptions) {
   }
 }
 
-/** The configuration of a first run: valid, except that it has no hub, or that its file does not exist yet. */
+/** Returns the configuration of a first run: valid, but without hubs or without a file; `undefined` for any other. */
 export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
   try {
     const loaded = loadConfig({ ...request, requireHub: false, requireFile: false })
@@ -124,14 +124,14 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * Where the daemon listens, for a program beside it: the rest of the configuration may be broken, or contain
- * secrets that this program does not need. If one of these options has a mistake, the default is used.
+ * Returns where the daemon listens, for another program. The rest of the configuration may be invalid, or contain
+ * secrets that the program does not need. If one of these options has a mistake, the default is used.
  */
 export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   return readTop(httpOptions, open(request)).http
 }
 
-/** The same, if a program needs the exact values. @throws {ConfigError} if the file or one of these has a mistake */
+/** Returns where the daemon listens, if a program needs the exact values. @throws {ConfigError} if these are invalid */
 export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   const opened = open(request)
   const { mistakes } = opened.reading

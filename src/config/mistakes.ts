@@ -29,7 +29,7 @@ export class Mistakes {
     if (secret !== '') this.#secrets.add(secret)
   }
 
-  /** `subject` begins the line; `path` is the option, if any, that has no valid value now. */
+  /** `subject` begins the line; `path` is the option, if any, that therefore has no valid value. */
   add(subject: string, problem: string, path?: string): void {
     this.#lines.add(`${subject}: ${problem}`)
     if (path !== undefined) this.#failed.add(path)
@@ -40,19 +40,19 @@ export class Mistakes {
     return this.#failed.has(path)
   }
 
-  /** `, but it is "abc"` for a refused value that may be shown, otherwise empty. */
+  /** Returns `, but it is "abc"` for a refused value that may be shown, otherwise an empty text. */
   quote(value: unknown): string {
     if (value !== null && !['string', 'number', 'boolean'].includes(typeof value)) return ''
     const text = JSON.stringify(value)
     return text.length > LONGEST_QUOTE + 2 || this.#hasSecret(String(value)) ? '' : `, but it is ${text}`
   }
 
-  /** A name from the file; `undefined` if it is unusual and may hold a secret: YAML reads `api_key:abc` as a key. */
+  /** Returns a name from the file; `undefined` if it may contain a secret: YAML reads `api_key:abc` as one key. */
   name(written: string): string | undefined {
     return PLAIN_NAME.test(written) && !this.#hasSecret(written) ? written : undefined
   }
 
-  /** `["com.athom.hue"].brightness item 2`; a name that may not be repeated is `[…]`. */
+  /** Returns keys as `["com.athom.hue"].brightness item 2`; a name that may not be repeated is `[…]`. */
   describeKeys(keys: Keys): string {
     const described = keys.map((key) => {
       if (typeof key === 'number') return ` item ${key + 1}`

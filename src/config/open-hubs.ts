@@ -17,7 +17,7 @@ interface OpenHub extends BridgedHub {
 }
 
 interface HubsOptions {
-  /** `renewKey` reads a key again after its hub refused it, and returns whether there is another one. */
+  /** `renewKey` reads a key again after its hub has refused it, and returns whether the key has changed. */
   readonly live: Live & { renewKey(name: string): boolean }
   /** The API keys and tokens that must not appear in texts and topics. */
   readonly keys: { clean(text: string): string; areIn(name: string): boolean }
@@ -31,11 +31,11 @@ interface HubsOptions {
 
 export class Hubs implements AsyncDisposable {
   readonly #options: HubsOptions
-  /** Changes with `open` and `close`. */
+  /** The open hubs by name; changed by `open` and `close`. */
   readonly all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #gate: Limiter
-  /** Hubs that have a log line about an app whose id contains a key or a token. */
+  /** Hubs for which the log has reported an app whose id contains a key or a token. */
   readonly #logged = new Set<string>()
 
   constructor(options: HubsOptions) {
@@ -81,7 +81,7 @@ export class Hubs implements AsyncDisposable {
     return closing.finally(() => this.#closing.delete(closing))
   }
 
-  /** Why the configuration, the key or the hub refuses commands. */
+  /** Returns, by hub and command, why the configuration, the key or the hub refuses the command. */
   refusals(): Record<string, Record<string, string>> {
     const policy = policyOf(this.#options.live.value)
     return Object.fromEntries([...this.all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))
@@ -97,7 +97,7 @@ export class Hubs implements AsyncDisposable {
     for (const { hub } of this.all.values()) hub.apps.hideUnshown()
   }
 
-  /** Which apps of a hub are published: as configured, except apps that would put an API key or a token into topics. */
+  /** Returns a hub's filter of apps: as configured, without apps that would put an API key or a token into topics. */
   #filterOf(name: string): (appId: string) => boolean {
     const { live, keys, log } = this.#options
     const { include, exclude } = live.value.apps

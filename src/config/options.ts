@@ -1,4 +1,4 @@
-/** All options. Types, environment names, checks, the JSON Schema, the example file and the documentation follow. */
+/** All options. Types, variables, checks, JSON Schema, example file and documentation are derived from them. */
 import * as v from 'valibot'
 import { LOG_FORMATS, LOG_LEVELS } from '../contract/log-levels.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
@@ -70,13 +70,13 @@ export const hubOptions = defineOptions({
     ...flag(true),
   },
   max_requests: {
-    doc: 'How many calls may run at once.',
+    doc: 'Maximum number of concurrent calls.',
     schema: integer(1, 16),
     default: 4,
   },
 })
 
-/** A separate table, because a program beside the daemon reads only these options. */
+/** A separate table, because programs other than the daemon read only these options. */
 export const httpOptions = defineOptions({
   'http.enabled': {
     doc: 'Whether to serve HTTP: the page, its API, health and metrics.',
@@ -93,7 +93,7 @@ export const httpOptions = defineOptions({
     default: 8099,
   },
   'http.token_file': {
-    doc: 'File of the start-up token, which opens the page while there is no `http.password`; default: the path of the configuration file with `.token` appended. If it cannot be written, each start has a new token.',
+    doc: 'File of the start-up token, which opens the page while there is no `http.password`; default: the path of the configuration file with `.token` appended. If it cannot be written, each start creates a new token.',
     ...file('made', '/var/lib/hub2mqtt/token'),
   },
   'http.allowed_hosts': {
@@ -102,7 +102,7 @@ export const httpOptions = defineOptions({
   },
 })
 
-/** Access to the page and its API, which a program beside the daemon does not need. All of it changes while running. */
+/** Access to the page and its API, for the daemon only. All these options can change at run time. */
 const pageOptions = liveOptions({
   'http.public_url': {
     doc: 'Address of the page for browsers. If set, Home Assistant links to the page and shows icons of apps, and these icons need no login.',
@@ -204,7 +204,7 @@ const bridgeOptions = defineOptions({
   },
 })
 
-/** Filters for commands, apps and settings. All of them change while running. */
+/** Filters for commands, apps and settings. All these options can change at run time. */
 const filterOptions = liveOptions({
   'commands.allow': {
     doc: 'Commands to allow that are off by default; `*` for all.',
@@ -235,7 +235,7 @@ const filterOptions = liveOptions({
     example: ['com.athom.*'],
   },
   'apps.exclude': {
-    doc: 'Apps to leave out, by id; wins over `apps.include`.',
+    doc: 'Apps not to publish, by id; wins over `apps.include`.',
     ...listOf(appPattern, ['com.example.secret']),
   },
   'settings.publish': {
@@ -305,14 +305,14 @@ export type Config = Values<typeof options> & { readonly hubs: Readonly<Record<s
 /** The current configuration, replaced as a whole: read it each time. */
 export interface Live {
   readonly value: Config
-  /** Whether hubs may be missing only because their folder is empty for the moment; default false. */
+  /** Whether hubs may be missing only because their folder is temporarily empty; default false. */
   readonly awaitsHubs?: boolean
 }
 
-/** Names the configuration file; `--config` wins. */
+/** The variable with the path of the configuration file; `--config` takes precedence. */
 export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 
-/** The name of the hub that `HUB2MQTT_HUB_…` describes; default: the file's only hub, else `home`. */
+/** The variable with the name of the hub that `HUB2MQTT_HUB_…` configures; default: the file's only hub, or `home`. */
 export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
@@ -320,7 +320,7 @@ export const HUB_NAME =
   '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout, constructor, prototype and __proto__'
 export const EXPECTED_NAME = `expected a hub name such as home: ${HUB_NAME}`
 
-/** A topic level beside `bridge`. Three names are properties of every JavaScript object. */
+/** The name of a hub is a topic level beside `bridge`. Three of the excluded names are properties of every object. */
 export const hubName = v.pipe(
   v.string(),
   v.regex(/^(?!(?:bridge|fleet|rollout|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/u, EXPECTED_NAME),

@@ -1,4 +1,4 @@
-/** Files that hub2mqtt writes, such as the one of the setup: checks that it may write them, and writes atomically. */
+/** Writes hub2mqtt's own files, such as the configuration from the setup, atomically, and checks that it may. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, lstat, open, rename, rm } from 'node:fs/promises'
@@ -6,20 +6,20 @@ import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../base/failures.ts'
 import { readPlainText } from '../base/read-plain.ts'
 
-/** Whether the file does not exist or belongs to our user, and its folder accepts new files. */
+/** Whether the file does not exist or belongs to the current user, and its folder is writable. */
 export async function isOurs(path: string): Promise<boolean> {
   try {
     await access(dirname(path), constants.W_OK | constants.X_OK)
     const found = await lstat(path).catch(orMissing)
     if (found === undefined) return true
-    // Ignore symbolic links: another program manages the target.
+    // Refuse symbolic links, because another program manages the target.
     return found.isFile() && (process.getuid === undefined || found.uid === process.getuid())
   } catch {
     return false
   }
 }
 
-/** The file's text; empty if it does not exist. */
+/** Returns the file's text; empty if the file does not exist. */
 export function textOf(path: string): string {
   try {
     return readPlainText(path)
@@ -28,7 +28,7 @@ export function textOf(path: string): string {
   }
 }
 
-/** Writes the file, readable for its owner only. @throws file system errors; the former file is then unchanged */
+/** Writes a file that only its owner can read. @throws file system errors; the previous file is then unchanged */
 export async function writeWhole(path: string, text: string): Promise<void> {
   const draft = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)
   try {

@@ -24,7 +24,7 @@ interface Place {
   readonly path: string
   readonly option: Option
   readonly source: Source
-  /** Whether a stronger source sets the option too: a file that this one names then need not exist. */
+  /** Whether a source of higher precedence also sets the option: a file named by this source then need not exist. */
   readonly overridden: boolean
   readonly reading: Reading
 }
@@ -34,7 +34,7 @@ const MAX_PROBLEMS = 50
 /** Minimum length of a token of `http.tokens`. */
 const MIN_TOKEN_LENGTH = 16
 
-/** The problems of a value, each with its place. If several forms are permitted, those of the closest one. */
+/** Returns the problems of a value, each with its place; if several forms are permitted, those of the closest form. */
 function problemsOf(
   issues: readonly v.BaseIssue<unknown>[],
   value: unknown,
@@ -55,7 +55,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
   if (result.success) return result.output
   const quotable = about(schema).quotable && !option.sensitive
   for (const { keys, message, value } of problemsOf(result.issues, raw).slice(0, MAX_PROBLEMS)) {
-    // Someone may use a secret as a key by mistake: messages about a sensitive option name a key only if it is short.
+    // A key may be a misplaced secret: messages about a sensitive option contain a key only if it is short.
     const name = keys.slice(0, 1).map((key) => (String(key).length < MIN_TOKEN_LENGTH ? key : ''))
     const where = source.where([...at.split('.'), ...keys])
     const subject = `${at}${mistakes.describeKeys(option.sensitive ? name : keys)} (${where})`
@@ -66,7 +66,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
 
 const subjectAt = ({ source }: Place, at: string) => subjectOf(source, at.split('.'))
 
-/** The content of a file. Messages omit its path, which may be the secret itself. Failures are reported at once. */
+/** Reads a file. If that fails, adds a mistake without the path, which may be the secret itself. */
 function open(place: Place, file: string, at: string): string | undefined {
   const { mistakes, readFile } = place.reading
   try {
@@ -81,7 +81,7 @@ function open(place: Place, file: string, at: string): string | undefined {
 const READ_BY_OTHERS = 0o004
 const ENTER_BY_OTHERS = 0o001
 
-/** Whether every user of this machine can read the file; a folder that they cannot enter protects it. */
+/** Whether every user of this machine can enter the file's folder and read the file. */
 function isExposed(path: string): boolean {
   // On Windows, the mode does not show permissions.
   if (process.platform === 'win32') return false
@@ -137,7 +137,7 @@ function readSecret(place: Place, inline: unknown): unknown {
   return value
 }
 
-/** The path of a file that is opened later, made absolute. */
+/** Returns the absolute path of a file that is opened later. */
 function readPath(place: Place, raw: unknown): string | undefined {
   const { path, option, source } = place
   const value = check(place, option.schema, raw)
@@ -154,7 +154,7 @@ function readPath(place: Place, raw: unknown): string | undefined {
   return file
 }
 
-/** The value of an option in a source, or `undefined` if it is missing or invalid. */
+/** Returns the value of an option in a source; `undefined` if it is missing or invalid. */
 function readOption(place: Place): unknown {
   const { path, option, source } = place
   const raw = valueIn(source, path)
@@ -165,16 +165,16 @@ function readOption(place: Place): unknown {
 
 interface ReadRequest<T extends Table> {
   readonly table: T
-  /** From weakest to strongest. */
+  /** From lowest to highest precedence. */
   readonly sources: readonly Source[]
   /** The table's place in the whole configuration: empty, or `hubs.home.`. */
   readonly prefix?: string
-  /** How to fix a missing required option. */
+  /** Explains how to fix a missing required option. */
   readonly missing?: (path: string, option: Option) => string
   readonly reading: Reading
 }
 
-/** The table's values, nested; `undefined` if a required one is missing. An option with a mistake gets its default. */
+/** Returns the table's values; `undefined` if a required one is missing. An option with a mistake has its default. */
 export function readTable<T extends Table>(request: ReadRequest<T>): Values<T> | undefined {
   const { table, sources, prefix = '', missing = () => 'missing', reading } = request
   const rows = Object.entries(table)

@@ -7,7 +7,7 @@ import type { Hubs } from './open-hubs.ts'
 import { type Config, type HubConfig, hubOptions, options } from './options.ts'
 import { type Table, valueAt } from './table.ts'
 
-/** The configuration after a reload: the current one with all live options of the next. */
+/** Returns the configuration after a reload: the current one with all live options of the next one. */
 export function takeOver(now: Config, next: Config): Config {
   const hubs = Object.entries(next.hubs).map(([name, hub]): [string, HubConfig] => {
     const present = now.hubs[name]
@@ -20,7 +20,7 @@ function withLive<T extends object>(table: Table, now: T, next: T): T {
   const paths = Object.entries(table).flatMap(([path, { live }]) => {
     if (live === undefined) return []
     if (live === true) return [path]
-    // A secret belongs to its address. Without an address, keep the secret from the start.
+    // A secret belongs to its address: do not change the secret if the address has changed, or if there is none.
     const address = valueAt(now, live.ifSame)
     return address !== null && isDeepStrictEqual(address, valueAt(next, live.ifSame)) ? [path] : []
   })
@@ -31,7 +31,7 @@ function withValue<T>(node: T, [key = '', ...rest]: readonly string[], value: un
   return { ...node, [key]: rest.length === 0 ? value : withValue(valueAt(node, key), rest, value) }
 }
 
-/** Paths of the options that differ; a hub that exists in only one of them counts as one. */
+/** Returns the paths of the options that differ. A hub that only one configuration has counts as one path. */
 export function differences(one: Config, other: Config): string[] {
   const names = [...new Set([...Object.keys(one.hubs), ...Object.keys(other.hubs)])]
   const ofHubs = names.flatMap((name) => {
@@ -82,7 +82,7 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
       if (fleet === undefined) openHub(name, config)
     } else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.renewed()
   }
-  // After adding hubs, because the broker's topics of unknown hubs are removed.
+  // Call this after adding hubs, because it removes the topics of unknown hubs.
   bridge.hubsKnown()
   fleet?.hubsChanged()
 }

@@ -5,9 +5,9 @@ import type { Config } from './options.ts'
 interface Rule {
   /** The options that the rule checks; it is skipped if one of them has a mistake. */
   readonly paths: readonly string[]
-  /** Whether the configuration is used nevertheless. */
+  /** Whether the configuration is used even if the rule is broken. */
   readonly isWarning?: true
-  /** The message, or `false` if the rule is met. */
+  /** Returns the message, or `false` if the rule is met. */
   readonly check: (config: Omit<Config, 'hubs'>, isWrong: IsWrong) => string | false
 }
 
@@ -24,7 +24,7 @@ const passwordNeedsName = (part: 'mqtt' | 'fleet'): Rule => ({
     `${part}.username: missing; a password is sent only together with a user name`,
 })
 
-/** The ways to share hubs that are configured; one with a mistake counts. */
+/** Returns the number of configured ways to share hubs, including ways with mistakes. */
 function waysToShare({ shard, index, count, nats }: Config['fleet'], isWrong: IsWrong): number {
   const byIndex = index !== null || count !== null || isWrong('fleet.index') || isWrong('fleet.count')
   const ways = [shard !== null || isWrong('fleet.shard'), byIndex, nats.length > 0 || isWrong('fleet.nats')]
@@ -104,7 +104,7 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** One line for each broken rule. */
+/** Returns one line for each broken rule. */
 export function checkRules(config: Omit<Config, 'hubs'>, isWrong: IsWrong = () => false) {
   const lines: { readonly mistakes: string[]; readonly warnings: string[] } = { mistakes: [], warnings: [] }
   for (const { paths, isWarning, check } of rules) {

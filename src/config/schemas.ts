@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
 import { nearest } from '../base/nearest.ts'
 
-/** What tables and mistakes need to know about a schema. */
+/** The properties of a schema that tables and messages need. */
 export interface About {
   /** One or two words for the tables of the documentation. */
   readonly name: string
@@ -16,13 +16,13 @@ export function about(schema: v.GenericSchema): About {
   return { name: typeof name === 'string' ? name : schema.type, ...(quotable === true && { quotable }) }
 }
 
-/** A value as written in a file: the inverse of parsing. */
+/** Returns a value as written in a file: the inverse of parsing. */
 export function show(schema: v.GenericSchema, value: unknown): unknown {
   const { show: inverse } = v.getMetadata(schema)
   return typeof inverse === 'function' && value !== null ? inverse(value) : value
 }
 
-/** The secret texts in the value of a sensitive option. */
+/** Returns the secret texts in the value of a sensitive option. */
 export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   const { secretOf } = v.getMetadata(schema)
   if (typeof value === 'string') return [value]
@@ -90,7 +90,7 @@ export function integer(minimum: number, maximum: number) {
 /** With more choices, a message names only the most similar one. */
 const MAX_LISTED = 10
 
-/** One of a few words. YAML reads `5` as a number, which is accepted as the word. */
+/** A choice of words. YAML reads `5` as a number, which is accepted as the word. */
 export function choice<const T extends string>(values: readonly T[], name?: string) {
   const numbers = values.map(Number).filter(Number.isFinite)
   return v.pipe(
@@ -104,7 +104,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
   )
 }
 
-/** Text that matches a pattern with the flag `u`, as JSON Schema reads it. */
+/** Text that matches a pattern, which must have the flag `u`, because patterns of JSON Schema always have it. */
 export function text({ name, quotable, expected, pattern }: About & { expected: string; pattern: RegExp }) {
   return v.pipe(
     v.string(({ input }) => `expected ${expected}${typeof input === 'number' ? '; put a number in quotes' : ''}`),
@@ -134,7 +134,7 @@ export function list<S extends v.GenericSchema>(item: S) {
   )
 }
 
-/** The part of an option's row that rows of one kind have in common. */
+/** The common parts of the rows of options, by kind. */
 export const flag = (fallback: boolean) => ({ schema: boolean, default: fallback })
 
 export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput<S>[]) => ({
@@ -146,10 +146,10 @@ export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput
 export const secret = <S extends v.GenericSchema>(schema: S, example: string) =>
   ({ schema, sensitive: true, example }) as const
 
-/** A text, or a list of at least `least` texts; the value is a list. The environment separates them by commas. */
+/** A text, or a list of at least `least` texts; the value is a list. In the environment, commas separate the texts. */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
-  // Report what is wrong with a text rather than that a list is possible.
+  // Report the problem of an invalid text, not that a list is possible.
   const why = ({ issues }: v.UnionIssue<v.BaseIssue<unknown>>) =>
     issues?.find(({ kind }) => kind === 'validation')?.message ?? expected
   return v.pipe(
@@ -212,7 +212,7 @@ function quantity(name: string, units: Units) {
 /** `500ms`, `10s`, `2m`, `1h`; the value is in milliseconds. */
 export const duration = quantity('duration', DURATION_UNITS)
 
-/** The same with days: `7d`. */
+/** A duration that can also be written in days: `7d`. */
 export const longDuration = quantity('duration', { d: 24 * 3_600_000, ...DURATION_UNITS })
 
 /** `64KiB`, `1MiB`; the value is in bytes. */

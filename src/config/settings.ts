@@ -7,13 +7,13 @@ import { fixedKeys } from './schemas.ts'
 const EXPECTED =
   'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with an optional name'
 
-/** Other names cannot appear in a hub's path: URL parsing would resolve them. */
+/** The name of a setting. The excluded names cannot be part of a hub's path: URL parsing would resolve them. */
 export const settingName = v.pipe(
   v.string(),
   v.notValues(['', '.', '..'], 'expected the name of a setting, which cannot be empty, "." or ".."'),
 )
 
-/** The keys of one kind; `such` is an example. */
+/** Creates a schema with fixed keys; `such` is an example of a value. */
 function kind<const E extends v.ObjectEntries>(entries: E, such: string) {
   const keys = Object.keys(entries)
   const object = v.strictObject(entries, ({ input, expected }) => {
@@ -69,7 +69,7 @@ const shortForm = v.pipe(
 
 export const publishedSetting = v.pipe(v.union([shortForm, longForm], EXPECTED), v.metadata({ name: 'setting' }))
 
-/** A published setting, with what Home Assistant needs to offer it. */
+/** A published setting, with the data that Home Assistant needs to show it. */
 export type PublishedSetting = v.InferOutput<typeof publishedSetting>
 
 const CALL_RULE = 'expected a rule such as {item: notifications, methods: [GET]}'

@@ -1,4 +1,4 @@
-/** The environment as a source of options, in the form of a file, and what all sources have in common. */
+/** The sources of options: their common interface, and the environment in the form of a file. */
 import { resolve } from 'node:path'
 import type { FileMap, Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
@@ -10,7 +10,7 @@ export interface Source {
   /** The file; `undefined` for the environment. */
   readonly path?: string | undefined
   readonly root: FileMap
-  /** `hub2mqtt.yaml line 3`, or the variable's name, for a path or its longest prefix that the source has. */
+  /** Returns the place of a path, or of its existing part: `hub2mqtt.yaml line 3`, or the variable's name. */
   readonly where: (keys: Keys) => string
   /** Makes a path absolute, relative to this source. */
   readonly resolvePath: (path: string) => string
@@ -18,13 +18,13 @@ export interface Source {
 
 export type Environment = ReadonlyMap<string, string>
 
-/** The environment variables of hub2mqtt; an empty one counts as not set. */
+/** Returns the environment variables of hub2mqtt. An empty variable counts as not set. */
 export function ownEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
   const own = Object.entries(env).filter(([name]) => name.startsWith(VARIABLE_PREFIX))
   return new Map(own.flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
-/** The options of a table that have a variable. Those of a hub are below `at`; `prefix` begins their variables. */
+/** Returns the options of a table that are set by variables. `prefix` begins their names; `at` begins their paths. */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {
@@ -32,7 +32,7 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
     const text = env.get(name)
     if (text === undefined) return []
     names.set(at + path, name)
-    // Only values of options are parsed.
+    // Parse only values of options. Paths of files with secrets have no schema.
     const schema = table[path]?.schema
     return [[at + path, schema === undefined ? text : fromText(schema, text)] as const]
   })
@@ -43,10 +43,10 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
   return { root: nest(values), where, resolvePath: (path) => resolve(path) }
 }
 
-/** The value of an option as a file holds it. A key without a value is an omitted option. */
+/** Returns the value of an option as written in a file. A key without a value is an omitted option. */
 export const valueIn = ({ root }: Source, path: string): unknown => valueAt(root, path) ?? undefined
 
-/** `mqtt.url (hub2mqtt.yaml line 3)`: the beginning of a message. */
+/** Returns the beginning of a message: `mqtt.url (hub2mqtt.yaml line 3)`. */
 export const subjectOf = ({ where }: Source, keys: readonly string[]): string => `${keys.join('.')} (${where(keys)})`
 
 /** Protects the values of secret keys anywhere in the file: messages must not repeat them. */
@@ -54,7 +54,7 @@ export function protectSecrets(root: FileMap, env: Environment, tables: readonly
   const sensitive = tables.map((table) => Object.fromEntries(Object.entries(table).filter(([, row]) => row.sensitive)))
   const names = new Set(sensitive.flatMap(fileKeys).map((path) => path.slice(path.lastIndexOf('.') + 1)))
   const walk = (value: unknown, secret: boolean): void => {
-    // The access of a token is a common word, not a secret.
+    // The `access` of a token is a common word, not a secret.
     const isSecret = (key: unknown) => (secret && key !== 'access') || names.has(String(key))
     if (value instanceof Map) for (const [key, child] of value) walk(child, isSecret(key))
     else if (Array.isArray(value)) for (const child of value) walk(child, secret)

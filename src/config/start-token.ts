@@ -1,4 +1,4 @@
-/** The start-up token: shows that a request comes from the user who started hub2mqtt, while there is no password. */
+/** The start-up token proves that a request is from the user who started hub2mqtt, while there is no password. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { systemCode } from '../base/failures.ts'
@@ -8,7 +8,7 @@ const FORM = /^[\w-]{43}$/
 const MAX_BYTES = 256
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
 
-/** The path of the token's file: `http.token_file`, else beside the configuration file; `null` without either. */
+/** Returns the path of the token's file: `http.token_file`, or beside the configuration file; `null` without either. */
 export function tokenFileOf(
   { token_file }: { readonly token_file: string | null },
   configFile: string | null,
@@ -16,14 +16,14 @@ export function tokenFileOf(
   return token_file ?? (configFile === null ? null : `${configFile}.token`)
 }
 
-/** The stored token; `undefined` unless it is in a plain file that no other user can read or has created. */
+/** Returns the stored token; `undefined` unless it is in a plain file that no other user can read or has created. */
 export function readToken(file: string): string | undefined {
-  const found = lookInto(file)
+  const found = readTokenFile(file)
   return found?.isPrivate ? found.token : undefined
 }
 
-/** `null`: the file does not exist or is empty; `undefined`: it is something else, which we must not overwrite. */
-function lookInto(file: string): { readonly token: string; readonly isPrivate: boolean } | null | undefined {
+/** Returns `null` if the file does not exist or is empty; `undefined` if it has other content: do not overwrite it. */
+function readTokenFile(file: string): { readonly token: string; readonly isPrivate: boolean } | null | undefined {
   let descriptor: number | undefined
   try {
     descriptor = openSync(file, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
@@ -39,20 +39,20 @@ function lookInto(file: string): { readonly token: string; readonly isPrivate: b
   }
 }
 
-/** Root may read tokens of the users that it starts daemons as. */
+/** Whether only this user can read the file. Root may use tokens of other users: it may start daemons as them. */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))
 }
 
-/** The stored token, or a new one, which is stored if the file can be written. */
+/** Returns the stored token, or a new token, which is stored if the file can be written. */
 export async function startToken(
   file: string | null,
   log: { warn(fields: object, message: string): void },
   { keep = true, token = randomBytes(32).toString('base64url') } = {},
 ) {
   if (file === null) return token
-  const found = lookInto(file)
+  const found = readTokenFile(file)
   if (found?.isPrivate) return found.token
   if (!keep) return token
   try {
@@ -64,5 +64,5 @@ export async function startToken(
   return token
 }
 
-/** The address that logs in a browser. */
+/** Returns an address that logs in the browser that opens it. */
 export const addressWith = (address: string, token: string): string => `${address}?token=${token}`

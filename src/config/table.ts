@@ -1,25 +1,25 @@
-/** Defines options: the type, the environment name, the JSON Schema and the tables follow from one row. */
+/** Defines options: type, environment variable, JSON Schema and documentation are derived from one row. */
 
 import convict from 'convict'
 import * as v from 'valibot'
 
 interface OptionBase<S extends v.GenericSchema> {
-  /** One or two sentences for the tables. */
+  /** One or two sentences for the documentation. */
   readonly doc: string
   /** The schema of the value as a file holds it. Without a default, `null` is the value of an omitted option. */
   readonly schema: S
-  /** Whether a change takes effect while running; `ifSame`: only while that option is set and unchanged. */
+  /** Whether a change takes effect at run time; `ifSame`: only while the named option is set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
   /** A secret: masked wherever configuration is shown and in the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
   /**
-   * The path of a file that must be readable when the configuration is loaded: with a `certificate`, or a `secret` that
-   * only its owner should read. `folder`: the user of the option reads the folder. `made`: hub2mqtt creates the file.
+   * Set for paths. `certificate`, `secret`: a file that must be readable when the configuration is loaded; a `secret`
+   * should be readable only for its owner. `folder`: a folder that is read later. `made`: a file that hub2mqtt creates.
    */
   readonly opens?: 'certificate' | 'secret' | 'folder' | 'made'
 }
 
-/** The default and the example have the form of the file. An option without a default needs an example. */
+/** Default and example are written as in a file. An option without a default needs an example. */
 export type Option<S extends v.GenericSchema = v.GenericSchema> = OptionBase<S> &
   (
     | { readonly default: v.InferInput<S> | null; readonly required?: never; readonly example?: unknown }
@@ -39,7 +39,7 @@ type LiveTable<T> = { readonly [P in keyof T]: T[P] & { readonly live: true } }
 export function liveOptions<T extends Table>(
   rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> },
 ): LiveTable<T> {
-  // The same rows with one more key.
+  // The code adds to each row the key that the type adds.
   return Object.fromEntries(Object.entries(rows).map(([path, row]) => [path, { ...row, live: true }])) as LiveTable<T>
 }
 
@@ -56,7 +56,7 @@ export type Values<T> = {
     : Values<{ readonly [P in keyof T & string as Tail<P, First>]: T[P] }>
 }
 
-/** The value at a path, in nested objects or in a file's maps. */
+/** Returns the value at a path, in nested objects or in a file's maps. */
 export function valueAt(values: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((node, key) => {
     if (node instanceof Map) return node.get(key)
@@ -67,13 +67,13 @@ export function valueAt(values: unknown, path: string): unknown {
 /** The prefix of every environment variable. */
 export const VARIABLE_PREFIX = 'HUB2MQTT_'
 
-/** `mqtt.base_topic` → `HUB2MQTT_MQTT_BASE_TOPIC`. */
+/** Returns the variable of an option: `HUB2MQTT_MQTT_BASE_TOPIC` for `mqtt.base_topic`. */
 export const environmentName = (path: string): string => `${VARIABLE_PREFIX}${path.replaceAll('.', '_').toUpperCase()}`
 
-/** The key that holds the path of a file with the secret. */
+/** Returns the key for the path of a file that contains the secret. */
 export const fileKey = (path: string): string => `${path}_file`
 
-/** Every key that a file may hold, in the table's order: the options, and the second form of the secrets. */
+/** Returns all keys that a file may have, in the table's order: the options, and the `_file` keys of secrets. */
 export function fileKeys(table: Table): string[] {
   return Object.entries(table).flatMap(([path, option]) => (option.sensitive ? [path, fileKey(path)] : [path]))
 }
@@ -101,7 +101,7 @@ function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, 
   return Object.fromEntries([...node].map(([key, value]) => [key, value instanceof Map ? toObject(value) : value]))
 }
 
-/** Merges each source's values, strongest last, over the defaults. @throws if a schema refuses its default: a bug */
+/** Merges the sources' values, highest precedence last, over the defaults. @throws if a schema refuses its default */
 export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<string, unknown>[]): Values<T> {
   const defaults = Object.entries(table).map(([path, { schema, default: written = null }]) => {
     const value = written === null ? null : v.parse(schema, written)
@@ -123,7 +123,7 @@ type CamelKeys<T> = {
   readonly [Key in keyof T as Camel<Key> & string]: null extends T[Key] ? Exclude<T[Key], null> | undefined : T[Key]
 }
 
-/** Changes only the keys of the object itself, not those of nested objects. */
+/** Converts the keys of an object to camel case, but not those of nested objects. */
 export function camelKeys<T extends object>(slice: T): CamelKeys<T> {
   const entries = Object.entries(slice).map(([key, value]) => {
     return [key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), value ?? undefined]

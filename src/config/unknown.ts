@@ -1,4 +1,4 @@
-/** Unknown or removed names in the environment and in the file. */
+/** Reports unknown and removed options in the environment and in the file. */
 import { didYouMean } from '../base/nearest.ts'
 import { type ConfigFile, example, type FileMap, isJson } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
@@ -30,7 +30,7 @@ export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, war
   }
 }
 
-/** Other programs' names for an option, by its last part. */
+/** Names of options in other programs, by the last part of the name. */
 const ALIASES: Readonly<Record<string, string>> = {
   user: 'username',
   pass: 'password',
@@ -43,7 +43,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   topic: 'base_topic',
 }
 
-/** `; did you mean url?`: the most similar name, or the option that other programs call by this name. */
+/** Returns a hint such as `; did you mean url?`: the most similar name, or the option that has this name elsewhere. */
 function meant(name: string, known: readonly string[], prefix = ''): string {
   const hint = didYouMean(name, known, prefix)
   if (hint !== '') return hint
@@ -56,7 +56,7 @@ function meant(name: string, known: readonly string[], prefix = ''): string {
 }
 
 const UNKNOWN = 'there is no such option'
-/** Other unknown names may be misplaced secrets, and are not repeated. */
+/** Unknown names that do not match may be misplaced secrets, and are not repeated. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
 /** Adds a mistake for every unknown variable. */
@@ -75,7 +75,7 @@ interface KeyCheck {
   readonly table: Table
   /** The place of the table's options in the file. */
   readonly at?: readonly string[]
-  /** Other keys at that place, which other code reads. */
+  /** Other keys at the same place, which other code reads. */
   readonly also?: readonly string[]
   readonly mistakes: Mistakes
 }

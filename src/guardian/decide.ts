@@ -24,7 +24,7 @@ import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
   take(turn, input)
-  // Usage figures arrive far more often than anything else, and change nothing by themselves.
+  // Changes of usage are by far the most frequent input, and do not make anything due by themselves.
   const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
   if (!isUsage || turn.hasMoved) proceed(turn)
   if (turn.isActing && !isUsage) beginUpdate(turn)
@@ -59,7 +59,7 @@ function take<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
   TAKE[input.kind](turn, input)
 }
 
-/** Whether an order is still wanted when its turn comes. */
+/** Whether an order is still wanted immediately before it is carried out. */
 export function isCurrent(hub: WatchedHub, order: Order, context: Context): boolean {
   if (order.command === 'restart') return isWanted(context, hub, order)
   if (!mayAct(context)) return false
@@ -107,7 +107,7 @@ function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): vo
     if (after === undefined) appGone(turn, id, silent)
     else appChanged(turn, before, after)
   }
-  // Forget apps that are gone only because the configuration or the hub has changed.
+  // Forget apps that disappeared only because the configuration or the hub has changed.
   if (silent && hub.apps.size === 0) hub.gone.clear()
   hub.isRead ||= read
   if (read) recall(turn)
@@ -126,13 +126,13 @@ function appChanged(turn: Turn, before: App | undefined, after: App): void {
   else see(watched, after)
 }
 
-/** Only observes the app: another bridge is responsible for it. */
+/** Only records the app's data: another bridge is responsible for the app. */
 function see(watched: WatchedApp, app: App): void {
   watched.app = app
   watched.seenAt = undefined
 }
 
-/** An app is new, or is back after less than a day. */
+/** Handles an app that is new, or that is back after less than a day. */
 function appCame(turn: Turn, app: App): void {
   const { hub } = turn
   const known = hub.gone.take(turn.now, app.id)
@@ -151,7 +151,7 @@ function appGone(turn: Turn, id: string, silent: boolean): void {
   const { hub } = turn
   const watched = hub.apps.get(id)
   if (watched === undefined) return
-  // The time of its absence does not count for the offer.
+  // The app's absence does not count towards the hold time of its update.
   watched.seenAt = undefined
   if (!silent) hub.gone.add(turn.now, id, watched)
   hub.apps.delete(id)
@@ -159,7 +159,7 @@ function appGone(turn: Turn, id: string, silent: boolean): void {
   turn.hasMoved = true
 }
 
-/** Restores what an earlier run has saved about apps that the hub does not list. */
+/** Restores the saved states of apps that the hub does not list. */
 function recall(turn: Turn): void {
   const { hub } = turn
   if (!turn.isActing) return
@@ -185,7 +185,7 @@ function begin(turn: Turn, { anew }: InputOf<'begin'>): void {
     hub.storm = CALM
     hub.restarts = []
   }
-  // This process has newer data.
+  // Discard the saved states: this process has newer data.
   else if (hub.isRead) turn.saved.takeAll(hub.name)
   for (const watched of hub.apps.values()) {
     const left = turn.saved.take(hub.name, watched.id)
@@ -216,7 +216,7 @@ function setOnline({ hub, now }: Turn, { online }: InputOf<'online'>): void {
   else if (hub.wasAway) hub.backAt = now
 }
 
-/** Plans the configured restarts if the hub has really started, and was not only unreachable. */
+/** Plans the restarts that are configured for a start of the hub, unless the hub was only unreachable. */
 function booted(turn: Turn, { at: said }: InputOf<'booted'>): void {
   const { hub } = turn
   const before = hub.boot
@@ -228,7 +228,7 @@ function booted(turn: Turn, { at: said }: InputOf<'booted'>): void {
   if (!turn.isActing) return
   for (const watched of hub.apps.values()) {
     inputs.awaitBoot(turn, watched, hasBooted)
-    // The restart may be due already.
+    // The restart may already be due.
     settle(turn, watched)
   }
 }
@@ -255,9 +255,9 @@ function whyNotNow(turn: Turn, watched: WatchedApp): string | undefined {
   const { app, watch } = watched
   if (!turn.hub.online) return 'the hub is offline'
   if (turn.quietUntil() !== undefined) return 'quiet hours'
-  if (!isOn(turn, watched)) return 'it is not watched'
-  if (app.enabled === false) return 'it is disabled'
-  if (app.state !== 'running') return 'it is not running'
-  if ((watch.snoozedUntil ?? 0) > turn.now) return 'it is snoozed'
-  return watch.phase === 'idle' ? undefined : 'it is being restarted, or was given up'
+  if (!isOn(turn, watched)) return 'the app is not watched'
+  if (app.enabled === false) return 'the app is disabled'
+  if (app.state !== 'running') return 'the app is not running'
+  if ((watch.snoozedUntil ?? 0) > turn.now) return 'the app is snoozed'
+  return watch.phase === 'idle' ? undefined : 'the app is being restarted, or was given up'
 }

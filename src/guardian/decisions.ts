@@ -1,4 +1,4 @@
-/** The guardian's decisions, one function each: tests replace one with a wrong one, and check that they notice. */
+/** The guardian's decisions, one function each, so that a test can plant a wrong decision and must then fail. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
@@ -11,12 +11,12 @@ import type { Situation } from './restarts.ts'
 import { isRising } from './trend.ts'
 import type { Boot } from './turn.ts'
 
-/** After a hub comes back, its apps are still starting for this long. */
+/** After a hub comes back online, its apps may still be starting for this long. */
 const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
-/** What prevents a restart: a time to wait for, a condition that ends by itself, or a reason not to restart at all. */
+/** An obstacle to a restart: a time to wait for, a condition that ends by itself, or a reason not to restart at all. */
 type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 
 export function obstacle(it: Situation): Obstacle {
@@ -48,7 +48,7 @@ export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimit
   return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
-/** Until when all apps of a hub must wait after too many restarts; `undefined` if a restart is allowed. */
+/** Returns when apps of a hub that had too many restarts may be restarted again; `undefined` if now. */
 export function budgetUntil(times: readonly number[], now: number, limits: RestartLimits): number | undefined {
   const oldest = times.filter((at) => at > now - limits.window).at(-limits.hub_max_restarts)
   return oldest === undefined ? undefined : oldest + limits.window
@@ -57,12 +57,12 @@ export function budgetUntil(times: readonly number[], now: number, limits: Resta
 /** Whether this many crashed apps are a storm. */
 export const isStorm = (crashed: number, least: number) => crashed >= least
 
-/** Whether the hub restarted, and was not only unreachable. Both its own time and the elapsed time must show it. */
+/** Whether the hub restarted, and was not only unreachable. Its own clock and the elapsed time must both show this. */
 export function hasBooted(before: Boot, after: Boot): boolean {
   return after.at - before.at > SAME_BOOT_MS && after.said - before.said > SAME_BOOT_MS
 }
 
-/** Whether enough of an app's devices are unavailable to restart it; never if the numbers are unknown. */
+/** Whether enough of an app's devices are unavailable to restart the app; `false` if the numbers are unknown. */
 export function isUnavailable(least: number | 'all' | undefined, links: Links | null): boolean {
   const { devices = null, devices_unavailable: away = null } = links ?? {}
   if (least === undefined || devices === null || away === null) return false
@@ -71,7 +71,7 @@ export function isUnavailable(least: number | 'all' | undefined, links: Links | 
 
 const STEPS = ['patch', 'minor', 'major'] as const
 
-/** Whether a version step may be installed; an unknown one counts as major. */
+/** Whether an update's version step is small enough to install it; an unknown step counts as major. */
 export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
   const severity = severityOf(app.version, app.latest_version) ?? 'major'
   return severity === 'none' ? largest === 'major' : STEPS.indexOf(severity) <= STEPS.indexOf(largest)
@@ -83,17 +83,17 @@ export function isBad(crashes: number, sinceUpdateMs: number): boolean {
 }
 
 /**
- * The end of the current quiet hours in epoch milliseconds; `undefined` outside of them.
- * @param hours for example `23:00-07:00`; `null` if there are none
+ * Returns the end of the current quiet hours in epoch milliseconds; `undefined` outside of quiet hours.
+ * @param hours for example `23:00-07:00`; `null` if no quiet hours are configured
  */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
   const [begin, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))
-  // During quiet hours, their end comes before their next start. Equal times mean never.
+  // During quiet hours, the next end is before the next start. If both times are equal, there are no quiet hours.
   return end !== undefined && end < (begin ?? 0) ? end : undefined
 }
 
-/** `07:30` as a cron expression. */
+/** Converts a time such as `07:30` to a cron expression. */
 const daily = (time: string) => `${time.split(':').reverse().map(Number).join(' ')} * * *`
 
 export const DECISIONS = {

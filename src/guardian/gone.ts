@@ -1,4 +1,4 @@
-/** Remembers the apps that are gone from a hub for a day, because a list can be wrong, and an app can come back. */
+/** Remembers apps for a day after a hub stops listing them: a list can be wrong, and an app can be installed again. */
 import type { GoneApp } from '../contract/guard.ts'
 import type { SavedState } from './restart-state.ts'
 import type { WatchedApp } from './watched-app.ts'
@@ -12,9 +12,9 @@ const MAX_ENTRIES = 5
 const MAX_LENGTH = 64 * 1024
 
 interface Gone {
-  /** The app as last seen, or what an earlier run has saved about it. */
+  /** The app as last seen, or its state as saved by an earlier run. */
   readonly known: WatchedApp | SavedState
-  /** In `elapsed` milliseconds, including the hours before this run. */
+  /** When the app disappeared, in `elapsed` milliseconds; possibly before this run. */
   readonly since: number
 }
 
@@ -31,7 +31,7 @@ export function newGoneApps(shows: (app: string) => boolean) {
     forget(now)
   }
 
-  /** The state of an app that is back; `undefined` if there is none. */
+  /** Returns and forgets the state of an app that is back; `undefined` if none is remembered. */
   function take(now: number, app: string): WatchedApp | SavedState | undefined {
     forget(now)
     const known = apps.get(app)?.known
@@ -39,7 +39,7 @@ export function newGoneApps(shows: (app: string) => boolean) {
     return known
   }
 
-  /** The payload for the broker: all apps, with as much history as fits; if none fits, the newest apps without it. */
+  /** Returns the payload: all apps with as much history as fits or, if no history fits, the newest apps without it. */
   function payload(now: number): readonly GoneApp[] {
     forget(now)
     const all = [...apps].reverse().map(([app, { known, since }]): GoneApp => {

@@ -40,7 +40,7 @@ export class Guard implements Guardian {
   #patterns: Patterns
   /** Whether the configuration turns the guardian on. */
   #on: boolean
-  /** Whether it was ever on; until then no app is tracked, which saves memory with many hubs. */
+  /** Whether the guardian was ever on. Before that, it tracks no apps, which saves memory with many hubs. */
   #wasOn: boolean
   #active = false
 
@@ -126,7 +126,7 @@ export class Guard implements Guardian {
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
     else if (hub !== undefined) hub.isRead ||= read
     if (this.#on || !this.#active || silent) return
-    // Storms are reported even while the guardian is off. Nearly all changes are about something else.
+    // Storms are reported even while the guardian is off. Skip changes without a sign of a crash: nearly all of them.
     for (const { before, after } of changes) {
       if (before === undefined || after === undefined) continue
       const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message
@@ -150,7 +150,7 @@ export class Guard implements Guardian {
   linked(name: string, app: string, links: Links | null): void {
     const hub = this.#hubs.get(name)
     const watched = hub?.apps.get(app)
-    // Each read reports the devices of all apps; most of them need no decision.
+    // Each read reports the devices of all apps, but most apps need no decision.
     const isRuled = watched?.away !== undefined || this.#patterns.unavailable(app) !== undefined
     if (watched !== undefined && isRuled) this.#decide(hub, { kind: 'links', watched, links })
   }
@@ -265,7 +265,7 @@ export class Guard implements Guardian {
     }
   }
 
-  /** Replaces all schedules by those of the configuration. */
+  /** Replaces all schedules with those of the configuration. */
   #schedule(): void {
     const { guard, updates } = this.#options.live.value
     for (const cancel of this.#schedules.splice(0)) cancel()
@@ -277,7 +277,7 @@ export class Guard implements Guardian {
     this.#repeat(window.start, time_zone, 60 * MINUTE_MS, () => this.#decideAll({ kind: 'wake' }))
   }
 
-  /** Calls a task at configured times. Checks the system clock at least every `checkMs`: it may be set. */
+  /** Calls a task at configured times. Reads the system clock at least every `checkMs`: the clock may be set. */
   #repeat(cron: string, timeZone: string | null, checkMs: number, task: () => void): void {
     const { clock } = this.#options
     let cancel = () => {}
@@ -285,7 +285,7 @@ export class Guard implements Guardian {
       const at = nextAfter(cron, timeZone ?? undefined, from)
       if (at === undefined) return
       cancel = clock.after(Math.min(at - clock.now(), checkMs), () => {
-        // Read the clock only once: a task that is not due by then is scheduled again, not skipped.
+        // Read the clock only once, so that a task that is not yet due is scheduled again, not skipped.
         const now = clock.now()
         awaitNext(now >= at ? at : now)
         if (now >= at) task()

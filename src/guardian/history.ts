@@ -1,11 +1,11 @@
-/** The history of an app, newest first, and what derives from it. */
+/** The history of an app, newest first, and the values derived from it. */
 import type { HistoryEntry, Reason } from '../contract/guard.ts'
 
 export type History = readonly HistoryEntry[]
 
 /**
- * Returns what counts since the app last ran for `calmMs`: times of the guardian's restarts since the app first had its
- * version, oldest first, and all its versions.
+ * Evaluates the history since the app last ran for `calmMs`. Returns the times of the guardian's restarts since the app
+ * first had its current version, oldest first, and all versions of the app.
  */
 export function sinceCalm(history: History, calmMs: number): { times: number[]; versions: string[] } {
   const entries: HistoryEntry[] = []
@@ -41,7 +41,7 @@ const FROM = 'from '
 export const updatedFrom = (version: string) => FROM + version
 const formerOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
 
-/** The reason in the newest entry of a kind, unless a newer entry invalidates it. */
+/** Returns the reason in the newest entry of a kind, unless a newer entry invalidates that reason. */
 export function lasting(history: History, what: HistoryEntry['what'], version: string | null): Reason | undefined {
   for (const entry of history) {
     if (entry.what === what) return entry.version === version ? (entry.reason ?? 'unknown') : undefined

@@ -13,12 +13,12 @@ import { BY, type Context, emit, type GuardRun, mayAct, type Turn, versions } fr
 import { offerOf } from './updates.ts'
 import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 
-/** After a write command, the app is left alone for this long. */
+/** How long the guardian leaves an app alone after a write command. */
 export const ALONE_MS = 60_000
 /** Minimum time between two reports of growing memory of one app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
 
-/** This bridge is responsible for the app from now on, and restores what the broker holds about it. */
+/** Makes this bridge responsible for the app, and restores the app's state from the broker. */
 export function begin(turn: Turn, watched: WatchedApp, left: watch.SavedState | undefined): void {
   const { now } = turn
   const { app } = watched
@@ -80,7 +80,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   watched.app = after
   watched.changedAt = now
   const wasDown = isDown(watched)
-  // A timer may be late.
+  // Check the time here as well, because a timer may be late.
   if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
   if (before.version !== after.version) versionChanged(turn, watched, before.version, after.version)
   seeOffer(turn, watched)
@@ -148,7 +148,7 @@ function versionChanged(turn: Turn, watched: WatchedApp, from: string | null, to
   if (watched.installs === 0) watched.installedBy = null
 }
 
-/** Updates the offered version, and for how long it was seen. */
+/** Updates the offered version, and how long the hub has offered it. */
 function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   const gap = now - (watched.seenAt ?? now)
   watched.seenAt = now
@@ -156,7 +156,7 @@ function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   watched.offered = isWanted ? offerOf(watched.app, watched.offered, gap, wall) : null
 }
 
-/** The whole list has been read. */
+/** Handles a read of the whole list, for one app. */
 export function wasListed(turn: Turn, watched: WatchedApp, reportsUsage: boolean): void {
   const { now, patterns, hub } = turn
   const { memory_bytes, state } = watched.app
@@ -198,7 +198,7 @@ function look(turn: Turn, watched: WatchedApp, reportsUsage: boolean | undefined
   settle(turn, watched)
 }
 
-/** The numbers of the app's devices, and of the unavailable ones, were read again. */
+/** Handles newly read numbers of the app's devices and of its unavailable devices. */
 export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
   const rule = turn.patterns.unavailable(watched.id)
   const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)
@@ -208,7 +208,7 @@ export function linked(turn: Turn, watched: WatchedApp, links: Links | null): vo
   if (turn.isActing) look(turn, watched, undefined)
 }
 
-/** Notes for the next read whether the app's web API responded as expected; `undefined`: the result is inconclusive. */
+/** Records, for the next read, whether the app's web API responded as expected; `undefined` if inconclusive. */
 export function wasAsked(watched: WatchedApp, isGood: boolean | undefined): void {
   watched.isAsked = false
   if (watched.app.state === 'running') watched.probed = { ...watched.probed, isAnswered: isGood }
@@ -254,11 +254,11 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
-/** A command begins or ends. After another client's write, except to the guardian, the app is left alone. */
+/** Handles the start or end of a command. After a client's write, except to the guardian, the app is left alone. */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {
-    // If the install adds the app, only its end is seen here.
+    // If the install adds the app, only the end of the install is reported here.
     watched.installs = Math.max(0, watched.installs + (phase === 'begun' ? 1 : -1))
     watched.installedBy = by === BY ? BY : 'command'
   } else if (by === BY || !command.write || command.needs === 'guard') return

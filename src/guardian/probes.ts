@@ -1,4 +1,4 @@
-/** Probes: whether a running app should be restarted because it uses too much or seems dead. */
+/** Probes decide whether to restart a running app because it uses too many resources or seems dead. */
 import type { Reason } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig, Patterns } from './settings.ts'
@@ -8,7 +8,7 @@ interface Read {
   readonly app: App
   /** Whether the hub no longer reports the app's usage, although it reports that of other apps. */
   readonly isSilent: boolean
-  /** Whether its web API has responded as expected since the previous read; `undefined` if there was no response. */
+  /** Whether the app's web API has responded as expected since the previous read; `undefined` without a response. */
   readonly isAnswered: boolean | undefined
   /** How long nothing has changed, and how long too many devices have been unavailable, in milliseconds. */
   readonly quietMs: number
@@ -21,9 +21,9 @@ interface Probe {
   readonly option: (guard: GuardConfig['guard']) => ReadonlyMap<string, number>
   /** Whether a read is bad; `undefined` if unknown. */
   readonly judge: (read: Read, limit: number) => boolean | undefined
-  /** Measures time: one bad read is enough, instead of the configured number of consecutive ones. */
+  /** For probes that measure time: one bad read is enough, instead of the configured number of consecutive reads. */
   readonly timed?: true
-  /** Also probes apps without a limit: they only need attention. */
+  /** Also probes apps without a limit. A bad result then means that the app needs attention, not a restart. */
   readonly always?: true
 }
 
@@ -68,7 +68,7 @@ export class Probed {
   /** Whether the hub has reported usage since the app started: if it never does, missing figures mean nothing. */
   readonly hadUsage: boolean = false
   readonly isAnswered: boolean | undefined
-  /** Why the app should be restarted, or why it needs attention, if it does. */
+  /** Why the app should be restarted (`found`) or needs attention (`noticed`); `undefined` otherwise. */
   readonly found: Reason | undefined
   readonly noticed: Reason | undefined
 }
@@ -84,7 +84,7 @@ export interface Look extends Pick<Read, 'quietMs' | 'awayMs'> {
   readonly reportsUsage: boolean | undefined
 }
 
-/** The result after another read of the list, or after time alone. */
+/** Returns the result after another read of the list, or after time has passed. */
 export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, look: Look): Probed {
   const { limits, reads, reportsUsage } = look
   const isMissing = app.memory_bytes === null && app.cpu_percent === null
@@ -105,7 +105,7 @@ export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: A
   return { isAnswered: undefined, ...rest, failures, found, noticed }
 }
 
-/** The number of consecutive bad reads so far. */
+/** Returns the number of consecutive bad reads so far. */
 function badReads({ judge, always }: Probe, before: number, read: Read, limit: number | undefined): number {
   const isBad = limit === undefined && !always ? false : judge(read, limit ?? 0)
   return isBad === undefined ? before : isBad ? before + 1 : 0

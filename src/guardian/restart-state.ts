@@ -10,7 +10,7 @@ export const START_MS = 60_000
 const MAX_TIMES = 100
 
 export class RestartState {
-  /** Set by a command; `null` to follow the configuration. */
+  /** Whether a command has turned watching on or off; `null` to follow the configuration. */
   readonly switched: boolean | null = null
   readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up' = 'idle'
   /** The reason for waiting, restarting or giving up. */
@@ -19,7 +19,7 @@ export class RestartState {
   readonly forced: boolean = false
   /** Whether the app has crashed or was stopped by the hub, and has not run since. */
   readonly down: boolean = false
-  /** When the next restart is due. All times are `elapsed` milliseconds, which setting the clock does not change. */
+  /** When the next restart is due. All times are in `elapsed` milliseconds, which do not depend on the system clock. */
   readonly dueAt: number | null = null
   /** When the current restart was sent. */
   readonly sentAt: number | null = null
@@ -33,9 +33,9 @@ export class RestartState {
   readonly restarts: number = 0
   /** Times of the restarts since the count was last reset. */
   readonly recent: readonly number[] = []
-  /** The app's versions since the count was last reset; empty until one changes. */
+  /** The app's versions since the count was last reset; empty until the version changes. */
   readonly versions: readonly string[] = []
-  /** Since when the app is running. */
+  /** When the app started to run; `null` if it is not running. */
   readonly upSince: number | null = null
   readonly snoozedUntil: number | null = null
   readonly lastCrash: Crash | null = null
@@ -43,7 +43,7 @@ export class RestartState {
 
 export const UNTOUCHED: RestartState = { ...new RestartState() }
 
-/** Limit for waits that were planned by another run. */
+/** Maximum wait that is restored from an earlier run. */
 const MAX_WAIT_MS = 24 * 3_600_000
 const MAX_RETRY_MS = 7 * MAX_WAIT_MS
 
@@ -57,17 +57,17 @@ export interface RestartLimits {
   readonly retry: readonly number[]
 }
 
-/** How long to wait before a restart: doubled after each one. */
+/** Returns how long to wait before a restart; each restart doubles the time. */
 export function delayAfter(restarts: number, { backoff, backoff_max }: RestartLimits): number {
   return Math.min(backoff_max, backoff * 2 ** Math.min(restarts, 30))
 }
 
-/** Number of restarts that currently count against the limit. */
+/** Returns the number of restarts that currently count against the limit. */
 export function countRecent(recent: readonly number[], now: number, { window }: RestartLimits): number {
   return recent.filter((at) => at > now - window).length
 }
 
-/** How long to wait before the next retry after giving up; `undefined` if there is none. */
+/** Returns how long to wait before the next retry after giving up; `undefined` if there are no retries. */
 export function retryDelay(retries: number, { retry }: RestartLimits): number | undefined {
   return retry[Math.min(retries, retry.length - 1)]
 }
@@ -89,7 +89,7 @@ export function afresh(watch: RestartState): RestartState {
   return isFresh ? watch : { ...watch, spared: 0, recent: [], versions: [] }
 }
 
-/** A new version resets the count, unless the app has already had that version since the last reset. */
+/** Resets the count for a new version, unless the app has already had that version since the last reset. */
 export function updated(watch: RestartState, from: string, to: string): RestartState {
   const versions = watch.versions.includes(from) ? watch.versions : [...watch.versions, from]
   if (versions.includes(to) || versions.length >= MAX_TIMES) return { ...watch, versions }
@@ -102,7 +102,7 @@ export function crashed(watch: RestartState, crash: Crash): RestartState {
   return { ...watch, phase, forced: false, sentAt: null, down: true, upSince: null, lastCrash: crash, why }
 }
 
-/** The app is running or starting. A restart is in progress until it is running. */
+/** Records that the app is running or starting. A restart is in progress until the app is running. */
 export function up(watch: RestartState, running: boolean, now: number): RestartState {
   if (watch.sentAt !== null && !running) return watch.upSince === null ? watch : { ...watch, upSince: null }
   const waits = watch.forced && watch.phase === 'waiting'
@@ -112,14 +112,14 @@ export function up(watch: RestartState, running: boolean, now: number): RestartS
   return isSame && !watch.down ? watch : { ...calm, down: false, upSince, sentAt: null, isSpared: false }
 }
 
-/** The app was stopped or disabled on purpose: leave it. */
+/** Records that the app was stopped or disabled on purpose, so it is not restarted. */
 export function stopped(watch: RestartState): RestartState {
   if (watch.sentAt !== null) return watch.upSince === null ? watch : { ...watch, upSince: null }
   const calm = watch.phase === 'given_up' ? { ...watch, dueAt: null } : idle(watch)
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
-/** Plans a restart; `forced`: of an app that is running. */
+/** Plans a restart. `forced`: restart the app even though it is running. */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt }
 }
@@ -156,9 +156,9 @@ export function withdrawn(watch: RestartState, sentAt: number): RestartState {
   return { ...ended, restarts: watch.restarts - 1, recent: recent.filter((at) => at !== sentAt) }
 }
 
-/** When the app's earlier crashes and restarts stop counting; `null` if it is not running. */
+/** Returns when the app's earlier crashes and restarts stop counting; `null` if the app is not running. */
 export function calmAt({ upSince, recent }: RestartState): number | null {
-  // Not every list or event shows that an app stops and starts.
+  // `upSince` may be too early: lists and events do not always show that an app stops and starts.
   return upSince === null ? null : Math.max(upSince, recent.at(-1) ?? upSince) + CALM_MS
 }
 
@@ -170,13 +170,13 @@ export function isCalm(watch: RestartState, now: number): boolean {
 /** The state that an earlier run has saved on the broker. */
 export type SavedState = Pick<GoneApp, 'guard' | 'history' | 'memory'>
 
-/** Restores the state of an earlier run. The wall clock relates its times to this run: `elapsed` time plus `offset`. */
+/** Restores the state of an earlier run. Its times are wall-clock times: `elapsed` time of this run plus `offset`. */
 export function restored({ guard: state, history, memory }: SavedState, now: number, offset: number): RestartState {
   const switched = memory?.enabled ?? null
   if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
   const { times, versions } = sinceCalm(history, CALM_MS)
-  // Restarts that are missing in the history count as of the latest possible time.
+  // Assume the latest possible time for restarts that are missing in the history.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const known = times.map((time) => Math.min(time - offset, now))
   const recent = lost > 0 ? [...known, ...Array<number>(lost).fill(known.at(-1) ?? now)] : known

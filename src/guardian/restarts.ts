@@ -1,4 +1,4 @@
-/** One restart at a time on a hub: what prevents it, how it is sent, and its outcome. */
+/** Restarts apps, one at a time on a hub: checks the obstacles, sends the command, and handles the outcome. */
 import type { Outcome } from '../contract/answer.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import { AFTER_STORM, RETRY } from './history.ts'
@@ -35,7 +35,7 @@ function situationOf(context: Context, hub: WatchedHub, watched: WatchedApp) {
   }
 }
 
-/** Whether the guardian is updating this app, or began to update another one of the hub less than a minute ago. */
+/** Whether the guardian is updating this app, or began to update another app of the hub less than a minute ago. */
 function isUpdating({ update }: WatchedHub, watched: WatchedApp, now: number): boolean {
   return update !== null && (update.watched === watched || update.aloneUntil > now)
 }
@@ -52,20 +52,20 @@ export function tryRestarts(turn: Turn, due: WatchedApp[]): void {
   }
 }
 
-/** Whether a due restart may run. If not, this leaves it due, postpones it, cancels it or gives up. */
+/** Whether a due restart may run now. If not, it stays due, is postponed or cancelled, or the guardian gives up. */
 function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): boolean {
   const found = turn.decisions.obstacle(situation)
   if (found === undefined || found === 'hold') return found === undefined
   if (found === 'cancel') watched.watch = watch.stopped(watched.watch)
   else if (found === 'give_up') giveUp(turn, watched, 'More restarts than the configuration allows.')
   else postpone(turn, watched, found)
-  if (found === situation.budgetUntil) sayBudget(turn)
+  if (found === situation.budgetUntil) logBudget(turn)
   settle(turn, watched)
   return false
 }
 
 /** Logs once per window that apps must wait because the hub had too many restarts. */
-function sayBudget({ hub, now, config: { guard }, effects }: Turn): void {
+function logBudget({ hub, now, config: { guard }, effects }: Turn): void {
   if (now < hub.saidUntil) return
   hub.saidUntil = now + guard.window
   const details = { restarts: guard.hub_max_restarts }
@@ -78,7 +78,7 @@ function postpone(context: Context, watched: WatchedApp, until: number): void {
   watched.quietDue = context.quietUntil() === undefined ? undefined : until
 }
 
-/** The data about the app may be an hour old, so it was read again; the result decides. */
+/** Continues a restart after the app was read again, because its data could have been an hour old. */
 export function wasRead(turn: Turn, watched: WatchedApp, isRead: boolean): void {
   const { hub } = turn
   const situation = { ...situationOf(turn, hub, watched), hubBusy: false }
@@ -104,7 +104,7 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
   watched.listsUp = 0
   watched.failedReads = 0
   watched.away = undefined
-  // Not every hub shows that the app stops and starts.
+  // Not every hub reports that the app stops and starts.
   watched.changedAt = now
   const entry = note(turn, watched, 'restart', why, 'guard', isRetry ? RETRY : isSpared ? AFTER_STORM : null)
   settle(turn, watched)
@@ -115,7 +115,7 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
 
 type Restart = Extract<Order, { command: 'restart' }>
 
-/** Whether a restart is still wanted when its turn comes. */
+/** Whether a restart is still wanted immediately before it is carried out. */
 export function isWanted(context: Context, hub: WatchedHub, { watched, readAt }: Restart): boolean {
   const situation = situationOf(context, hub, watched)
   const sent = { ...watched.watch, dueAt: null, recent: [] }
@@ -135,13 +135,13 @@ export function restartEnded(turn: Turn, order: Restart, outcome: Outcome): void
   settle(turn, watched)
 }
 
-/** The restart seems to have failed: it is tried again later, or never. */
+/** Handles a restart that seems to have failed: plans another attempt, or gives up. */
 function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, code: ErrorCode): void {
   const { hub, now } = turn
   const wasRestarting = watched.watch.sentAt !== null
   if (!NOTHING_DONE.has(code) && !HOPELESS.has(code)) {
     watched.history = watched.history.map((one) => (one === entry ? { ...entry, message: code } : one))
-    // Otherwise the hub may have restarted the app.
+    // With `outcome_unknown`, the hub may have restarted the app.
     if (code !== 'outcome_unknown' && wasRestarting) endRestart(turn, watched)
     return
   }

@@ -1,4 +1,4 @@
-/** Reads what an earlier run or another bridge has saved on the guardian's topics. None of this data is trusted. */
+/** Reads states that an earlier run or another bridge has saved on the guardian's topics. None of them is trusted. */
 import { readJson } from '../base/read-json.ts'
 import type { GoneApp } from '../contract/guard.ts'
 import { GONE_APPS, GUARD_MEMORY, HISTORY, SAVED_GUARD } from '../contract/schemas.ts'
@@ -16,7 +16,7 @@ export const isSavedName = (name: string): name is SavedName => NAMES.some((one)
 export class SavedStates {
   /** By hub and app; the hub's own entry has an empty app. */
   readonly #hubs = new Map<string, Map<string, Partial<Record<SavedName, string>>>>()
-  /** Apps that were gone, by hub and app. */
+  /** Apps that had disappeared from their hub when the state was saved, by hub and app. */
   readonly #gone = new Map<string, Map<string, GoneApp>>()
   #length = 0
 
@@ -30,7 +30,7 @@ export class SavedStates {
     this.#hubs.set(hub, apps.set(app, isKept ? { ...others, [name]: text } : others))
   }
 
-  /** The saved state of an app, returned only once; `undefined` if there is none. */
+  /** Returns and forgets the saved state of an app; `undefined` if there is none. */
   take(hub: string, app: string): SavedState | undefined {
     const gone = this.#goneFrom(hub)
     const before = gone.get(app)
@@ -44,11 +44,11 @@ export class SavedStates {
     }
   }
 
-  /** All saved states of a hub, for apps that it does not list, with the number of hours that each has been gone. */
+  /** Returns and forgets the states of apps that a hub no longer lists, with the hours since each app disappeared. */
   takeAll(hub: string): readonly { readonly app: string; readonly left: SavedState; readonly hours: number }[] {
     const gone = [...this.#goneFrom(hub).values()].reverse()
     const hours = new Map(gone.map(({ app, gone_hours }) => [app, gone_hours]))
-    // Apps that have saved data but are not in the list of gone apps may be gone, too.
+    // Other apps that have saved data may have disappeared as well.
     for (const app of this.#hubs.get(hub)?.keys() ?? []) hours.set(app, hours.get(app) ?? 0)
     return [...hours].flatMap(([app, hours]) => {
       const left = this.take(hub, app)

@@ -12,9 +12,9 @@ export function patternsOf({ guard, updates }: GuardConfig) {
   return {
     watches: remembered(appFilter(guard.watch, guard.ignore)),
     ignores: remembered(appFilter(guard.ignore, [])),
-    /** The limits of the probes, in the same order. */
+    /** The limits of the probes, in the order of `PROBES`. */
     limits: PROBES.map(({ option }) => firstFit(option(guard))),
-    /** Bytes. */
+    /** In bytes. */
     memoryLimit: firstFit(guard.memory_limit),
     webProbe: webProbes(guard.probe),
     unavailable: firstFit(guard.unavailable),
@@ -40,7 +40,7 @@ function webProbes(values: ReadonlyMap<string, string>) {
   return firstFit(new Map([...values].map(([pattern, value]) => [pattern, parse(value)])))
 }
 
-/** The value of the first pattern that matches an app. */
+/** Returns a function that finds the value of the first pattern that matches an app. */
 function firstFit<T>(values: ReadonlyMap<string, T>): (id: string) => T | undefined {
   const rows = [...values].map(([pattern, value]) => [appFilter([pattern], []), value] as const)
   return rows.length === 0 ? () => undefined : remembered((id) => rows.find(([fits]) => fits(id))?.[1])
@@ -49,7 +49,7 @@ function firstFit<T>(values: ReadonlyMap<string, T>): (id: string) => T | undefi
 /** Maximum size of the cache; larger than the number of apps queried at a time. */
 const MAX_REMEMBERED = 10_000
 
-/** Caches the result by app: it is needed for each read of the list, and matching patterns is slower than a map. */
+/** Caches results by app: each read of the list needs them, and matching patterns is slower than a map lookup. */
 function remembered<T>(answer: (id: string) => T): (id: string) => T {
   const known = new Map<string, { readonly value: T }>()
   return (id) => {

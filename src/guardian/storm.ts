@@ -1,4 +1,4 @@
-/** Storms: which crashes make one, when it ends, and what it means for the apps. */
+/** Detects storms of crashes, ends them, and postpones restarts during a storm. */
 import { MAX_APPS_NAMED } from '../contract/guard.ts'
 import type { Decisions } from './decisions.ts'
 import { postponed } from './restart-state.ts'
@@ -6,7 +6,7 @@ import type { GuardConfig } from './settings.ts'
 import { CALM, type Context, type Storm, stormUntil, type Turn } from './turn.ts'
 import { isOn, settle, type WatchedApp } from './watched-app.ts'
 
-/** Whether a crash of an app counts. If the configuration watches no apps, crashes of all apps do. */
+/** Whether a crash of an app counts towards a storm. If no apps are watched, the crashes of all apps count. */
 export function countsForStorm(context: Context, watched: WatchedApp): boolean {
   const { config, patterns } = context
   const { id, enabled } = watched.app
@@ -25,7 +25,7 @@ export function afterCrash(
   const crashes = new Map(before)
   if (!isOn) for (const [id, { at }] of crashes) if (at <= now - storm.within) crashes.delete(id)
   const times = (crashes.get(app)?.times ?? 0) + 1
-  // The hub may start an app that keeps crashing: the others must not wait for that one.
+  // The hub may keep starting an app that always crashes: other apps must not wait for that app.
   if (times > max_restarts) return { isOn, crashes }
   crashes.set(app, { at: now, times })
   return { isOn: isOn || isStorm(crashes.size, storm.apps), crashes }
@@ -43,14 +43,14 @@ export function countCrash(turn: Turn, app: string): void {
     const watched = hub.apps.get(id)
     spare(watched, max_restarts)
     if (watched === undefined || id === app || !turn.isActing) continue
-    // A bridge that starts during the storm reads this from the broker.
+    // Publish the postponed time: a bridge that starts during the storm reads it from the broker.
     if (watched.watch.phase === 'waiting') watched.watch = postponed(watched.watch, now + storm.within)
     settle(turn, watched)
   }
-  if (!before.isOn) tellStorm(turn, 'storm')
+  if (!before.isOn) emitStorm(turn, 'storm')
 }
 
-/** Does not count the app's next restart. Limited, because an app that always crashes may cause the storms. */
+/** Exempts the app's next restart from the limit, but not too often: an app that always crashes may cause storms. */
 function spare(watched: WatchedApp | undefined, most: number): void {
   if (watched?.watch.down && watched.watch.spared < most) watched.watch = { ...watched.watch, isSpared: true }
 }
@@ -59,11 +59,11 @@ export function followStorm(turn: Turn): void {
   const { hub, now, config } = turn
   const until = stormUntil(hub.storm, config.guard.storm.within)
   if (until === undefined || until > now) return
-  tellStorm(turn, 'storm_over')
+  emitStorm(turn, 'storm_over')
   hub.storm = CALM
 }
 
-function tellStorm({ hub, wall, events }: Turn, event_type: 'storm' | 'storm_over'): void {
+function emitStorm({ hub, wall, events }: Turn, event_type: 'storm' | 'storm_over'): void {
   const apps = [...hub.storm.crashes.keys()].slice(0, MAX_APPS_NAMED)
   events.push({ event_type, app: null, apps, at: new Date(wall).toISOString() })
 }

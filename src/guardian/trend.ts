@@ -1,6 +1,6 @@
 /**
- * Detects memory of an app that grows and is not freed. It looks at the minimum of every twenty minutes during six
- * hours: memory that the app frees from time to time does not count.
+ * Detects memory of an app that grows and is not freed. It compares the minimum of every twenty minutes over six hours,
+ * so that memory that the app frees from time to time does not count.
  */
 
 const MINUTE_MS = 60_000
@@ -14,29 +14,29 @@ const MIN_BUCKETS = 3
 const MIN_RISE_BYTES = 4 * 1_048_576
 /** A fall by this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
-/** A level counts as the same as an earlier one, from which memory was freed, up to this multiple of it. */
+/** A level up to this multiple of an earlier peak counts as the same level as that peak. */
 const SAME_LEVEL = 1.05
-/** The minimum for each step, relative to a steady climb. */
+/** Minimum rise of each step, as a fraction of the step of a steady climb. */
 const MIN_STEP = 0.25
-/** Buckets in a step, and the minimum for the later half relative to the earlier one. Less means levelling off. */
+/** Buckets per step, and the minimum ratio of the later half's rise to the earlier half's (less: memory levels off). */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
-/** Without a known limit, a rise is reported above this fraction. */
+/** Without a known limit, a rise by at least this fraction is reported. */
 const LARGE_RISE = 0.25
 const WINDOW_HOURS = (MAX_BUCKETS * MINUTES) / 60
 const HORIZON_HOURS = 12
-/** Memory that grows for only two hours is reported shortly before it reaches the limit. */
+/** Memory that has grown for only two hours is reported if it would reach the limit within this time. */
 const EARLY_HOURS = 1
 const EARLY_BUCKETS = 6
-/** The minimum difference to publish a new trend, as a fraction and in bytes per hour. */
+/** Minimum change for which a new trend is published, as a fraction and in bytes per hour. */
 const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 
-/** When, in `clock.elapsed()` milliseconds, and how many bytes. */
+/** A time in `clock.elapsed()` milliseconds, and the bytes used at that time. */
 export type MemorySample = readonly [at: number, bytes: number]
 
 /** The state that is kept about an app's memory in addition to its samples. */
 export interface Memory {
-  /** Offset of its buckets, in milliseconds. */
+  /** Offset of the app's buckets, in milliseconds. */
   readonly phase: number
   /** Samples before this time do not count, in `clock.elapsed()` milliseconds. */
   readonly since: number
@@ -48,7 +48,7 @@ export interface Memory {
   top: number
 }
 
-/** @param id of the app: the buckets of apps begin at different times, so that no read completes all of them */
+/** @param id the app's id, which determines the offset, so that no single read completes the buckets of all apps */
 export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
   let hash = 0x811c9dc5
   for (const char of id) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193)
@@ -59,9 +59,9 @@ export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
 const startOf = ({ phase }: Memory, at: number) => Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS + phase
 
 /**
- * Call it after an app was read.
- * @param samples returns its samples since a time, oldest first
- * @returns the minimum of each full bucket, oldest first; `undefined` if no other bucket has filled
+ * Computes an app's levels; call this after each read of the app.
+ * @param samples returns the app's samples since a time, oldest first
+ * @returns the minimum of each full bucket, oldest first; `undefined` if no bucket was completed since the last call
  */
 export function levelsAt(
   memory: Memory,
@@ -94,7 +94,7 @@ function follow(memory: Memory, level: number): void {
   memory.top = level
 }
 
-/** Bytes per hour, by Theil and Sen: the median slope between any two points. `null` for less than an hour. */
+/** Returns the median slope of all pairs of points (Theil-Sen) in bytes per hour; `null` for less than an hour. */
 export function trendOf(points: readonly MemorySample[]): number | null {
   if (points.length < MIN_BUCKETS) return null
   const slopes = new Float64Array((points.length * (points.length - 1)) / 2)
@@ -106,8 +106,8 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 }
 
 /**
- * Whether memory rises: for six hours and towards the limit or, without a limit, by a large part; or for two hours, if
- * it would reach the limit within one more. It must climb in every step, and above every level that was freed before.
+ * Whether memory rises: over six hours towards the limit (without a limit, by a large fraction), or over two hours so
+ * fast that it would reach the limit in another hour. It must rise in every step, and above all levels freed before.
  * @param levels the result of `levelsAt`
  * @param trend the result of `trendOf`
  * @param limit bytes; `undefined` if unknown
@@ -139,7 +139,7 @@ function endsOf(levels: readonly MemorySample[]): { readonly start: number; read
 
 /**
  * Whether the level is above every level that was freed before, each group's minimum is above the previous one, and
- * the later half climbs like the earlier one.
+ * the later half climbs about as fast as the earlier half.
  */
 function climbs(levels: readonly MemorySample[], peak: number, { size, steady }: typeof HOURS): boolean {
   const { start, level } = endsOf(levels)
@@ -163,7 +163,7 @@ function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
 }
 
-/** The trend to publish: two digits, and the previous value if it is close, so that few reads change it. */
+/** Returns the trend to publish: two digits, or the previous value if it is close, so that few reads change it. */
 export function shownTrend(before: number | null, now: number | null): number | null {
   if (now === null) return null
   const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))

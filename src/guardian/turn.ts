@@ -11,12 +11,12 @@ import type { SavedStates } from './saved-states.ts'
 import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
 import type { WatchedApp } from './watched-app.ts'
 
-/** The requester of the guardian's commands, for the log and to recognise them. */
+/** The guardian's name as a requester of commands, in the log and to recognise its own commands. */
 export const BY = 'guard'
 
 /** The context of every decision, in addition to the hub and the input. */
 export interface Context {
-  /** The time of the decision in `elapsed` milliseconds, which setting the clock does not change. */
+  /** The time of the decision in `elapsed` milliseconds, which do not depend on the system clock. */
   readonly now: number
   /** The same time in epoch milliseconds. */
   readonly wall: number
@@ -29,7 +29,7 @@ export interface Context {
   /** Whether this bridge is the active one and the guardian is on. */
   readonly isActing: boolean
   readonly isConnected: () => boolean
-  /** What earlier runs have saved, for all hubs. */
+  /** The states that earlier runs have saved, for all hubs. */
   readonly saved: SavedStates
   /** The end of the current quiet hours, by the system clock; computed once, on demand. */
   readonly quietUntil: () => number | undefined
@@ -52,27 +52,27 @@ export interface Storm {
 
 export const CALM: Storm = { isOn: false, crashes: new Map() }
 
-/** When a storm ends if no more apps crash; `undefined` if there is no storm. */
+/** Returns when a storm ends if no more apps crash; `undefined` if there is no storm. */
 export function stormUntil({ isOn, crashes }: Storm, within: number): number | undefined {
   return isOn ? Math.max(...[...crashes.values()].map(({ at }) => at)) + within : undefined
 }
 
-/** Mutated, like its apps: copying a thousand of them would cost more than the event itself. */
+/** The state of a hub. It and its apps are mutated: copying a thousand apps would cost more than the event itself. */
 export class WatchedHub {
   readonly name: string
   readonly port: GuardedHub
   readonly apps = new Map<string, WatchedApp>()
   readonly gone: ReturnType<typeof newGoneApps>
-  /** The published list of gone apps; `undefined` until the broker's list is known. */
+  /** The published list of apps that disappeared; `undefined` until the hub's list has been read. */
   goneApps: readonly GoneApp[] | undefined
   isRead = false
   online = false
-  /** Whether the hub has ever been offline, if only at the start of the bridge. */
+  /** Whether the hub has ever been offline, including at the start of the bridge. */
   wasAway = false
   backAt: number | null = null
   boot: Boot | undefined
   storm: Storm = CALM
-  /** Times of the guardian's restarts within the window, and until when the log need not repeat that apps wait. */
+  /** Times of the guardian's restarts within the window. Until `saidUntil`, the log does not repeat that apps wait. */
   restarts: readonly number[] = []
   saidUntil = Number.NEGATIVE_INFINITY
   /** The guardian does one thing at a time on a hub: a restart or an update. */
@@ -80,7 +80,7 @@ export class WatchedHub {
   update: Update | null = null
   /** Whether the hub has installed a version other than the requested one. */
   ignoresVersion = false
-  /** Ids of apps. */
+  /** Ids of the apps that need attention. */
   attention: readonly string[] = []
   /** Everything that was due by this time has been handled. */
   checkedAt = Number.NEGATIVE_INFINITY
@@ -100,11 +100,11 @@ export interface Update {
   readonly watched: WatchedApp
   readonly from: string | null
   readonly to: string | null
-  /** The version to install; `null` for the newest, which may be newer than the one held. */
+  /** The version to install; `null` for the newest, which may be newer than the version that was held. */
   readonly named: string | null
-  /** No other app of the hub is restarted until then. */
+  /** Until this time, no other app of the hub is restarted. */
   readonly aloneUntil: number
-  /** Until when the hub may report another version; `null` while the install is unanswered. */
+  /** Until when the hub may take to report the new version; `null` while the install is unanswered. */
   deadline: number | null
   /** Why the update failed, if the hub gave a reason. */
   refusal: string | null
@@ -125,7 +125,7 @@ export type Order = { readonly watched: WatchedApp; readonly payload: object } &
 /** A command by any requester that begins or ends on a hub. */
 export type GuardRun = Omit<CommandRun, 'app'>
 
-/** The inputs by kind. Those without a comment are explained where the bridge calls them, at `Guardian`. */
+/** The inputs by kind. `Guardian` documents the inputs that have no comment here. */
 interface Inputs {
   readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
   readonly begin: { readonly anew: boolean }
@@ -181,10 +181,10 @@ export function emit(turn: Turn, app: string, event_type: GuardEventType, reason
   turn.events.push({ event_type, app, changed: [], at: new Date(turn.wall).toISOString(), reason, ...details })
 }
 
-/** An event contains only known versions. */
+/** Returns the versions for an event, without those that are unknown. */
 export function versions(from: string | null, to: string | null): Details {
   return { ...(from !== null && { from }), ...(to !== null && { to }) }
 }
 
-/** Whether the guardian may start something. */
+/** Whether the guardian is on, this bridge is the active one, and the broker is connected. */
 export const mayAct = ({ isActing, isConnected }: Context) => isActing && isConnected()

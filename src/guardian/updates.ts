@@ -11,11 +11,11 @@ import type { WatchedApp } from './watched-app.ts'
 const DAY_SECONDS = 24 * 3600
 /** The published age of an update grows in steps of this size. */
 const STEP_SECONDS = 15 * 60
-/** A failed update is tried again in a later window. */
+/** Minimum time before a failed update is tried again, in a later window. */
 const RETRY_MS = 20 * 3_600_000
 /** How long a hub may take to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/** The same, if the hub accepted the install but not the requested version. */
+/** How long the hub may take if it has accepted the install but not the requested version. */
 const OTHER_MS = 60_000
 
 /** Whether the update window is open at a time, in epoch milliseconds. */
@@ -26,7 +26,7 @@ export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: num
 }
 
 /**
- * The update offered for an app that was seen again after `gapMs`. Each version counts separately.
+ * Returns the update offered for an app that was seen again after `gapMs`. Time is counted for each version separately.
  * @param at epoch milliseconds
  */
 export function offerOf(app: App, before: Offer | null, gapMs: number, at: number): Offer | null {
@@ -37,7 +37,7 @@ export function offerOf(app: App, before: Offer | null, gapMs: number, at: numbe
   return { ...before, seen_seconds: before.seen_seconds + gapMs / 1000 }
 }
 
-/** An offer as published: changes rarely, and not at all after the hold time. */
+/** Returns the offer to publish, which changes rarely, and not at all after the hold time. */
 export function shownOffer(offer: Offer | null, holdDays: number): Offer | null {
   if (offer === null) return null
   const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)
@@ -68,8 +68,8 @@ export function beginUpdate(turn: Turn): void {
 }
 
 /**
- * Whether to update an app now, while the window is open. `unheld`: never, because versions must be held first and the
- * hub does not report or does not accept which version it installs.
+ * Decides whether to update an app while the window is open. `unheld`: never, because versions must be held first, but
+ * the hub does not report which version it would install, or does not accept a version.
  */
 function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
@@ -95,8 +95,8 @@ function isFree({ now, quietUntil }: Context, { installs, aloneUntil, watch: { p
 function nameUnheld(turn: Turn, watched: WatchedApp): void {
   if (watched.isNamedUnheld) return
   watched.isNamedUnheld = true
-  const why = 'the hub does not report which version it would install, or accepts none'
-  const text = `not updated in the window: updates.hold_days cannot hold it, because ${why}; install it by hand`
+  const why = 'the hub does not report which version it would install, or does not accept a version'
+  const text = `not updated: updates.hold_days cannot hold the update, because ${why}; install it by hand`
   turn.effects.push({ kind: 'log', level: 'warn', details: { app: watched.id }, text })
 }
 
@@ -106,10 +106,10 @@ function install(turn: Turn, update: Update): void {
   turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
 }
 
-/** A backup may take minutes, during which a user can decide against the update. */
+/** Continues an update after its backup, which may take minutes: a user may have decided against the update. */
 export function backedUp(turn: Turn, update: Update, failure: string | undefined): void {
   if (failure !== undefined) end(turn, update, `No backup, so no update: ${failure}`)
-  else if (!isStillWanted(turn, update)) end(turn, update, 'It was no longer wanted after the backup.')
+  else if (!isStillWanted(turn, update)) end(turn, update, 'The update was no longer wanted after the backup.')
   else install(turn, update)
 }
 
@@ -118,7 +118,7 @@ export function isStillWanted(context: Context, { watched }: Update): boolean {
   return context.config.updates.policy !== 'manual' && watched.app.enabled !== false && !isLeftOut(context, watched)
 }
 
-/** The hub has answered an install; the versions that it reports from now on show the result. */
+/** Handles the hub's answer to an install. The versions that the hub reports afterwards show the result. */
 export function installAnswered({ now }: Turn, update: Update, outcome: Outcome): void {
   const code = outcome.ok ? 'outcome_unknown' : outcome.error.code
   if (code === 'outcome_unknown') update.deadline = now + VERIFY_MS
@@ -126,7 +126,7 @@ export function installAnswered({ now }: Turn, update: Update, outcome: Outcome)
   update.refusal = outcome.ok || code === 'outcome_unknown' ? null : outcome.error.message
 }
 
-/** Ends an update whose version has appeared, or has not appeared in time. */
+/** Ends an update if the hub reports the new version, or has not reported it in time. */
 export function followUpdate(turn: Turn, update: Update): void {
   if (update.deadline === null) return
   const { version } = update.watched.app

@@ -1,4 +1,4 @@
-/** The guardian's state for one app, its changes as time passes, and what is published about it. */
+/** The guardian's state for one app, its changes as time passes, and the facts that are published about it. */
 
 import { headOf, isCrashed } from '../contract/classify.ts'
 import type { GuardMemory, GuardPayload, HistoryEntry, Reason } from '../contract/guard.ts'
@@ -12,7 +12,7 @@ import { type Memory, noMemory } from './trend.ts'
 import { type Context, emit, stormUntil, type Turn } from './turn.ts'
 import { shownOffer } from './updates.ts'
 
-/** Mutated while the guardian decides about the hub. Numbers are `elapsed` milliseconds unless stated otherwise. */
+/** Mutated while the guardian decides about the hub. Times are in `elapsed` milliseconds unless stated otherwise. */
 export class WatchedApp {
   readonly id: string
   app: App
@@ -21,26 +21,26 @@ export class WatchedApp {
   /** The latest change of the version. */
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
-  /** When the app was last seen; `undefined` if not seen since it or its hub came back. */
+  /** When the app was last seen; `undefined` if it was not seen since the app or its hub came back. */
   seenAt: number | undefined
   facts: GuardFacts | undefined
   /** The published facts as text, and the values they were made from. */
   text = ''
   basis: readonly unknown[] = []
   memory: Memory
-  /** Bytes per hour. */
+  /** The memory trend in bytes per hour. */
   trend: number | null = null
   rising = false
   risingSaidAt = Number.NEGATIVE_INFINITY
   probed: Probed = UNPROBED
   changedAt: number
-  /** Since when too many of its devices are unavailable, and for how long the reads have confirmed that. */
+  /** When too many of the app's devices became unavailable, and for how long reads have confirmed this. */
   away: { readonly since: number; readonly ms: number } | undefined
   /** Whether the app stopped without a sign of a new crash. */
   isLeftStopped = false
   /** When the restart after the hub's start is due. */
   bootDue: number | undefined
-  /** Whether a request to its web API is in progress. */
+  /** Whether a request to the app's web API is in progress. */
   isAsked = false
   /** Reason of the crashes after a bad update. */
   bad: Reason | null = null
@@ -79,8 +79,8 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
 /**
- * Whether a restart is being prepared or was sent, and the app has neither come up nor timed out. Polling may miss the
- * stop and the start. The first list may have been requested before the restart, so the second one counts.
+ * Whether a restart is being prepared or was sent, and the app has neither started nor timed out. Polling may miss the
+ * stop and the start. The first list may have been requested before the restart, so the second list counts.
  */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)
@@ -90,7 +90,7 @@ export function isDue({ now }: Context, { watch: { phase, dueAt, sentAt } }: Wat
   return (phase === 'waiting' || phase === 'given_up') && sentAt === null && dueAt !== null && dueAt <= now
 }
 
-/** When something is next due after a time, without further input. */
+/** Returns the earliest time after `after` at which something is due without another input. */
 export function dueAfter({ config: { guard } }: Context, watched: WatchedApp, after: number): number {
   const { updated, bootDue } = watched
   const { phase, dueAt, sentAt, recent, snoozedUntil, spared } = watched.watch
@@ -107,7 +107,7 @@ export function dueAfter({ config: { guard } }: Context, watched: WatchedApp, af
   return Math.min(...times.filter((at) => at > after))
 }
 
-/** Applies what changes with time alone, and plans the next restart. */
+/** Applies changes that depend only on time, and plans the next restart. */
 export function settle(turn: Turn, watched: WatchedApp): void {
   const { now } = turn
   if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
@@ -158,7 +158,7 @@ function planRetry(turn: Turn, watched: WatchedApp): void {
   if (next !== dueAt) watched.watch = { ...watched.watch, dueAt: next }
 }
 
-/** Waits until the app has started. If it is not running then, other rules decide. */
+/** Plans the configured restart once the app has started. If the app is not running then, other rules decide. */
 function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
   const { app, watch: held } = watched
   if (app.state === 'starting') return
@@ -169,7 +169,7 @@ function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
 }
 
 export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
-  // Reported only once, however often it is tried again.
+  // Report this only once, regardless of the number of retries.
   if (watched.watch.phase === 'given_up') return
   watched.watch = watch.givenUp(watched.watch)
   planRetry(turn, watched)
@@ -178,7 +178,7 @@ export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
   emit(turn, watched.id, 'gave_up', why, { message })
 }
 
-/** The restart has timed out, or the hub has refused it. */
+/** Ends a restart that has timed out, or that the hub has refused. */
 export function endRestart({ now }: Turn, watched: WatchedApp): void {
   const phase = watched.watch.phase === 'given_up' ? 'given_up' : 'idle'
   const rested = unlessStopped(watched, { ...watched.watch, phase, forced: false, sentAt: null })
@@ -186,7 +186,7 @@ export function endRestart({ now }: Turn, watched: WatchedApp): void {
   watched.watch = watched.app.state === 'running' ? watch.up(rested, true, now) : rested
 }
 
-/** A person may have stopped the app since its restart began; then it is left stopped. */
+/** Leaves the app stopped if a person has stopped it since its restart began; otherwise returns `rested`. */
 export function unlessStopped({ hasStopped, app }: WatchedApp, rested: watch.RestartState): watch.RestartState {
   return hasStopped && isStopped(app) && !isCrashed(app) ? watch.stopped(rested) : rested
 }
@@ -215,7 +215,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Even if no published fact changes: the restart of an app that was then switched off must still end.
+  // Needed even if no published fact changes: the restart of an app that was then switched off must still end.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)

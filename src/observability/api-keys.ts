@@ -5,7 +5,7 @@
 import type { Config } from '../config/options.ts'
 import { Scrubber } from './scrub.ts'
 
-/** Shorter keys may be words too. */
+/** Shorter keys may also be words. */
 const SHORTEST_KEY = 8
 
 /** Maximum number of nested encodings to undo: no reader decodes more, and a hostile name could have thousands. */
@@ -24,23 +24,23 @@ export class ApiKeys {
     live.onReplaced = (config) => this.#addAll(config)
   }
 
-  /** Keep former keys: messages that hold them may still be on their way. */
+  /** Adds keys and tokens, and keeps previous ones: messages that contain them may still be queued. */
   #addAll({ hubs, http }: Config): void {
     const keys = Object.values(hubs).map(({ api_key }) => api_key)
     const tokens = [...http.tokens.values()].map(({ token }) => token)
     for (const key of [...keys, ...tokens]) if (key.length >= SHORTEST_KEY) this.scrubber.add(key)
   }
 
-  /** A text without keys and tokens. */
+  /** Returns a text without keys and tokens. */
   readonly clean = (text: string): string => this.scrubber.text(text)
 
   /** Adds a secret to those of the configuration. */
   readonly add = (secret: string): void => this.scrubber.add(secret)
 
-  /** The payload of a message without keys and tokens. */
+  /** Returns the payload of a message without keys and tokens. */
   readonly redact = (payload: string): string => this.scrubber.payload(payload)
 
-  /** Whether a name from a hub holds a key or a token, encoded or not: names become topics, which are not masked. */
+  /** Whether a name from a hub contains a key or a token, encoded or not: names become topics, which are not masked. */
   areIn(name: string): boolean {
     const { scrubber } = this
     let text = name

@@ -2,15 +2,15 @@
 
 /** Controls, including DEL and C1, line separators, and characters that change the direction of text. */
 const CONTROLS = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
-/** The same, except the characters that JSON escapes. */
+/** The same characters, except those that JSON escapes. */
 const BEYOND_JSON = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
 
 const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** An equivalent line of JSON with only printable characters. */
+/** Returns an equivalent line of JSON with only printable characters. */
 export const shownJson = (line: string): string => line.replace(BEYOND_JSON, escaped)
 
-/** Parses such a line; all its texts become printable. */
+/** Parses a line of JSON, and makes all its texts printable. */
 export function shownLine(line: string): unknown {
   try {
     return shown(JSON.parse(line))
@@ -30,5 +30,5 @@ function shown(value: unknown, key = ''): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [shownText(name), shown(item, name)]))
 }
 
-/** The text on one line, with only printable characters. */
+/** Returns a text on one line, with only printable characters. */
 export const shownText = (text: string): string => text.replace(CONTROLS, escaped)

@@ -11,7 +11,7 @@ import type { LinkStatus } from '../mqtt/types.ts'
 export interface GaugeSources {
   readonly version: string
   readonly link: { status(): LinkStatus }
-  /** The bridge's role, and whether others use its base topic. */
+  /** The bridge's role, and whether other bridges use its base topic. */
   readonly bridge: { readonly contested: boolean; readonly role: Role }
   /** The hubs that are currently open. */
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
@@ -69,27 +69,27 @@ export function registerGauges(registry: AnyRegistry, sources: GaugeSources) {
   gauge('contested', 'Whether another bridge uses the same base topic.', () => bridge.contested)
   gauge(
     'active',
-    'Whether this bridge publishes and executes; 0 while another one does.',
+    'Whether this bridge publishes and executes commands; 0 while another bridge does.',
     () => bridge.role === 'active',
   )
-  gauge('problems', 'How many problems the health report names.', () => health.report().problems.length)
+  gauge('problems', 'Number of problems in the health report.', () => health.report().problems.length)
 
   if (fleet !== undefined) {
     const { member } = fleet
-    gauge('fleet_members', 'How many members the fleet has.', () => fleet.payload.count)
-    gauge('fleet_epoch', 'Increases whenever the members change.', () => fleet.epoch)
+    gauge('fleet_members', 'Number of members of the fleet.', () => fleet.payload.count)
+    gauge('fleet_epoch', 'Epoch of the fleet, which increases whenever its members change.', () => fleet.epoch)
     gauge('fleet_leased', 'Whether this member may act because its lease is valid.', () => fleet.mayAct(), { member })
     gauge('fleet_speaks', 'Whether this member is the fleet leader.', () => fleet.isLeader, { member })
-    gauge('fleet_hubs', 'How many hubs this member serves.', () => hubs.size, { member })
+    gauge('fleet_hubs', 'Number of hubs that this member serves.', () => hubs.size, { member })
   }
 
   gauge('mqtt_connected', 'Whether the MQTT broker is connected.', () => link.status().state === 'connected')
   gauge('mqtt_queued', 'Retained topics and messages that wait to be sent.', () => link.status().queued)
-  gauge('mqtt_unacknowledged', 'Publishes in progress.', () => link.status().unacknowledged)
+  gauge('mqtt_unacknowledged', 'Publishes that wait for an acknowledgement.', () => link.status().unacknowledged)
   gauge('mqtt_denied_topics', 'Retained topics that the broker currently refuses.', () => link.status().deniedTopics)
   counter('publishes', 'Publishes sent.', ({ publishes }) => publishes)
   counter('published_bytes', 'Payload bytes of the publishes sent.', ({ bytes }) => bytes)
-  counter('dropped', 'Events, answers and commands lost to the limits of the queues.', ({ dropped }) => dropped)
+  counter('dropped', 'Events, answers and commands dropped at the limits of queues.', ({ dropped }) => dropped)
   counter('reconnects', 'Lost connections to the broker.', ({ reconnects }) => reconnects)
   registerHubGauges(registry, sources)
 }
@@ -112,7 +112,7 @@ function registerHubGauges(registry: AnyRegistry, { hubs, healthOf }: Pick<Gauge
       },
     })
   gauge('hub_up', 'Whether the hub answers with a valid key.', ({ status }) => [[Number(status.online)]])
-  gauge('hub_realtime_up', 'Whether events arrive at once; else the hub is polled.', ({ status }) => [
+  gauge('hub_realtime_up', 'Whether events arrive immediately; otherwise the hub is polled.', ({ status }) => [
     [Number(status.realtime === 'connected')],
   ])
   gauge('hub_last_read_timestamp_seconds', 'When the list of apps was last read successfully.', (_, { readAt }) =>
@@ -128,7 +128,7 @@ function registerHubGauges(registry: AnyRegistry, { hubs, healthOf }: Pick<Gauge
   }
 }
 
-/** The health of the hubs whose API key permits reading it. */
+/** Metrics of the health of hubs, if their API keys permit reading it. */
 const MACHINE: Readonly<
   Record<string, readonly [help: string, figure: (health: HubHealth) => number | boolean | null]>
 > = {

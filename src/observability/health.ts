@@ -18,14 +18,14 @@ export interface HealthFacts {
   readonly losing: boolean
   /** Whether another bridge uses the same base topic. */
   readonly contested: boolean
-  /** Whether this bridge or another one publishes and executes. */
+  /** The role of this bridge on its base topic. */
   readonly role: Role
-  /** Whether having no hub is fine, because other members of the fleet have them. */
+  /** Whether this bridge may have no hubs, because other members of the fleet serve them. */
   readonly mayBeIdle: boolean
-  /** Whether it may send requests to hubs: in a fleet with leases, while its lease is valid. */
+  /** Whether this bridge may send requests to hubs: in a fleet with leases, while its lease is valid. */
   readonly mayAct: boolean
   readonly hubs: Readonly<Record<string, HubHealth>>
-  /** How many published settings differ from those of their hubs, because reading failed. */
+  /** Number of published settings that differ from those of their hubs, because reading failed. */
   readonly failedSettings: number
 }
 
@@ -53,11 +53,11 @@ export function healthReport(facts: HealthFacts): HealthReport {
     problems: [
       ...brokerProblems(mqtt, losing),
       ...(contested ? [role === 'standby' ? `${OTHERS} and started first: this one stands by` : OTHERS] : []),
-      ...(mayAct ? [] : ['this member of the fleet has no lease, so it serves no hub: see whether it reaches NATS']),
+      ...(mayAct ? [] : ['this member of the fleet has no lease, so it serves no hubs: check whether it reaches NATS']),
       ...(all.length === 0 && !mayBeIdle ? ['no hub is configured'] : []),
       ...Object.entries(hubs).flatMap(([name, hub]) => hubProblems(name, hub)),
       ...(failedSettings > 0
-        ? [`settings whose published values are not those of the hubs (see the log): ${failedSettings}`]
+        ? [`settings whose published values differ from those of the hubs (see the log): ${failedSettings}`]
         : []),
     ],
     version,
@@ -84,10 +84,10 @@ function hubProblems(name: string, { online, reason, read, task }: HubHealth): s
   return problems
 }
 
-/** Some parts of the report change without an event. */
+/** How often the report is updated even without an event. */
 const INTERVAL_MS = 15_000
 
-/** How long something counts as recent: long enough to notice it. */
+/** How long a loss counts as recent: long enough for users to notice it. */
 const RECENT_MS = 10 * 60_000
 
 export class Recent {
@@ -99,7 +99,7 @@ export class Recent {
     this.#clock = clock
   }
 
-  /** Returns whether the count has grown in the last ten minutes. Call it regularly. */
+  /** Returns whether the count has grown in the last ten minutes. Call this regularly. */
   grew(count: number): boolean {
     if (count > this.#count) this.#at = this.#clock.elapsed()
     this.#count = count
@@ -131,7 +131,7 @@ export function bridgeHealth(parts: Parts) {
     return healthReport({ ...fixed, ...facts })
   }
 
-  /** Call after a change that may affect the report. */
+  /** Call this after a change that may affect the report. */
   const changed = (): void => throttle.request()
 
   /** Updates the report regularly until the signal aborts. */

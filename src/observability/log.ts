@@ -9,15 +9,15 @@ import { Scrubber } from './scrub.ts'
 export interface LogOptions {
   /** The lowest level that is written. */
   readonly level: LogLevel
-  /** `auto` is `pretty` on a terminal, else `json`. */
+  /** `auto` is `pretty` on a terminal, otherwise `json`. */
   readonly format: LogFormat
-  /** Values to mask. Those under four characters are not masked, because they are part of too many words. */
+  /** Values to mask. Values under four characters are not masked, because they are part of too many words. */
   readonly secrets: Iterable<string>
-  /** Default: standard output. It may throw; a lost line does no harm. */
+  /** Where to write lines; default: standard output. If it throws, only the line is lost. */
   readonly destination?: Destination
   /** Whether the latest lines are kept in memory (default: no). */
   readonly keep?: boolean
-  /** Whether a person is watching; default: whether standard output is a terminal. */
+  /** Whether the destination is a terminal; default: whether standard output is a terminal. */
   readonly isTTY?: boolean
 }
 
@@ -36,14 +36,14 @@ function prettyPrinter(output: Destination, isTTY: boolean): Destination {
 
 const LAST_WORDS_MS = 1000
 
-/** Standard output. Its reader may be slow, so pending lines get a moment at exit. */
+/** Returns standard output. Its reader may be slow, so the process waits for pending lines at exit. */
 function standardOutput(): Destination {
   const output = createOutput()
   process.once('exit', () => output.drain(LAST_WORDS_MS))
   return output
 }
 
-/** A failing destination loses lines, but must not stop the daemon. */
+/** Returns a destination that loses lines instead of throwing, so that it cannot stop the daemon. */
 function harmless(output: Destination): Destination {
   return {
     write(line) {
@@ -64,7 +64,7 @@ export function createLog(options: LogOptions) {
   const isPretty = format === 'pretty' || (format === 'auto' && isTTY)
   const recent = new RecentLines()
   const written = (line: string) => {
-    // The last step before the destination: here, pino's output is plain JSON text.
+    // Mask and escape in the last step before the destination, where pino's output is plain JSON text.
     const clean = shownJson(scrubber.line(line))
     if (keep) recent.add(clean)
     return clean
@@ -94,7 +94,7 @@ export function createLog(options: LogOptions) {
     audit,
     /** The latest lines, if they are kept. */
     recent,
-    /** Masks one more value from now on, in this logger and all its children, such as a changed key. */
+    /** Masks an additional value, such as a changed key, in all later lines of this logger and its children. */
     addSecret: (secret: string) => scrubber.add(secret),
     /** Writes a line unchanged, for people who read the output directly. */
     print: (line: string) => output.write(`${line}\n`),

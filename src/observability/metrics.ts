@@ -4,9 +4,9 @@ import { EVENT_TYPES, type EventPayload, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } fr
 import type { HubCall } from '../hub/proven-hub.ts'
 import { type GaugeSources, registerGauges } from './gauges.ts'
 
-/** Apps of a hub that have a crash counter of their own; all others share one. */
+/** Maximum number of apps of a hub with separate crash counters; all other apps share one counter. */
 const MAX_APPS = 200
-/** No app id has a space. */
+/** The label of the shared counter: no app id contains a space. */
 export const OTHER_APPS = 'all others'
 
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -38,11 +38,7 @@ export class Metrics {
   readonly #registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE> = new Registry()
   readonly #events = new OpenHubsCounter(this.#named('events_total', 'Events published, by kind.', ['hub', 'type']))
   readonly #crashes = new OpenHubsCounter(
-    this.#named(
-      'app_crashes_total',
-      'Crashes seen, by app; only apps that have crashed, and not more than 200 by name.',
-      ['hub', 'app'],
-    ),
+    this.#named('app_crashes_total', 'Crashes, by app; at most 200 apps of a hub by name.', ['hub', 'app']),
   )
   readonly #calls = new Counter(
     this.#named('hub_requests_total', 'Calls to the hub, by operation and outcome.', ['hub', 'operation', 'outcome']),
@@ -61,7 +57,7 @@ export class Metrics {
   readonly #reloads = new Counter(
     this.#named('config_reloads_total', 'Configuration reloads, by outcome.', ['outcome']),
   )
-  /** Hub → its apps that have a crash counter. */
+  /** The apps that have a crash counter, by hub. */
   readonly #crashed = new Map<string, Set<string>>()
   readonly #states = new Map<string, EventSource>()
   #hasDefaults = false
@@ -86,7 +82,7 @@ export class Metrics {
     this.#crashes.hubs = open
   }
 
-  /** Counts the events of a hub from now on. */
+  /** Starts to count the events of a hub. */
   follow(hub: string, state: EventSource): void {
     for (const type of [...EVENT_TYPES, ...GUARD_EVENT_TYPES, ...HUB_EVENT_TYPES]) this.#events.inc({ hub, type }, 0)
     for (const name of this.#states.keys()) if (!this.#events.hubs.has(name)) this.#states.delete(name)
@@ -99,7 +95,7 @@ export class Metrics {
     if (type === 'crashed' && app !== null) this.#crashes.inc({ hub, app: this.#crashLabel(hub, app) })
   }
 
-  /** Counts the end of a call to a hub. */
+  /** Counts a completed call to a hub. */
   readonly called = (hub: string, { operation, outcome, ms }: HubCall): void => {
     this.#calls.inc({ hub, operation, outcome })
     this.#callSeconds.observe({ hub, operation }, ms / 1000)

@@ -1,6 +1,6 @@
 /**
- * Writes log lines at once, so that the last ones before an exit are not lost, and keeps the latest ones for the page.
- * A failed write is never fatal.
+ * Writes log lines immediately, so that the last lines before an exit are not lost, and keeps the latest lines for the
+ * page. A failed write is never fatal.
  */
 import { writeSync } from 'node:fs'
 import { isRecord, parseJson } from '../base/json.ts'
@@ -25,14 +25,14 @@ function block(ms: number): void {
 }
 
 /**
- * Writes to a file descriptor. Lines that cannot be written (reader gone, disk full) are dropped, and the next line is
- * tried again: the daemon keeps running without its log, and the log continues when the disk has room.
+ * Writes to a file descriptor. Lines that cannot be written (no reader, disk full) are dropped, but the next line is
+ * tried again: the daemon keeps running without its log, and the log continues when the disk has space.
  *
  * @param write - Writes a part of the chunk and returns its size; default: to standard output.
  */
 export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
   let waiting = Buffer.alloc(0)
-  // A shared buffer for lines written at once, as most are: allocating one for each would cost as much as writing.
+  // Lines that are written immediately, as most are, share a buffer: allocating one per line would double the cost.
   const line = Buffer.allocUnsafeSlow(LONGEST_LINE_BYTES)
   let timer: NodeJS.Timeout | undefined
 
@@ -69,11 +69,11 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
 const MAX_LINES = 2_000
 /** Characters of all lines together: at most 2 MiB in memory. */
 const MAX_LENGTH = 1_048_576
-/** A longer line is shortened. */
+/** Longer lines are shortened. */
 const MAX_LINE_LENGTH = 4_096
 const MAX_TEXT_LENGTH = 1_000
 
-/** Distinguishes the numbers of this process from those of an earlier one. */
+/** Distinguishes the line numbers of this process from those of an earlier process. */
 const RUN = Math.round(performance.timeOrigin).toString(36)
 
 /** The latest lines: limited in number and size, and numbered so that readers can continue. */
@@ -85,7 +85,7 @@ export class RecentLines {
   /** Characters of all lines together. */
   #length = 0
 
-  /** @param line of JSON, with or without the end of line, without secrets */
+  /** @param line JSON without secrets, with or without a final line break */
   add(line: string): void {
     const text = line.length > MAX_LINE_LENGTH ? shortened(line) : line
     this.#lines.push(text)
@@ -96,7 +96,7 @@ export class RecentLines {
     }
   }
 
-  /** The lines after a cursor (the `next` of an earlier result), or all. `missed`: the number of dropped lines. */
+  /** Returns the lines after a cursor (`next` of an earlier result), or all. `missed`: the number of dropped lines. */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)
     const number = run === RUN ? Number(text) : Number.NaN
@@ -108,7 +108,7 @@ export class RecentLines {
 
 const cut = (text: unknown) => (typeof text === 'string' ? text.slice(0, MAX_TEXT_LENGTH) : undefined)
 
-/** The most important fields of a long line, and its beginning. */
+/** Returns the most important fields of a long line, and its beginning. */
 function shortened(line: string): string {
   // Masking a secret may have broken the JSON.
   const parsed = parseJson(line)

@@ -11,7 +11,7 @@ const OWN_KEYS = new Set(['level', 'time', 'pid'])
 
 /** The secrets, prepared for the search. */
 interface Search {
-  /** The secrets as they are. Most texts contain none, and this search is fast. */
+  /** Finds plain secrets. Most texts contain none, and this search is fast. */
   readonly plain: Needles
   readonly spellings: Spellings
 }
@@ -25,7 +25,7 @@ export class Scrubber {
     for (const secret of secrets) this.add(secret)
   }
 
-  /** Masks this value from now on, if it has at least four characters. */
+  /** Adds a secret to mask, if it has at least four characters. */
   add(secret: string): void {
     if (secret.length < SHORTEST_SCRUBBED || this.#secrets.has(secret)) return
     this.#secrets.add(secret)
@@ -48,7 +48,7 @@ export class Scrubber {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
 
-  /** The same for JSON without an end of line, or for a text. */
+  /** Masks the secrets in JSON without a final line break, or in a text. */
   payload(payload: string): string {
     return find(payload, this.#search ?? this.#prepare()) === 'none' ? payload : this.#json(payload, false, '')
   }
@@ -98,16 +98,16 @@ const TABLE_SIZE = 1 << 14
 const MAX_WINDOW = 64
 
 /**
- * Searches a text for many needles at once, in time proportional to the length of the text: a thousand hubs have a
+ * Searches a text for many needles in one pass, in time proportional to the length of the text: a thousand hubs have a
  * thousand keys, and each payload is searched for all of them. This is the algorithm of Wu and Manber: if a block of
- * the text is not part of any needle's beginning, no needle begins near it.
+ * the text is not part of any needle's beginning, no needle begins near that block.
  */
 export class Needles {
-  /** Characters of each needle's beginning that are compared by blocks: all that the shortest one has, at most 64. */
+  /** Length of the beginnings of needles that are compared by blocks: that of the shortest needle, at most 64. */
   readonly #window: number
-  /** Hash of a block → how far the search may skip ahead. */
+  /** How far the search may skip ahead, by the hash of a block. */
   readonly #skips: Uint8Array
-  /** Hash of the last block of their beginnings → needles. */
+  /** Needles, by the hash of the last block of their beginnings. */
   readonly #candidates = new Map<number, string[]>()
 
   /** @param needles texts of at least three characters */
@@ -151,7 +151,7 @@ export class Needles {
   }
 }
 
-/** The hash of the block that ends at `end`. */
+/** Returns the hash of the block that ends at `end`. */
 function hashAt(text: string, end: number): number {
   const hash = (text.charCodeAt(end - 2) * 31 + text.charCodeAt(end - 1)) * 31 + text.charCodeAt(end)
   return hash & (TABLE_SIZE - 1)

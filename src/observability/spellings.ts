@@ -1,5 +1,5 @@
 /**
- * Finds texts in another as JSON and percent-encoding may spell them: each character plain, as a JSON escape, or as
+ * Finds secrets in a text however JSON and percent-encoding spell them: each character plain, as a JSON escape, or as
  * `%XX`, in any mixture, and encoded several times.
  */
 
@@ -23,10 +23,10 @@ const MAX_ENCODED = 4096
 const MAX_COMPARED = 4
 const MIN_COMPARED = 1 << 20
 
-/** Whether a character can begin an encoded one. */
+/** Whether a character can begin an encoded character. */
 const isSign = (code: number) => code === BACKSLASH || code === PERCENT || code === PLUS
 
-/** The letter after a backslash → its meaning. */
+/** Characters that JSON escapes stand for, by the letter after the backslash. */
 const SHORT_ESCAPES: ReadonlyMap<number, number> = new Map(
   ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [pair.charCodeAt(0), pair.charCodeAt(1)]),
 )
@@ -37,21 +37,21 @@ function hexDigit(code: number): number {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
 }
 
-/** `NaN` if it is not a number. */
+/** Reads a hexadecimal number; `NaN` if there is none. */
 function hexAt(text: string, at: number, digits: number): number {
   let value = 0
   for (let i = at; i < at + digits; i += 1) value = value * 16 + hexDigit(text.charCodeAt(i))
   return value
 }
 
-/** The byte after a percent sign, which may be encoded several times: `2F` and `252F`. */
+/** Reads the byte after a percent sign, which may be encoded several times: `2F` and `252F`. */
 function byteAt(text: string, at: number): Unit {
   let end = at
   for (let level = 0; level < MAX_LEVELS && hexAt(text, end, 2) === PERCENT; level += 1) end += 2
   return { code: hexAt(text, end, 2), end: end + 2 }
 }
 
-/** The character after a backslash. The letter of a short escape may be percent-encoded, as in `%5C%2F`. */
+/** Reads the character after a backslash. The letter of a short escape may be percent-encoded, as in `%5C%2F`. */
 function jsonAt(text: string, at: number): Unit | undefined {
   const letter = text.charCodeAt(at)
   if (letter === PERCENT) {
@@ -67,7 +67,7 @@ function jsonAt(text: string, at: number): Unit | undefined {
   return code === undefined ? undefined : { code, end: at + 1 }
 }
 
-/** The character after a percent sign, which may take several bytes with a percent sign each. */
+/** Reads the character after a percent sign, which may be several bytes with a percent sign each. */
 function percentAt(text: string, at: number): Unit | undefined {
   const lead = hexAt(text, at, 2)
   if (lead < 0x80) return { code: lead, end: at + 2 }
@@ -85,7 +85,7 @@ function percentAt(text: string, at: number): Unit | undefined {
   return code > 0x10ffff ? undefined : { code, end }
 }
 
-/** The possible decodings of the character at `at`, level by level, except the plain one. */
+/** Returns the possible decodings of the character at `at`, level by level, except the plain character. */
 function encodedAt(text: string, at: number): readonly Unit[] {
   let { code, end }: Unit = { code: text.charCodeAt(at), end: at + 1 }
   if (code === PLUS) return [{ code: SPACE, end }]
@@ -96,7 +96,7 @@ function encodedAt(text: string, at: number): readonly Unit[] {
     const unit = code === PERCENT ? percentAt(text, end) : jsonAt(text, end)
     if (unit === undefined) break
     units = [...units, unit]
-    // A run of encoded backslashes would have as many decodings as characters.
+    // Stop here: a run of encoded backslashes would have as many decodings as characters.
     if (code === BACKSLASH && text.charCodeAt(end) === PERCENT) break
     ;({ code, end } = unit)
   }
@@ -115,7 +115,7 @@ const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
 /** Minimum length of a match that is worth remembering. */
 const LONG = 32
 
-/** For each position in a text: how many characters from there on equal the beginning of the text (Z function). */
+/** Returns, for each position in a text, how many characters equal those at its beginning (Z function). */
 function selfAgreement(text: string): Uint32Array {
   const agreement = new Uint32Array(text.length)
   let start = 0
@@ -129,17 +129,17 @@ function selfAgreement(text: string): Uint32Array {
   return agreement
 }
 
-/** Compares needles with a text at ascending positions, never the same characters of the text twice (Z algorithm). */
+/** Compares needles with a text at ascending positions, each character of the text only once (Z algorithm). */
 export class Agreement {
   readonly #text: string
-  /** Needle → the last position at which the text matches a long part of the needle. */
+  /** The last position at which the text matches a long part of a needle, by needle. */
   #last: Map<string, { readonly start: number; readonly end: number; own?: Uint32Array }> | undefined
 
   constructor(text: string) {
     this.#text = text
   }
 
-  /** How many of the first `limit` characters of a needle match the text at `start`. */
+  /** Returns how many of the first `limit` characters of a needle match the text at `start`. */
   at(start: number, needle: string, limit = needle.length): number {
     const last = this.#last?.get(needle)
     let same = 0
@@ -181,7 +181,7 @@ class Progress {
     return this.compared > MIN_COMPARED && this.compared > MAX_COMPARED * this.text.length
   }
 
-  /** The end of the secret that begins at `start` in any spelling; -1 if there is none. */
+  /** Returns the end of the secret that begins at `start` in any spelling; -1 if there is none. */
   endOf({ secret, plain }: Sought, start: number): number {
     const { text } = this
     const same = this.#agreement.at(start, secret, plain)
@@ -189,7 +189,7 @@ class Progress {
     return this.#endFrom(secret, same, start + same)
   }
 
-  /** The end of the rest of a secret, after its first code units. */
+  /** Returns the end of a secret whose first code units end at `start`; -1 if the rest does not match. */
   #endFrom(secret: string, first: number, start: number): number {
     const { text } = this
     let places = [start]
@@ -215,7 +215,7 @@ class Progress {
 }
 
 export class Spellings {
-  /** Keyed by their first two code units. */
+  /** The secrets by their first two code units. */
   readonly #secrets = new Map<number, Sought[]>()
   readonly #hashes = new Uint8Array(TABLE_SIZE)
   readonly #longest: number
@@ -240,8 +240,8 @@ export class Spellings {
   }
 
   /**
-   * Searches near encoded characters that also occur in secrets. `all`: there are more of them than any encoder writes,
-   * and the search would take long; mask the whole text.
+   * Searches near encoded characters that also occur in secrets. `all`: the text has more of these characters than any
+   * encoder writes, and the search would take long; mask the whole text.
    */
   lookForEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
@@ -262,7 +262,7 @@ export class Spellings {
     return 'none'
   }
 
-  /** The text with a mask in place of each secret, also of overlapping ones. */
+  /** Returns the text with a mask in place of each secret, including overlapping secrets. */
   mask(text: string, mask: string): string {
     const progress = new Progress(text)
     let clean = ''
@@ -282,7 +282,7 @@ export class Spellings {
     return false
   }
 
-  /** The end of the longest secret that begins at `at`; -1 if there is none. */
+  /** Returns the end of the longest secret that begins at `at`; -1 if there is none. */
   #endAt(progress: Progress, at: number): number {
     const { text } = progress
     const first = text.charCodeAt(at)

@@ -264,7 +264,7 @@ describe.concurrent('a published setting', () => {
       }
       return { world, set, warnings, untilProblems }
     }
-    const problem = ['settings whose published values are not those of the hubs (see the log): 1']
+    const problem = ['settings whose published values differ from those of the hubs (see the log): 1']
 
     test('does not keep other settings of its app from being published, and is reported once until it changes', async () => {
       const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: 'a' })
@@ -310,7 +310,7 @@ describe.concurrent('a published setting', () => {
       await until('the setting', () => world.observer.last(`${topic}/odd`) === '"a"')
       world.hub.setKeys({ [KEY]: ['hub.app.readonly'], other: ALL_SCOPES })
       await world.ask('home/cmd/refresh')
-      await untilProblems(['settings whose published values are not those of the hubs (see the log): 3'])
+      await untilProblems(['settings whose published values differ from those of the hubs (see the log): 3'])
       expect(warnings('the API key lacks hub.app.control')).toBe(3)
       expect(world.observer.last(`${topic}/odd`)).toBe('"a"')
       world.hub.setKeys({ [KEY]: ALL_SCOPES })

@@ -1,4 +1,4 @@
-/** `hub2mqtt conformance`: reports a hub's answers, and how they differ from the expected ones. */
+/** `hub2mqtt conformance`: reports a hub's answers, and how they differ from the expected answers. */
 import * as v from 'valibot'
 import { type Clock, sleep, systemClock } from '../../base/clock.ts'
 import { UsageError } from '../../base/errors.ts'
@@ -64,7 +64,7 @@ function contentOf(path: string): string {
   }
 }
 
-/** More requests would load the hub without showing more. */
+/** Number of quick requests: more would load the hub without showing more. */
 const QUICK = 6
 /** Pause before and after, so that other requests do not count towards the hub's limit. */
 const CALM_MS = 2_000
@@ -87,7 +87,7 @@ export interface ConformanceOptions
 export async function examine(options: ConformanceOptions): Promise<Report> {
   const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
   await using client = newClient({ url, key, timeoutMs, clock })
-  onStep('looking for a hub')
+  onStep('searching for a hub')
   const pings = await greetings(client)
   const prefix = API_PREFIXES.find((one) => pings[one].greets)
   // Send the key only to hubs.
@@ -116,7 +116,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
 }
 
 async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
-  /** Whether the hub accepts that version; `null` if the hub is offline. */
+  /** Whether the hub accepts a protocol version; `null` if the hub is offline. */
   const takes = async (version: 3 | 4) => {
     if (await speaks(version, url, timeoutMs)) return true
     const ping = await operate(client, reading.prefix, 'ping', { show: 'no key' })
@@ -137,7 +137,7 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
-/** Opens a session. If the connection was lost, the hub may have been offline for a moment: opens a second one. */
+/** Opens a session, and again if the connection was lost: the hub may have been offline for a moment. */
 async function opened(open: () => Promise<Session>): Promise<Session> {
   const first = await open()
   const { connect, handshake, open: opening, subscribe } = first.seen
@@ -146,7 +146,7 @@ async function opened(open: () => Promise<Session>): Promise<Session> {
   return await open()
 }
 
-/** Sends enough requests at once to exceed a hub's limit. `null`: the hub did not answer all of them. */
+/** Sends enough simultaneous requests to exceed a hub's rate limit. Returns `null` if the hub did not answer all. */
 export async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading) {
   const path = pathTo(prefix, PROBES.getSessionMe)
   await sleep(clock, CALM_MS)
@@ -158,7 +158,7 @@ export async function hurry({ clock }: ConformanceOptions, client: Client, { pre
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return {
     sent: QUICK,
-    /** How many were not limited; `null`: the hub sent no 429. */
+    /** Number of requests that were not limited; `null` if the hub sent no 429. */
     limitedAfter: limited.length === 0 ? null : QUICK - limited.length,
     retryAfter,
   }

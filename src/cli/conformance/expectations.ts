@@ -1,6 +1,6 @@
 /**
- * What is expected of a hub, one row each: from the reference, and from the traffic of real hubs and their official
- * client. A row judges the evidence; its verdict is `unknown` if something was not tried or could not be seen.
+ * The expected behaviour of hubs, from the reference, and from the traffic of real hubs and their official client. Each
+ * row judges the evidence; its verdict is `unknown` if something was not tried or could not be observed.
  */
 import { isRecord } from '../../base/json.ts'
 import type { hurry } from './conformance.ts'
@@ -34,7 +34,7 @@ export function firmwareOf({ pings, prefix }: Reading): string | null {
   return firmware !== null && /^[\w.+-]{1,40}$/.test(firmware) ? firmware : null
 }
 
-/** The kind of hub, and the evidence for it: the firmware or, if it is unknown, other differences. */
+/** Returns the kind of hub, and the evidence for it: the firmware or, if that is unknown, other differences. */
 export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; readonly because: readonly string[] } {
   const { prefix, answers, records } = reading
   if (prefix === 'managers') return { kind: 'reference', because: ['it answers only below /api/managers/'] }
@@ -64,7 +64,7 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   return { kind, because: [...firmwareSign, ...newer, ...selfHosted] }
 }
 
-/** Scopes of the key; `null` if the hub does not list them. */
+/** Returns the scopes of the key; `null` if the hub does not list them. */
 export function scopesOf({ answers }: Reading): readonly string[] | null {
   const seen = answers.get('getSessionMe')
   const value: unknown = seen?.value
@@ -83,7 +83,7 @@ export const verdict = (agrees: boolean, found: string): Verdict => ({ result: a
 export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
 export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
 
-/** The verdict on an unsuccessful answer: unknown if the hub was offline or refuses the key. */
+/** Returns the verdict on an unsuccessful answer: unknown if the hub was offline or refuses the key. */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(summary(seen))
   return outcomeOf(seen) === 'refused' ? unknown(`no permission: ${summary(seen)}`) : verdict(false, summary(seen))
@@ -135,9 +135,9 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
   }
 }
 
-/** How a hub refuses any key. */
+/** Outcomes with which a hub refuses a request with any key. */
 const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
-/** How a hub refuses a valid key. */
+/** Outcomes with which a hub refuses a request with a valid key. */
 const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']
 
 const is401 = ({ status }: Observation) => status === 401
@@ -189,7 +189,7 @@ const protocol =
   ({ protocols: { [version]: accepts } }) =>
     accepts === null ? unknown('the hub was offline') : verdict(accepts, accepts ? 'it does' : 'it does not')
 
-/** The realtime channel also refuses a key that may not list the apps. */
+/** Returns a verdict if the key may not list the apps: the realtime channel then refuses the key as well. */
 function refusalOfKey({ reading: { answers } }: Evidence): Verdict | undefined {
   const seen = answers.get('getApps')
   return seen !== undefined && outcomeOf(seen) === 'refused' ? failed(seen) : undefined
@@ -198,8 +198,8 @@ function refusalOfKey({ reading: { answers } }: Evidence): Verdict | undefined {
 const handshake: Judge = (evidence) => {
   const { connect, handshake, namespace } = evidence.session
   if (connect !== 'ok') return unknown(`the connection: ${connect}`)
-  if (handshake === 'not_tried') return notTried('the hub was offline by then')
-  const found = namespace === null ? handshake : namespace === '/api' ? '/api' : 'another one'
+  if (handshake === 'not_tried') return notTried('the hub had gone offline')
+  const found = namespace === null ? handshake : namespace === '/api' ? '/api' : 'another namespace'
   const refused = handshake === 'refused' ? refusalOfKey(evidence) : undefined
   return refused ?? verdict(handshake === 'ok' && namespace === '/api', found)
 }
@@ -287,7 +287,7 @@ const ROWS: readonly Row[] = [
 
 export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]) => ({ id, mark, says, judge, only }))
 
-/** For other kinds of hubs, a difference is reported but not judged. */
+/** Returns a row's verdict. For kinds of hubs to which the row does not apply, a difference is not judged. */
 export function judged({ only, judge }: (typeof EXPECTATIONS)[number], evidence: Evidence): Verdict {
   const found = judge(evidence)
   const isExpected = only === undefined || only.includes(kindOfHub(evidence).kind)

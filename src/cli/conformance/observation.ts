@@ -31,7 +31,7 @@ export interface Observation {
   readonly greets: boolean
 }
 
-/** What is observed without an answer. */
+/** The observation if there is no answer. */
 const NONE = { ...seenOf({ status: 0, headers: {}, body: Buffer.alloc(0) }, 0), status: null }
 
 export interface Asking {
@@ -50,7 +50,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   let isFirst = true
   /** The id of the hub that has identified itself, and the path of its ping. */
   let hub: { readonly ping: string; readonly id: string | null } | undefined
-  /** Whether the connections have stayed open since. */
+  /** Whether the connections have stayed open since the hub identified itself. */
   let isSure = true
   let proving: Promise<Observation | undefined> | undefined
   const onDisconnected = () => {
@@ -64,7 +64,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     hub = { ping, id }
   }
 
-  /** Pings the hub if a connection was closed. Returns an answer if the key must not be sent. */
+  /** Pings the hub if a connection was closed. If the key must not be sent, returns the observation to report. */
   function prove(): Promise<Observation | undefined> {
     if (isSure && hub !== undefined) return Promise.resolve(undefined)
     proving ??= askIdentity().finally(() => {
@@ -139,11 +139,11 @@ export function outcomeOf({ status, value }: Observation): Outcome {
 export const isOk = (seen: Observation | undefined): seen is Observation =>
   seen !== undefined && outcomeOf(seen) === 'ok'
 
-/** The object in a successful answer. */
+/** Returns the object in a successful answer. */
 export const recordOf = (seen: Observation | undefined): Record<string, unknown> | undefined =>
   isOk(seen) && isRecord(seen.value) ? seen.value : undefined
 
-/** The hub's error code. The error's text is left out: it is in the household's language and may contain names. */
+/** Returns the hub's error code, without its text, which is in the household's language and may contain names. */
 export function errorOf(value: unknown): string | null {
   const error = isRecord(value) ? value['error'] : undefined
   return typeof error === 'string' ? (/^[a-z][a-z0-9_]{0,40}$/.test(error) ? error : 'prose') : null
@@ -160,12 +160,12 @@ export function summary({ status, failure, value }: Observation): string {
 /** Statuses of a gateway, or of a hub that is starting. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
-/** Whether the hub was offline or busy, in which case the answer shows nothing about the operation. */
+/** Whether the hub was offline or busy, so that the answer shows nothing about the operation. */
 export function isAway(seen: Observation): boolean {
   return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
 }
 
-/** The type of a value, because the value itself may be a name or a secret. */
+/** Returns the type of a value: the value itself must not be reported, because it may be a name or a secret. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value

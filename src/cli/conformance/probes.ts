@@ -6,7 +6,7 @@ import type { ApiPrefix } from '../../hub/proven-hub.ts'
 import { saysNo } from '../../hub/written.ts'
 import { type Asking, type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
 
-/** Checks the answer of an operation: `undefined` if it is correct, otherwise what is wrong. */
+/** Checks the answer of an operation. Returns what is wrong; `undefined` if the answer is correct. */
 type Shape = (value: Json | undefined, id: string) => string | undefined
 
 const SHAPES = {
@@ -15,7 +15,7 @@ const SHAPES = {
   nothing: (value) => (saysNo(value) ? 'reports a failure as a success' : undefined),
   greeting: (value) => (value === false ? 'returns false, as if it were another hub' : undefined),
   object: (value) => (isRecord(value) ? undefined : `returns ${kindOf(value)}, not an object`),
-  collection: (value) => (typeof value === 'object' && value !== null ? undefined : `answers ${kindOf(value)}`),
+  collection: (value) => (typeof value === 'object' && value !== null ? undefined : `returns ${kindOf(value)}`),
   scopes: (value) => (decodeScopes(value) === undefined ? 'has no list of scopes' : undefined),
   app: (value, id) => (isRecord(value) && value['id'] === id ? undefined : 'is not the record of the app'),
   apps(value) {
@@ -90,19 +90,19 @@ export interface Reading {
   readonly app: string | null
   /** Why a probe was not sent. */
   readonly untried: Map<ProbeName | Extra, string>
-  /** The same for probes that change the app, unless `untried` has a reason. */
+  /** Why a probe that changes the app was not sent, unless `untried` has a reason. */
   noWrites: string
 }
 
 export const whyNot = ({ untried, noWrites }: Reading, name: ProbeName | Extra): string => untried.get(name) ?? noWrites
 
-/** Why the app cannot be changed. */
+/** Returns why the app cannot be changed. */
 export function whyNoApp({ answers }: Pick<Reading, 'answers'>): string {
   const seen = answers.get('getApp')
   return seen === undefined || outcomeOf(seen) === 'absent' ? 'does not exist' : 'could not be read'
 }
 
-/** What a hub reports about itself, and about devices, flows and logs. */
+/** Operations that read data about the hub, devices, flows and logs. */
 const EVIDENCE = [
   'getInfo',
   'getMemoryInfo',
@@ -115,7 +115,7 @@ const EVIDENCE = [
   'getLogs',
 ] as const satisfies readonly ProbeName[]
 
-/** The path of a probe, with its parameters filled in. */
+/** Returns the path of a probe, with its parameters filled in. */
 export function pathTo(prefix: ApiPrefix, { manager, path }: Probe, id = '', name = ''): string {
   const [first, second] = [encodeURIComponent(id), encodeURIComponent(name)]
   const filled = path.replace(':id', first).replace(':owner', first).replace(':name', second).replace(':log', second)
@@ -139,7 +139,7 @@ export async function greetings(client: Client): Promise<Reading['pings']> {
 
 const NO_APP = 'hub2mqtt.conformance.no-such-app'
 
-/** @param wanted the app to use; default: a running one */
+/** @param wanted the app to use; default: a running app */
 export async function read(
   client: Client,
   pings: Reading['pings'],
@@ -184,7 +184,7 @@ export async function read(
   return { pings, prefix, answers, records, app, untried, noWrites: 'without --writes' }
 }
 
-/** Owner and id of the first log. */
+/** Returns owner and id of the first log. */
 function logIn(seen: Observation | undefined): [owner: string, id: string] | undefined {
   const [log] = Object.values(Object(seen?.value)).filter(isRecord)
   const owner = log?.['ownerUri'] ?? log?.['uri']

@@ -8,13 +8,13 @@ import type { WritesOptions } from './writes.ts'
 /** The setting that the trials set and remove. */
 export const SETTING = 'hub2mqtt-conformance'
 
-/** What a trial can leave changed. */
+/** The parts of an app that a trial can leave changed. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 
 export interface Left {
-  /** What is still changed. */
+  /** Items that are still changed. */
   readonly left: readonly string[]
-  /** What could not be verified. */
+  /** Items that could not be verified. */
   readonly unseen: readonly string[]
 }
 
@@ -27,7 +27,7 @@ const LOOK_MS = 1_000
 const AWAY_MS = 300_000
 /** How long a start or an install can take. */
 const LATE_MS = 90_000
-/** How often to request a change: a hub may confirm a change without making it. */
+/** Maximum number of requests for a change: a hub may confirm a change without making it. */
 const ASKS = 3
 
 /** @param lost items whose request got no answer: the hub may still carry it out */
@@ -71,7 +71,7 @@ type Fate = 'done' | 'left' | 'unseen'
 function nextFor(item: Item, look: Look, times: number, waited: number, isLost: boolean): Fate | 'ask' | 'wait' {
   switch (look) {
     case 'right':
-      // An unanswered install may still happen, so do not request another.
+      // An unanswered install may still happen, so do not request another install.
       if (item === 'version') return isLost ? 'unseen' : 'done'
       return isLost && times === 0 ? 'ask' : 'done'
     case 'wrong':
@@ -90,7 +90,7 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   const send = (name: ProbeName, body?: unknown) =>
     operate(client, reading.prefix, name, { app, setting: SETTING, body })
 
-  /** Whether the setting is removed. If the list cannot be read, reads the setting itself. */
+  /** Checks whether the setting is removed. If the list cannot be read, reads the setting itself. */
   async function lookAtSetting(): Promise<Look> {
     const list = await send('getAppSettings')
     const settings = recordOf(list)

@@ -10,7 +10,7 @@ import { first } from '../doctor/spoken.ts'
 import type { Target } from './observation.ts'
 
 const APPS_URI = 'homey:manager:apps'
-/** A hub may accept a namespace and close it at once. */
+/** A hub may accept a namespace and immediately close it. */
 const SETTLE_MS = 600
 
 export type Step = 'ok' | 'refused' | 'dropped' | 'silent' | 'not_tried'
@@ -112,7 +112,7 @@ export async function openSession(
     events,
     /** Whether events can still arrive. */
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
-    /** Whether an event that satisfies `wanted` arrives within `ms`; earlier events count from index `from` on. */
+    /** Whether an event that satisfies `wanted` arrives within `ms`. Earlier events from index `from` on also count. */
     async hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       onEvent = () => {

@@ -22,7 +22,7 @@ const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Obje
 
 type About = Pick<ConformanceOptions, 'version' | 'writes'>
 
-/** The report for an address without a hub. */
+/** Returns the report for an address without a hub. */
 export function unreachableReport({ version }: About, pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
   return {
@@ -76,7 +76,7 @@ function unusableBecause({ reading }: Evidence): string[] {
   ]
 }
 
-/** Trials that could not be done or undone. */
+/** Returns the trials that could not be done or undone. */
 function troubleOf({ writes: wanted }: About, { reading, writes }: Evidence): string[] {
   const app = reading.answers.get('getApp')
   const seen = app === undefined || outcomeOf(app) === 'absent' ? '' : ` (${summary(app)})`
@@ -108,7 +108,7 @@ function operationOf(name: ProbeName, reading: Reading) {
   }
 }
 
-/** Field → the types of its values over many records; sorted. */
+/** Returns the types of the values of each field in all records, sorted by field. */
 function fieldsOf(records: Reading['records']): Record<string, string> {
   const fields = records.flatMap((record) => Object.entries(record))
   // Any other name may have been given by a user.
@@ -128,7 +128,7 @@ function isList(value: unknown): boolean {
   }
 }
 
-/** Includes the hub's id, so that the app's id cannot be guessed without it. */
+/** Hashes an app's id together with the hub's id, so that the app cannot be guessed without knowing the hub. */
 function hashed(app: string, hubId: string | null): string {
   return `app-${hash('sha256', `${hubId ?? ''}\n${app}`).slice(0, 8)}`
 }
@@ -139,7 +139,7 @@ function withoutName(session: SessionSeen): SessionSeen {
   return { ...session, namespace: namespace === null || /^\/[a-z]{1,20}$/.test(namespace) ? namespace : '(other)' }
 }
 
-/** A report for people. */
+/** Returns the report as text for people. */
 export function reportText(report: Report): string {
   const { usable, problems, hub, operations, expectations, limit, left, unseen, version } = report
   const all = problems.join('; ')
@@ -174,7 +174,7 @@ export function reportText(report: Report): string {
     ...columns(operations.map(operationColumns)),
     '',
     ...section('Not as expected', ({ result, mark }) => result === 'differs' && mark !== 'I'),
-    ...section('Not as inferred, which is no fault', ({ result, mark }) => result === 'differs' && mark === 'I'),
+    ...section('Not as inferred (not a fault)', ({ result, mark }) => result === 'differs' && mark === 'I'),
     ...section('As expected', ({ result }) => result === 'agrees'),
     ...section('Unknown', ({ result }) => result === 'unknown'),
     'R: the reference; S: the official client; M: measured on hubs; I: inference.',

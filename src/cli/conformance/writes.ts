@@ -1,4 +1,4 @@
-/** Trials that change an app which the user has named, and restore it afterwards. */
+/** Trials that change the app that the user has specified, and restore it afterwards. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
@@ -73,7 +73,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   const trials = new Map<Trial, Verdict>()
   const touched = new Set<Item>()
   const lost = new Set<Item>()
-  /** Change → whether an event announced it. */
+  /** Whether an event announced the change, by operation. */
   const announced = new Map<ProbeName, boolean>()
   const eventsSoFar = () => session?.events.length ?? 0
   return { trials, touched, lost, tryAll }
@@ -232,7 +232,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return seen
   }
 
-  /** Records whether an event announces a change, unless the channel is lost while it waits. */
+  /** Records whether an event announces a change, unless the channel is lost while waiting for the event. */
   async function listen(name: ProbeName, from: number): Promise<void> {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
@@ -259,7 +259,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
 /** Whether a record shows whether the app runs. */
 const isSaid = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
 
-/** Describes a record in which a change is missing. */
+/** Returns the verdict on a record in which a change is missing. */
 function unchanged(trial: Trial, response: Observation, record: AppRecord): Verdict {
   if (record['crashed'] === true || record['state'] === 'crashed') return unknown('it crashed')
   if (trial !== 'autoupdate' && !isSaid(record)) return unknown('the record has neither state nor ready')

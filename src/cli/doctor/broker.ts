@@ -65,7 +65,7 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       }
       await askForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
-      // The rules may forbid this: only the doctor reads the topics of other members.
+      // Ignore refusals: only the doctor reads the topics of other members.
       for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))
@@ -86,11 +86,11 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
     if (mqtt.url === null && failure?.code === 'unreachable') {
       return [note(`embedded: runs at ${at} while hub2mqtt runs`)]
     }
-    return [failure === undefined ? problem(`${at} does not answer in time`) : await explain(url, failure)]
+    return [failure === undefined ? problem(`${at} did not answer in time`) : await explain(url, failure)]
   }
 }
 
-/** Whether a publish at the first address arrives at each of the others. Skips those that do not answer. */
+/** Checks whether a publish at the first address arrives at each other address. Skips addresses that do not answer. */
 async function examineSharing(urls: readonly string[], config: Config, clock: Clock): Promise<Finding[]> {
   const [first = '', ...others] = urls
   const findings: Finding[] = []
@@ -130,7 +130,7 @@ async function passesOn(from: string, to: string, config: Config, clock: Clock):
 
 const NOTHING_THERE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
 
-/** Detected protocol and scheme of the address → what the port speaks, and the right scheme. */
+/** What the port speaks, and the right scheme, by detected protocol and scheme of the address. */
 const SCHEMES: Readonly<Record<string, readonly [string, string]>> = {
   'TLS mqtt:': ['speaks TLS', 'mqtts:'],
   'TLS ws:': ['speaks TLS', 'wss:'],

@@ -46,13 +46,13 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
 
 const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok     ', note: 'note   ', problem: 'problem' }
 
-/** One line, or two with a remedy. */
+/** Returns one line, or two lines with a remedy. */
 export function lineOf({ subject, outcome, text, remedy }: Finding): string {
   const line = `${MARKS[outcome]}  ${subject}: ${text}`
   return remedy === '' ? line : `${line}\n         → ${remedy}`
 }
 
-/** The text for a bug report: versions and findings, without names and addresses of the configuration. */
+/** Returns the text for a bug report: versions and findings, without the configuration's names and addresses. */
 export function reportOf(findings: readonly Finding[], config: Config, version: string): string {
   const { platform, arch, versions } = process
   const head = `hub2mqtt ${version}, Node ${versions.node}, ${platform} ${arch}`
@@ -60,7 +60,7 @@ export function reportOf(findings: readonly Finding[], config: Config, version: 
   return ['```', head, ...hidden, '```'].join('\n')
 }
 
-/** Removes the configuration's names and addresses, and `others`, from a text. */
+/** Returns a function that removes the configuration's names and addresses, and `others`, from a text. */
 function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[]) {
   const words = new Map(others.map((name) => [name, '<name>']))
   const hide = (urls: readonly string[], what: string) => {

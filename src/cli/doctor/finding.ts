@@ -23,5 +23,5 @@ export function about(subject: string) {
   return { ok: say('ok'), note: say('note'), problem: say('problem') }
 }
 
-/** `one hub`, `2 hubs` */
+/** Returns a number of things: `one hub`, `2 hubs`. */
 export const counted = (count: number, what: string) => (count === 1 ? `one ${what}` : `${count} ${what}s`)

@@ -17,11 +17,11 @@ import { Scrubber } from '../../observability/scrub.ts'
 import { about, type Finding } from './finding.ts'
 import { spokenAt } from './spoken.ts'
 
-const KEEP_NAME = 'keep the name: with another one, Home Assistant replaces all devices with new ones'
+const KEEP_NAME = 'keep the name: with another name, Home Assistant replaces all devices with new ones'
 
-/** Command expiry depends on the time of day. */
+/** A larger difference is a problem, because the expiry of commands depends on both clocks. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000
-/** A session that the hub accepts and closes at once does not count. */
+/** A session that the hub accepts and immediately closes does not count. */
 const SETTLE_MS = 500
 
 interface HubExamination {
@@ -31,7 +31,7 @@ interface HubExamination {
   readonly clock: Clock
 }
 
-/** Returns the hub's id; `null` if the hub does not identify itself. */
+/** Examines a hub. Returns its id; `null` if the hub does not identify itself. */
 export async function* examineHub(examination: HubExamination): AsyncGenerator<Finding, string | null> {
   const { name, hub, config, clock } = examination
   const { ok, note, problem } = about(`hub ${name}`)
@@ -76,7 +76,7 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
       const options = { url, apiKey: hub.api_key, hubId, prove, timeoutMs, settleMs: SETTLE_MS, clock, signal }
       const session = await openRealtime({ ...options, apps: { receive: () => {} } })
       session.close()
-      yield ok('the realtime channel works: changes arrive at once')
+      yield ok('the realtime channel works: changes arrive immediately')
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       yield problem(
@@ -103,7 +103,7 @@ function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: 
   )
 }
 
-/** Finds out what answers instead of the configured hub, without sending the key. */
+/** Determines what answers instead of the configured hub, without sending the key. */
 async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promise<Advice | undefined> {
   const { host, protocol } = new URL(hub.url)
   if (hub.path_prefix !== 'auto' && (error.code === 'unsupported' || error.code === 'nonsense')) {

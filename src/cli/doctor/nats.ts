@@ -27,13 +27,13 @@ const TIMEOUT_MS = 5_000
 /** An unused key, and a revision that it never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
-/** How many foreign names to show at most, and how many to read for that. */
+/** Maximum number of foreign names to show, and of names to read for this. */
 const MAX_NAMED = 3
 const MAX_READ = 20
 
 type Fleet = Config['fleet']
 
-/** Changes nothing permanently: a bucket created as a test is removed again. */
+/** Examines the servers without permanent changes: a bucket that was created as a test is removed again. */
 export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   await using open = new AsyncDisposableStack()
   const connections: { readonly url: string; readonly connection: NatsConnection }[] = []
@@ -76,7 +76,7 @@ function notConnected(url: string, error: unknown): Finding {
     return problem(`${to}: the server refuses the user name or password`, 'check fleet.username and fleet.password')
   }
   if (error instanceof errors.ConnectionError && error.message.includes("support 'tls'")) {
-    return problem(`${to}: the server offers no TLS`, 'enable TLS there, or use nats:// in all of fleet.nats')
+    return problem(`${to}: the server offers no TLS`, 'enable TLS on the server, or use nats:// in all of fleet.nats')
   }
   const cause = error instanceof errors.TimeoutError ? 'no answer in time' : detailOf(error)
   const remedy = cause.toLowerCase().includes('certificate')
@@ -99,7 +99,7 @@ async function* examineJetStream(connection: NatsConnection, fleet: Fleet): Asyn
 
 type Bucket = NonNullable<Awaited<ReturnType<typeof open>>>
 
-/** `undefined` if the bucket does not exist. */
+/** Opens the bucket; returns `undefined` if it does not exist. */
 async function open(kvm: Kvm, jsm: JetStreamManager, name: string) {
   try {
     const kv = await kvm.open(name)
@@ -166,7 +166,7 @@ async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
     const text = `the bucket ${bucket} holds a ${key} that is not from a fleet: another program writes to it`
     yield problem(text, 'give the fleet its own bucket: fleet.bucket')
   }
-  if (foreign.includes('mark') || foreign.includes(ROSTER_KEY)) yield note('members overwrite it and start anew')
+  if (foreign.includes('mark') || foreign.includes(ROSTER_KEY)) yield note('members overwrite it and start over')
   else if (roster === undefined) yield ok('it can be read; no member has used it yet')
   else yield ok(`it can be read: epoch ${roster.epoch}, ${counted(Object.keys(roster.members).length, 'member')}`)
   const strays = await strayNames(open)
@@ -184,13 +184,13 @@ async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
   }
 }
 
-/** The names below `prefix`, without the prefix. Listing them by a watch would leave a consumer behind for a while. */
+/** Returns the names below `prefix`, without the prefix. A watch would leave a consumer on the server for a while. */
 async function namesBelow(prefix: string, filter: string, { jsm, stream, subject }: Bucket): Promise<string[]> {
   const { state } = await jsm.streams.info(stream, { subjects_filter: subject + prefix + filter })
   return Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length + prefix.length))
 }
 
-/** Member keys with values that no member writes, such as an epoch out of range. */
+/** Returns member keys with values that no member writes, such as an epoch out of range. */
 async function foreignRows(open: Bucket, prefix: string): Promise<string[]> {
   const found: string[] = []
   for (const key of await namesBelow(prefix, memberKey('*'), open)) {
@@ -200,7 +200,7 @@ async function foreignRows(open: Bucket, prefix: string): Promise<string[]> {
   return found.sort()
 }
 
-/** A few names that no member uses, escaped and truncated. Deleted names do not count. */
+/** Returns a few names that no member uses, escaped and truncated. Ignores deleted names. */
 async function strayNames(open: Bucket): Promise<string[]> {
   const { jsm, stream, subject } = open
   const strays = (await namesBelow('', '>', open)).filter((name) => !isOwn(name))
@@ -234,7 +234,7 @@ function* failed(error: unknown): Generator<Finding> {
 const alone = () =>
   note('one server has all leases: while it is down, no bridge serves a hub', 'run three servers and list all of them')
 
-/** The message of the error, or of its cause. */
+/** Returns the message of the error, or of its cause. */
 function detailOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error instanceof AggregateError) return error.errors.map(String).join('; ')

@@ -10,7 +10,7 @@ import type { Topics } from '../../contract/topics.ts'
 import type { Connection } from '../../mqtt/connection.ts'
 import { about, counted, type Finding } from './finding.ts'
 
-/** Retained messages: topic → payload. */
+/** Payloads of retained messages by topic. */
 type Held = ReadonlyMap<string, string>
 
 const WAYS = { static: 'by number', leases: 'by leases' } as const
@@ -38,7 +38,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
     findings.push(problem(text, 'set the same count for all members, and restart them'))
   }
   const members = membersOnline(held, topics)
-  // By number: if one member has another count, hubs have two owners or none, and the retained count alternates.
+  // If one member of a numbered fleet has another count, hubs have two owners or none, and the retained count changes.
   if (mode !== 'leases' && members.length > Math.min(fleet.count, membership.count)) {
     const text = `${members.length} members are online, and not all of them use that count`
     findings.push(problem(text, 'give all members the same fleet.count, and restart them'))
@@ -46,7 +46,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
   return members.length < fleet.count ? findings : [...findings, ...compareHubs(members, hubs)]
 }
 
-/** The information of the members that are online. */
+/** Returns the information of the members that are online. */
 function membersOnline(held: Held, topics: Topics) {
   return [...held].flatMap(([topic, payload]) => {
     const { name, member = '' } = topics.parseMember(topic) ?? {}
@@ -77,20 +77,20 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
   ]
 }
 
-/** Accepts additional keys: a later version may add some. */
+/** Accepts additional keys, because later versions may add some. */
 const INFO = v.object(BRIDGE_INFO.entries)
 type Served = v.InferOutput<typeof INFO>['hubs']
-/** How many hubs to name at most: there may be a thousand. */
+/** Maximum number of hubs to name: there may be a thousand. */
 const MAX_NAMED = 5
 
-/** Real values of a bridge are shorter. */
+/** Hides a text that is longer than any real value of a bridge. */
 const short = (text: string) => (text.length > 100 ? '…' : text)
 
 type Hub = readonly [name: string, host: string]
 const here = (hubs: Config['hubs']) => Object.entries(hubs).map(([name, { url }]): Hub => [name, new URL(url).host])
 const there = (hubs: Served) => Object.entries(hubs).map(([name, { url_host }]): Hub => [name, url_host])
 
-/** Lists a few of the hubs; `names` are the names and addresses in that text. */
+/** Lists a few of the hubs; `names` are the names and addresses in the text. */
 function named(hubs: readonly Hub[]) {
   const few = hubs.slice(0, MAX_NAMED)
   const more = hubs.length > MAX_NAMED ? ` and ${hubs.length - MAX_NAMED} more` : ''
@@ -98,12 +98,12 @@ function named(hubs: readonly Hub[]) {
   return { shown: shown + more, names: few.flat() }
 }
 
-/** Whether a bridge with the same base topic is online, and whether it serves the hubs configured here. */
+/** Checks whether a bridge with the same base topic is online, and whether it serves the hubs configured here. */
 export function examineOther(held: Held, topics: Topics, { hubs }: Config): Finding[] {
   const { ok, note, problem } = about('broker')
   const state = held.get(topics.of('bridgeState', {}))
   const at = `with the base topic ${topics.base}`
-  if (state === 'offline') return [ok(`a bridge ${at} was here before and is offline`)]
+  if (state === 'offline') return [ok(`a bridge ${at} has used this broker before and is offline`)]
   if (state !== 'online') return []
   const members = membersOnline(held, topics)
   const fleet = readJson(FLEET, held.get(topics.of('fleet', {})) ?? '')
@@ -124,7 +124,7 @@ export function examineOther(held: Held, topics: Topics, { hubs }: Config): Find
   const who = `version ${short(info.version)}, since ${short(info.started_at)}, with ${shown}`
   if (own.map(String).sort().join() === its.map(String).sort().join()) return [ok(`the bridge ${at} is online: ${who}`)]
   const remedy =
-    'if it is this bridge before a change: reload or restart it; otherwise stop one of the two, or change its mqtt.base_topic'
+    'if it is this bridge with its previous configuration: reload or restart it; otherwise stop one of the two, or change its mqtt.base_topic'
   return [problem(`a bridge ${at} with other hubs than this configuration is online: ${who}`, remedy, names)]
 }
 
@@ -134,8 +134,8 @@ const REMEDY =
   'if Home Assistant shows no devices: set discovery.prefix to that of its MQTT integration; without Home Assistant: discovery.format: off'
 
 /**
- * Call this before subscribing to anything. Home Assistant subscribes to sensors; bridges do not. An empty message
- * removes a sensor, here one that does not exist. Under MQTT 5 the broker reports whether a client received it.
+ * Call this before subscribing to anything. Home Assistant subscribes to sensors; bridges do not. The empty message
+ * removes a sensor that does not exist. Under MQTT 5, the broker reports whether a client received the message.
  */
 export async function askForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return
@@ -150,7 +150,7 @@ export async function askForListeners(connection: Connection, { format, prefix }
     await connection.subscribe(filter, { qos: 1 })
 }
 
-/** `isHeard`: whether a client received the message; `undefined`: the broker does not report this. */
+/** Checks for Home Assistant. `isHeard`: whether a client received the message; `undefined` if this is not reported. */
 export function examineListeners(
   held: ReadonlyMap<string, string>,
   { format, prefix, birth_topic }: Config['discovery'],
@@ -159,7 +159,7 @@ export function examineListeners(
   if (format === 'off' || held.has(birth_topic) || isHeard) return []
   const { note } = about('broker')
   if (isHeard === false) return [note(`no client receives the devices for Home Assistant below ${prefix}`, REMEDY)]
-  // The default prefix is usually right, even without such evidence.
+  // The default prefix is usually right, even without evidence of Home Assistant.
   if (prefix === options['discovery.prefix'].default) return []
   const isOther = (topic: string) => topic.startsWith(`${prefix}/`) && parseDiscoveryTopic(topic) === undefined
   if (held.keys().some(isOther)) return []

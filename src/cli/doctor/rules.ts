@@ -1,6 +1,6 @@
 /**
- * Tests the broker's access rules for the bridge's user. Retains nothing. Only a running bridge reads its messages; it
- * refuses the commands, because their names are unknown.
+ * Tests the broker's access rules for the bridge's user. Retains nothing. Only a running bridge reads the messages, and
+ * it refuses the commands, because their names are unknown.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
@@ -12,15 +12,15 @@ import { about, type Finding } from './finding.ts'
 
 const { ok, problem } = about('broker')
 
-/** Longer than a permitted message takes to come back. */
+/** Longer than a permitted message takes to arrive. */
 const ECHO_MS = 2_000
-/** Longer than an app's discovery message, the longest of those that the bridge cannot shorten. */
+/** Longer than an app's discovery message, the longest message that the bridge cannot shorten. */
 const LONG_KIB = 16
 /** The fixed parts of a packet, and the topic. */
 const OVERHEAD = 512
 
 interface Echoing {
-  /** Topic → function to call when a message arrives on it. */
+  /** Functions to call when a message arrives, by topic. */
   readonly echoes: Map<string, () => void>
   readonly clock: Clock
 }
@@ -47,7 +47,7 @@ export async function examineRules(
     const lacking = await sendToItself(connection, topic, payload, echoing)
     if (lacking !== undefined) refused.push(`${lacking} ${topic}`)
   }
-  // The bridge need not publish commands: where it may not, whether it can read them stays unknown.
+  // The bridge need not publish commands. If it may not, it remains unknown whether it can read them.
   const commands = await Promise.all(
     testCommands(topics, config).map(async (topic) => ({
       topic,
@@ -64,7 +64,7 @@ export async function examineRules(
   return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
 }
 
-/** One unused topic of each kind that the bridge publishes, with a payload. */
+/** Returns one unused topic of each kind that the bridge publishes, with a payload. */
 function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [string, string])[] {
   const [hub = 'home'] = Object.keys(hubs)
   const ours = [
@@ -72,7 +72,7 @@ function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [s
     `${topics.base}/${hub}/result/doctor`,
     `${topics.base}/${hub}/app/doctor/result/doctor`,
   ].map((topic) => [topic, '{}'] as const)
-  // An empty message removes a device from Home Assistant, here one that does not exist; any other would be invalid.
+  // The empty message removes a device that does not exist from Home Assistant; any other message would be invalid.
   const removal = [`${discovery.prefix}/device/hub2mqtt--doctor/config`, ''] as const
   return discovery.format === 'off' ? ours : [...ours, removal]
 }
@@ -82,7 +82,7 @@ function testCommands(topics: Topics, { hubs }: Config): readonly string[] {
   return [`${topics.base}/${hub}/cmd/doctor`, topics.appCommand(hub, 'doctor', 'doctor')]
 }
 
-/** Sends a message to itself; resolves to what the rules forbid if the message does not come back. */
+/** Sends a message to this client. If the message does not arrive, resolves to what the rules forbid. */
 async function sendToItself(
   connection: Connection,
   topic: string,
@@ -99,8 +99,8 @@ async function sendToItself(
 }
 
 /**
- * Returns no findings if the broker accepts long messages, or if its rules prevent the test. Uses a separate connection,
- * because a broker may close it when a message is too long.
+ * Returns no findings if the broker accepts long messages, or if its rules prevent the test. The broker may close the
+ * connection when a message is too long, so this uses a separate one.
  */
 export async function examineSize(session: SessionOptions, topic: string, echoing: Echoing): Promise<Finding[]> {
   const long = LONG_KIB * 1024

@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls'
 import type { WebSocket } from 'ws'
 import { fromUrl } from '../../base/hosts.ts'
 
-/** More than a port in the local network needs to answer. */
+/** Longer than a port in the local network takes to answer. */
 const TIMEOUT_MS = 2_000
 /** A CONNECT packet: MQTT 3.1.1, clean session, no client id, no login. */
 const CONNECT = Buffer.from([0x10, 12, 0, 4, ...Buffer.from('MQTT'), 4, 2, 0, 10, 0, 0])
@@ -12,7 +12,7 @@ const CONNACK = 0x20
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'http:': 80, 'ws:': 80 }
 
-/** Returns the detected protocol; `undefined` if it is neither. */
+/** Returns the detected protocol; `undefined` for all others. */
 export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
   const { protocol, hostname, port } = new URL(address)
   const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }
@@ -32,7 +32,7 @@ export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefi
   return tls ? 'TLS' : undefined
 }
 
-/** The first result of `listen`; `false` if the socket fails or closes, or after the time limit. Ends the socket. */
+/** Resolves to the first result of `listen`; `false` if the socket fails, closes or times out. Ends the socket. */
 export async function first<S extends Socket | WebSocket>(
   socket: S,
   ms: number,

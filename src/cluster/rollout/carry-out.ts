@@ -20,7 +20,7 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
 
 /** How long an answer may take: longer than a bridge retries. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
-/** Codes of commands that were not executed and are sent again: the hub may come back, or get another bridge. */
+/** Error codes after which a command is sent again: the hub may come back online, or another bridge may serve it. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
@@ -32,7 +32,7 @@ const START_MS = 60_000
 const SHORT_PAUSE_MS = 5_000
 /** Maximum length of a transaction in an envelope. */
 const MAX_TRANSACTION = 256
-/** Characters of a failure's message that the record keeps. */
+/** Maximum length of a failure's message in the record. */
 const MAX_MESSAGE = 120
 
 const ANSWER = v.object({
@@ -42,7 +42,7 @@ const ANSWER = v.object({
 })
 type Answer = v.InferOutput<typeof ANSWER>
 
-/** Wakes all waiting callers. */
+/** Creates a notification that wakes all waiting callers. */
 export function newNotice() {
   let waiting = Promise.withResolvers<void>()
   return {
@@ -56,14 +56,14 @@ export function newNotice() {
 }
 
 /**
- * A rollout as it changes, and the version of it that the broker has.
- * @param value the rollout as the broker has it
+ * Tracks the state of a rollout, and which state the broker has.
+ * @param value the state that the broker has
  */
 export function newProgress(value: Rollout, clock: Clock) {
   let recorded: Rollout | undefined = value
   const progress = {
     value,
-    /** Notifies at each change, and when the broker has received one. */
+    /** Notifies at each change of the state, and when the broker has received a state. */
     changed: newNotice(),
     apply(event: RolloutEvent): void {
       const next = reduce(progress.value, event)
@@ -71,7 +71,7 @@ export function newProgress(value: Rollout, clock: Clock) {
       progress.value = { ...next, updated_at: new Date(clock.now()).toISOString() }
       progress.changed.ring()
     },
-    /** After a lost connection the broker holds this record, or none. */
+    /** Compares the record that the broker holds after a lost connection, if any. */
     readBack(found: Rollout | undefined): void {
       recorded = isDeepStrictEqual(found, progress.value) ? progress.value : undefined
     },
@@ -79,7 +79,7 @@ export function newProgress(value: Rollout, clock: Clock) {
     async recorded(): Promise<void> {
       while (recorded !== progress.value) await progress.changed.next()
     },
-    /** Writes each change, only the newest if several wait. @throws the errors of `write` */
+    /** Writes each change; if several are waiting, only the newest. @throws the errors of `write` */
     async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
       for (;;) {
         signal.throwIfAborted()
@@ -105,7 +105,7 @@ export async function carryOut(progress: Progress, session: Session): Promise<vo
 async function inWaves(progress: Progress, session: Session): Promise<void> {
   for (;;) {
     if (session.refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
-    // A wave that is already running was begun by an earlier connection, and continues.
+    // If a wave is already running, an earlier connection has begun it, and it continues.
     progress.apply({ kind: 'begin' })
     await progress.recorded()
     session.signal.throwIfAborted()
@@ -151,12 +151,12 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
 
 function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boolean {
   if (before === undefined || after === undefined) return false
-  // If the app has been restarted by hand, it runs again, and only its count shows the crash.
+  // If the app was restarted after the crash, only its crash count shows the crash.
   const isCounted = before.crash_count !== null && (after.crash_count ?? 0) > (before.crash_count ?? 0)
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/** Whether the app runs; a disabled one need not run after an update. Missing information does no harm. */
+/** Whether the app is running, or its state is unknown. A disabled app need not run after an update. */
 function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
@@ -175,7 +175,7 @@ async function send(
   let take: (answer: Answer) => void = () => {}
   let wasOwn = false
   const stop = await client.listen(topics.parseCommand(topic)?.result ?? '', (text, from) => {
-    // Other clients may publish there too. This process gets its own answers without the broker.
+    // A process that serves the hub gets the answer directly. It ignores the broker, because any client may answer.
     if (from === 'broker' && wasOwn && serves(step.hub)) return
     const answer = readJson(ANSWER, text)
     if (answer?.transaction === transaction) take(answer)
@@ -204,7 +204,7 @@ async function send(
   }
 }
 
-/** Watches the apps during the pause; then all that run well are done. */
+/** Watches the apps of a wave during the pause. Afterwards, the steps of all apps that run well are done. */
 async function watch(
   progress: Progress,
   { clock, signal }: Session,
@@ -240,7 +240,7 @@ async function watch(
   fail('not_running', 'The app is not running.', () => true)
 }
 
-/** Every sender of the step uses the same transaction, so that a bridge that has executed it answers from memory. */
+/** Returns the transaction of a step, the same for all senders: a bridge that has executed the step recognises it. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction

@@ -7,19 +7,19 @@ import type { Connection } from '../../mqtt/connection.ts'
 import { ReadBack } from '../../mqtt/readback.ts'
 import { type KnownApp, readApp, readRollout } from './record.ts'
 
-/** The broker refuses a publish or a subscription; the message names it. */
+/** The broker does not accept a publish or a subscription; the message names its topic. */
 export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
 
-/** `from`: this process answered itself, or the broker passed the message on, from any client. */
+/** `from`: `process` for an answer of this process itself, `broker` for a message of any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
-/** Fixed header, topic length, packet id and properties: an upper bound for our packets, without topic and payload. */
+/** Upper bound for a packet without its topic and payload: fixed header, topic length, packet id and properties. */
 const PACKET_OVERHEAD = 64
-/** How long the broker may take to send what it holds. */
+/** How long the broker may take to send retained messages. */
 const READ_MS = 10_000
-/** Any broker sends this many retained messages at once. */
+/** Number of retained messages that every broker sends without dropping some. */
 const MANY = 500
 
 export function newClient(connection: Connection, topics: Topics, clock: Clock) {
@@ -27,19 +27,19 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
   let reading: ReadBack | undefined
   return { received, answered, records, apps, listen, publish }
 
-  /** Call it with each message. */
+  /** Call this with each message. */
   function received(packet: IPublishPacket): void {
     const listener = listeners.get(packet.topic)
     if (listener === undefined) reading?.received(packet)
     else listener(packet.payload.toString(), 'broker')
   }
 
-  /** Call it when this process has answered a command on its result topic. */
+  /** Call this when this process has answered a command on a result topic. */
   function answered(topic: string, text: () => string): void {
     listeners.get(topic)?.(text(), 'process')
   }
 
-  /** The rollouts on the broker, each with its text, the most recently changed one last. @throws DeniedError */
+  /** Reads the rollouts from the broker, each with its text, the most recently changed one last. @throws DeniedError */
   async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
     await read(topics.filterOf('rollout'), (topic, text) => {
@@ -49,7 +49,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     return new Map(found.sort(([one], [other]) => Date.parse(one.updated_at) - Date.parse(other.updated_at)))
   }
 
-  /** The apps that an order may match, and perhaps others. @throws DeniedError */
+  /** Reads the apps that an order may match, and possibly others. @throws DeniedError */
   async function apps({ app: wanted }: RolloutOrder): Promise<KnownApp[]> {
     const found = new Map<string, KnownApp>()
     const filter = topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })
@@ -68,7 +68,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     return [...found.values()]
   }
 
-  /** Passes on the retained messages of a filter. @throws DeniedError */
+  /** Reads the retained messages that match a filter. @throws DeniedError */
   async function read(filter: string, onFound: (topic: string, text: string) => void): Promise<void> {
     const probeTopic = topics.of('bridgeProbe', {})
     let isDenied = false
@@ -90,7 +90,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     if (probe !== 'ok') throw new DeniedError(`the broker does not let this user read ${probeTopic}`)
   }
 
-  /** Listens until the returned function is called, beginning with the retained message. @throws DeniedError */
+  /** Listens to a topic, including its retained message, until the returned function is called. @throws DeniedError */
   async function listen(topic: string, listener: Listener): Promise<() => void> {
     listeners.set(topic, listener)
     if (!(await connection.subscribe(topic, { qos: 1 }))) {
@@ -103,7 +103,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     }
   }
 
-  /** Resolves when the broker has the message; never if the connection ends first. @throws DeniedError */
+  /** Publishes. Resolves when the broker has the message; never if the connection ends first. @throws DeniedError */
   async function publish(
     topic: string,
     payload: string,

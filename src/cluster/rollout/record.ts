@@ -1,7 +1,7 @@
 /**
- * A rollout as a value, which is also its record on the broker: created from an order and the known apps, read back,
- * and changed by events. Steps are taken in order, in waves: the canaries, then batch after batch, each when the
- * previous one has ended. Every taken step is done, failed or current, so their number shows the progress.
+ * The state of a rollout, which is also its record on the broker. It is created from an order and the known apps, read
+ * back, and changed by events. Steps start in order, in waves: first the canaries, then one batch after another. Every
+ * started step is done, failed or current, so the number of these steps shows the progress.
  */
 import * as v from 'valibot'
 import { readJson } from '../../base/read-json.ts'
@@ -38,14 +38,14 @@ export interface KnownApp extends RolloutStep {
   readonly enabled: boolean | null
 }
 
-/** The part of an app's payload that matters. A later version may send more. */
+/** The keys of an app's payload that rollouts use. Later versions may send more keys. */
 const SEEN_APP = v.pick(v.object(APP.entries), ['state', 'crashed', 'crash_count', 'enabled'])
 export type SeenApp = v.InferOutput<typeof SEEN_APP>
 
-/** The payload of an app's topic; `undefined` for any other text. */
+/** Reads the payload of an app's topic; `undefined` for any other text. */
 export const readApp = (text: string): SeenApp | undefined => readJson(SEEN_APP, text)
 
-/** @throws CommandError */
+/** Checks the name of a rollout. @throws CommandError */
 export function checkName(transaction: string): void {
   if (transaction.length <= MAX_ROLLOUT_NAME && !RESERVED.has(transaction)) return
   throw new CommandError(
@@ -54,7 +54,7 @@ export function checkName(transaction: string): void {
   )
 }
 
-/** @throws CommandError if there is nothing to do, or too much */
+/** Creates a rollout. @throws CommandError if no app matches, or too many */
 export function plan(transaction: string, order: RolloutOrder, apps: Iterable<KnownApp>, now: string): Rollout {
   const wanted = withDefaults(order)
   durationMs('pause', wanted.pause)
@@ -133,7 +133,7 @@ export type RolloutEvent =
   /** No other wave follows: the rollout was cancelled, or the configuration no longer allows it. */
   | { readonly kind: 'end'; readonly reason: 'cancelled' | 'not_allowed' }
 
-/** All steps in execution order. */
+/** Returns all steps in execution order. */
 export function stepsOf({ targets }: Pick<Rollout, 'targets'>): RolloutStep[] {
   const steps = targets.flatMap(({ app, hubs }) => hubs.map((hub) => ({ hub, app })))
   return steps.sort((one, other) => compare(one.hub, other.hub) || compare(one.app, other.app))
@@ -144,21 +144,21 @@ function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }
 
-/** How many steps were taken. */
-function taken({ done, failed, current }: Rollout): number {
+/** Returns how many steps have started. */
+function started({ done, failed, current }: Rollout): number {
   return done + failed.length + current.length
 }
 
-/** The steps of the next wave; none while one is running, and at the end. */
+/** Returns the steps of the next wave; empty while a wave is running, and after the last one. */
 export function nextWave(rollout: Rollout): RolloutStep[] {
   const { state, reason, current, canary, batch } = rollout
   if (state !== 'running' || reason !== null || current.length > 0) return []
-  const from = taken(rollout)
+  const from = started(rollout)
   const size = from < canary ? Math.min(canary - from, batch) : batch
   return stepsOf(rollout).slice(from, from + size)
 }
 
-/** The rollout after an event; the same one if nothing changes. */
+/** Returns the rollout after an event; the same object if nothing changes. */
 export function reduce(rollout: Rollout, event: RolloutEvent): Rollout {
   if (rollout.state !== 'running') return rollout
   return ended(change(rollout, event))
@@ -185,17 +185,17 @@ function change(rollout: Rollout, event: RolloutEvent): Rollout {
   return rollout
 }
 
-/** A failed canary ends the rollout, however many failures are allowed later. */
+/** Returns why no other wave follows, if so. A failed canary ends the rollout even if failures are allowed. */
 function reasonOf(before: Rollout, failures: number): Rollout['reason'] {
   if (before.reason !== null) return before.reason
-  if (taken(before) <= before.canary) return 'canary_failed'
+  if (started(before) <= before.canary) return 'canary_failed'
   return failures >= before.stop_after_failures ? 'failures' : null
 }
 
 function ended(rollout: Rollout): Rollout {
   if (rollout.current.length > 0) return rollout
   if (rollout.reason !== null) return { ...rollout, state: rollout.reason === 'cancelled' ? 'cancelled' : 'stopped' }
-  return taken(rollout) === rollout.total ? { ...rollout, state: 'done' } : rollout
+  return started(rollout) === rollout.total ? { ...rollout, state: 'done' } : rollout
 }
 
 function isSame(one: RolloutStep, other: RolloutStep): boolean {

@@ -1,6 +1,6 @@
 /**
- * Rollouts, one at a time, each over a separate connection: started by a command, or found unfinished on the broker at
- * startup. The record on the broker is all that a successor gets.
+ * Runs rollouts, one at a time, each over a separate connection. A rollout is started by a command, or found unfinished
+ * on the broker at startup. A process that takes over a rollout gets only the record on the broker.
  */
 import type { Logger } from 'pino'
 import { Backoff } from '../../base/backoff.ts'
@@ -19,13 +19,13 @@ import { checkName, isOrderOf, plan, readRollout } from './record.ts'
 
 export interface RolloutsOptions {
   readonly topics: Topics
-  /** Called at each connection. */
+  /** Returns the broker's options; called for each connection. */
   readonly broker: () => BrokerOptions
-  /** An id that no other client of the broker has. */
+  /** Returns an id that no other client of the broker has. */
   readonly clientId: () => string
   /** Whether this process serves a hub. */
   readonly serves: (hub: string) => boolean
-  /** Why the configuration refuses rollouts of this command; without a command, all rollouts. */
+  /** Returns why the configuration refuses rollouts of a command; without a command, why it refuses all rollouts. */
   readonly refusal: (command?: RolloutCommand) => string | undefined
   readonly clock: Clock
   readonly random: () => number
@@ -45,7 +45,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** The current rollout or search; never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** Set while a rollout runs or is searched for; gets each answer of this process. Changed only here. */
+  /** Set, by this class only, while it runs or searches for a rollout. Gets each answer of this process. */
   client: Client | undefined
   /** The last rollout that ended in this process. */
   #last: Progress | undefined
@@ -61,7 +61,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
 
   /**
    * Starts carrying out rollouts; continues an unfinished one.
-   * @param link holds the records: it corrects changes by others, and restores records that a broker has lost
+   * @param link holds the records: corrects changes by other clients, and restores records that a broker has lost
    */
   start(link: Pick<MqttLink, 'expect' | 'release'>): void {
     if (this.#active !== undefined) return
@@ -85,7 +85,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
 
   async rollOut(transaction: string, order: RolloutOrder): Promise<Json> {
     checkName(transaction)
-    // At startup, the search for an unfinished rollout ends soon.
+    // At startup, wait for the search for an unfinished rollout, which takes only a short time.
     if (this.#progress === undefined && this.#work !== undefined) {
       await within(this.#options.clock, TAKEN_MS, Promise.race([this.#work, this.#found.next()]))
     }
@@ -93,7 +93,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     const running = this.#progress?.value
     if (running !== undefined) return same(running, transaction, order)
     if (signal === undefined || this.#work !== undefined) {
-      throw new CommandError('busy', 'The bridge is looking for rollouts on the broker, or is starting another one.')
+      throw new CommandError('busy', 'The bridge is reading rollouts from the broker, or is starting another rollout.')
     }
     const accepted = Promise.withResolvers<Json>()
     this.#begin(() => this.#accept(transaction, order, signal, accepted))
@@ -114,7 +114,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
-  /** Handles a record that the broker holds when the link connects: progress by another bridge counts. */
+  /** Handles a record that the broker holds when the link connects: another bridge may have continued the rollout. */
   readBack(topic: string, text: string): void {
     const { topics } = this.#options
     const own = this.#progress?.value
@@ -138,7 +138,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     })
   }
 
-  /** Continues each unfinished rollout, oldest first; then ends. */
+  /** Continues each unfinished rollout, oldest first. */
   async #resume(signal: AbortSignal): Promise<void> {
     const { clock, log, random } = this.#options
     const backoff = new Backoff({ ...BACKOFF_MS, random })
@@ -235,7 +235,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
   }
 
-  /** Passes the records that stay to the link. */
+  /** Reads the records, and passes those that are to stay on the broker to the link. */
   async #recordsOn(session: Session): Promise<Rollout[]> {
     const found = await session.client.records()
     const records = [...found.keys()]
@@ -284,7 +284,7 @@ const isNewer = (there: Rollout | undefined, own: Rollout) =>
 
 const isUnfinished = ({ state }: Rollout) => state === 'running'
 
-/** The answer to an order while a rollout is running. @throws CommandError if it is another one */
+/** Answers an order while a rollout is running. @throws CommandError if the order is for a different rollout */
 function same(running: Rollout, transaction: string, order: RolloutOrder): Json {
   if (running.transaction !== transaction) {
     throw new CommandError('busy', `The rollout ${running.transaction} is running.`)

@@ -54,8 +54,8 @@ describe('the health report', () => {
 
   const LOST = 'events or answers were lost in the last ten minutes because they could not be sent'
   const UNREAD = 'published messages cannot be read back: the ACL of the MQTT broker is wrong'
-  const UNSET = 'settings whose published values are not those of the hubs (see the log): 2'
-  const NO_LEASE = 'this member of the fleet has no lease, so it serves no hub: see whether it reaches NATS'
+  const UNSET = 'settings whose published values differ from those of the hubs (see the log): 2'
+  const NO_LEASE = 'this member of the fleet has no lease, so it serves no hubs: check whether it reaches NATS'
   const TWO = 'another hub2mqtt uses the same base topic'
   const denied = { deniedFilters: ['hub2mqtt/+/cmd/#'] }
   const refused = { state: 'waiting', protocol: null, reason: 'unauthorized' } as const
