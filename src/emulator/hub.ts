@@ -33,10 +33,10 @@ interface Reboot {
 type ChangingCore = HubCore & { id: string; version: string }
 
 const MAX_SPOKEN = 1000
-/** The limit of newer hubs. */
+/** The rate limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
-/** How often to look for sessions whose key another process has revoked. */
+/** How often to check for sessions whose key another process has revoked. */
 const REVOKED_MS = 1000
 
 export class EmulatedHub implements AsyncDisposable {
@@ -58,7 +58,7 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #realtime: Realtime
   readonly #away = new Set<string>()
   #born: number
-  /** This hub from the point of view of its REST and realtime channels. */
+  /** The part of this hub that its REST API and its realtime channel use. */
   readonly #core: ChangingCore
   readonly flavour: Flavour
   /** The listening port, known once the hub has started. */
@@ -167,7 +167,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** Installs from the store by id, or installs a declared app. */
+  /** Installs an app from the store by its id, or a declared app. */
   install(what: string | AppSeed, how?: How): void {
     if (typeof what === 'string') this.#simulatedApps.install({ id: what }, how)
     else this.#simulatedApps.add(what, how)
@@ -222,7 +222,7 @@ export class EmulatedHub implements AsyncDisposable {
     return reboot
   }
 
-  /** Stops the hub and closes all connections; may be called again. */
+  /** Stops the hub and closes all connections; may be called more than once. */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing

@@ -101,11 +101,11 @@ const ANSWERS = {
     {},
     () => worded(subscriptionInactive(), { statusCode: 403, error: 'Subscription Inactive' }),
   ),
-  'missing-api-method': answers('The hub lacks the method, as older hubs report it: HTTP 500.', {}, () =>
+  'missing-api-method': answers('Reports a missing method as older hubs do: HTTP 500.', {}, () =>
     refuse({ status: 500, error: 'missing_api_method' }),
   ),
   'rate-limit': answers(
-    'Requests that follow too fast get 429 and are not executed.',
+    'Requests above the rate limit get 429 and are not executed.',
     {
       requests: optional(count, 'Number of accepted requests; default 4.'),
       windowMs: optional(count, 'Period in milliseconds; default 500.'),
@@ -171,7 +171,7 @@ const ANSWERS = {
     { megabytes: optional(count, 'Default 64.') },
     ({ megabytes = 64 }) => bigBody(megabytes),
   ),
-  'slow-headers': answers('Executed at once, answered later.', { ms: ms(1000) }, ({ ms = 1000 }) => slowHeaders(ms)),
+  'slow-headers': answers('Executes immediately, answers later.', { ms: ms(1000) }, ({ ms = 1000 }) => slowHeaders(ms)),
   'dripping-body': answers(
     'The answer arrives in small pieces.',
     { ms: ms(100), bytes: optional(count, 'Bytes per piece; default 1.') },
@@ -191,7 +191,7 @@ const ANSWERS = {
     ({ status = 200, value = { error: 'starting up' } }) => foreign(status, JSON_TYPE, JSON.stringify(value)),
   ),
   'gateway-answer': answers(
-    'A gateway answers instead of the hub, without its identity.',
+    'A gateway answers instead of the hub, without the identity of the hub.',
     {
       status: status(200),
       text: optional(v.string(), 'The body; default: none.'),
@@ -228,7 +228,7 @@ export const REALTIME = {
     'channel',
     'The handshake returns a token, and the namespace requires it from every client.',
   ),
-  'drop-realtime': plain('sessions', 'The namespace is opened and closed again at once.'),
+  'drop-realtime': plain('sessions', 'The namespace is opened and immediately closed.'),
   'lose-events': plain('events', 'Events are lost.'),
   'duplicate-events': plain('events', 'Each event is sent twice.'),
   'reorder-events': plain('events', 'An event is sent after the next one.'),

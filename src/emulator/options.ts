@@ -15,13 +15,13 @@ export interface EmulatedHubOptions {
   port?: number | undefined
   /** Default `newer`. */
   flavour?: Flavour | undefined
-  /** API keys and their scopes, `hub.app` or `homey.app`. Default: none, so every call is a 401. */
+  /** API keys and their scopes, `hub.app` or `homey.app`. Default: none, so every call returns 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
   /** Additional keys, which other processes may change while the hub runs. */
   storedKeys?: Keys | undefined
   /** Simulated apps. */
   apps?: readonly AppSeed[] | undefined
-  /** Creates other apps instead, such as processes. The methods for simulated apps then throw. */
+  /** Creates other apps, such as processes, instead of simulated ones. The methods for simulated apps then throw. */
   backend?: ((host: AppsHost) => HubApps) | undefined
   /** Storage for the hub's own data. Default: in memory. */
   kept?: HubStore | undefined

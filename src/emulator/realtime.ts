@@ -19,7 +19,7 @@ export function realtimeChannel(
   hub: HubCore,
   options: Pick<ServerOptions, 'pingInterval' | 'pingTimeout'>,
 ) {
-  /** The key of each connection. A namespace on another connection has no key. */
+  /** The key of each connection, from its handshake. A namespace needs a key on its own connection. */
   const keys = new WeakMap<Socket['client'], string>()
   /** The token that each connection received in its handshake, for its namespace. */
   const tokens = new WeakMap<Socket['client'], string>()
@@ -108,7 +108,7 @@ export function realtimeChannel(
     })
   }
 
-  /** Runs `task`, records the request, and acknowledges the result if the client requested that. */
+  /** Runs `task`, records the request, and acknowledges the result if the client requested an acknowledgement. */
   function answer(request: Omit<RequestRecord, 'at' | 'via'>, args: readonly unknown[], task: () => unknown): void {
     const entry = hub.remember({ via: 'socket', ...request })
     const acknowledge = acknowledgementOf(args)

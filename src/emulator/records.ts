@@ -146,7 +146,7 @@ export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   return { ...base, ...(seed.crashed !== undefined && crashOf(base, seed.crashed, flavour)), ...seed.record }
 }
 
-/** How another crash of a simulated app changes its record. */
+/** Returns the changes that a crash makes to the record of a simulated app. */
 export function crashOf(record: AppRecord, message: string, flavour: Flavour): Patch {
   const { crash, counter } = GENERATIONS[flavour]
   const former = record[counter]

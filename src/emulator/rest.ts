@@ -40,13 +40,13 @@ export interface HubCore extends Core {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
-  /** Refuses requests that follow too fast; `undefined`: no limit. */
+  /** The rate limit of the hub; `undefined`: no limit. */
   readonly limit: Fault | undefined
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
 }
 
 const MAX_BODY = 1024 * 1024
-/** The connection of a longer upload is closed. Up to this size, the body is read, so that the client sees the 413. */
+/** Reads a too large body up to this size, so that the client receives the 413. Drops longer uploads. */
 const MAX_DRAINED = 32 * MAX_BODY
 
 export function restListener(hub: HubCore): RequestListener {
@@ -171,7 +171,7 @@ function parseBody(upload: string | HubError): unknown {
   }
 }
 
-/** Keeps an early refusal for later: an unknown route comes before a bad key, and a bad key before a bad body. */
+/** Returns a refusal instead of throwing it. An unknown route overrides a bad key, and a bad key a bad body. */
 function attempt<T>(task: () => T): T | HubError {
   try {
     return task()
@@ -205,7 +205,7 @@ interface Match extends Entry {
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** The paths of an endpoint: the reference has only its own, other hubs have both. */
+/** The paths of an endpoint. The flavour `reference` accepts only the path in the API documentation, others both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]
@@ -274,7 +274,7 @@ export function fill(template: readonly string[], segments: readonly string[]): 
   )
 }
 
-/** @throws HubError 400 */
+/** Decodes a segment of a path. @throws HubError 400 */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment)

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 
-/** The timers of a hub, which all end with the hub. */
+/** The timers of a hub. All of them end with the hub. */
 export class Timers {
   readonly #clock: Clock
   readonly #cancels = new Set<() => void>()

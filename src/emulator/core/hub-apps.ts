@@ -5,7 +5,7 @@ import type { InApp } from './in-app.ts'
 /** A request to an app's own web API. */
 export interface AppRequest {
   readonly method: string
-  /** Below `/api/app/<id>`, with its slash, percent-encoded. */
+  /** The path below `/api/app/<id>`, with a leading slash, percent-encoded. */
   readonly path: string
   readonly query: ReadonlyMap<string, string>
   readonly body: unknown
@@ -18,8 +18,8 @@ export interface InstallRequest {
 }
 
 /**
- * Methods that write resolve when the change is on disk and the app has started to change; events report the rest. They
- * throw a `HubError` if the hub refuses. The caller has checked that the app exists.
+ * Methods that write resolve when the change is on disk and the app has started to change; events report its progress.
+ * They throw a `HubError` if the hub refuses. The caller has checked that the app exists.
  */
 export interface HubApps {
   /** The current records. */
@@ -47,7 +47,7 @@ export interface HubApps {
   crash(id: string, message?: string): void | Promise<void>
   /** Starts the enabled apps: called when the hub listens, and again after a reboot. */
   start?(): void | Promise<void>
-  /** Stops every app and resolves when all have ended: called when the hub ends or reboots. */
+  /** Stops every app and resolves when all apps have ended: called when the hub stops or reboots. */
   stop?(): void | Promise<void>
 }
 

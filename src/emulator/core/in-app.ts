@@ -20,7 +20,7 @@ export function watchable(uri: string, apps: HubApps): { needs: Needs; owner?: s
   if (needs !== undefined) return { needs }
   const owner = uri.match(/^homey:app:(.+)$/)?.[1]
   if (owner !== undefined && apps.records.has(owner)) return { needs: 'homey.app.control', owner }
-  throw new HubError(404, 'not_found', 'Nothing to subscribe to by this name')
+  throw new HubError(404, 'not_found', 'There are no events with this URI')
 }
 
 type Listener = (event: string, payload: unknown) => void

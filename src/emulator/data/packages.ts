@@ -102,7 +102,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     try {
       const manifest = readManifest(folder, warnOnce)
       if (manifest.id === id && manifest.version === version) return { ...manifest, manifest, folder }
-      throw new ManifestError(`${folder}: contains ${manifest.id} ${manifest.version}, unlike its name`)
+      throw new ManifestError(`${folder}: contains ${manifest.id} ${manifest.version}, not the version in its path`)
     } catch (error) {
       if (!(error instanceof ManifestError)) throw error
       warnOnce(error.message)
@@ -118,7 +118,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     try {
       await copyApp(source, folder)
       for (const parent of [ofApp, apps, data]) await syncFolder(parent)
-      // Read the copy, which is what will run: the store may have changed since.
+      // Read the manifest of the copy, because the hub runs the copy and the store may have changed.
       return { folder, manifest: readManifest(folder) }
     } catch (error) {
       await discard(folder)
@@ -161,7 +161,7 @@ function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder)
   } catch {
-    // Not empty, or gone.
+    // The folder is not empty, or does not exist.
   }
 }
 

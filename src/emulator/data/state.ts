@@ -37,7 +37,7 @@ const AppRow = v.object({
 /** The stored part of an app. The record that clients see combines it with the manifest. */
 export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
 
-/** Clears a previous crash, except for the count. */
+/** The fields that clear a previous crash. The number of crashes is kept. */
 export const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
 
 type NewApp = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
@@ -62,7 +62,7 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 export type SqliteState = ReturnType<typeof sqliteState>
 
 /**
- * Each write is durable when it returns. `givenId`: the id of the hub; default: its previous id, or a new one.
+ * Each write is durable when the method returns. `givenId`: the id of the hub; default: its previous id, or a new one.
  * @throws HubError 400 for a value that is not JSON, 413 for a limit
  */
 function sqliteState({ folder, sql }: Database, givenId: string | undefined) {

@@ -10,13 +10,13 @@ const LOOK_MS = 250
 /** Files beyond this number are not watched. */
 export const MAX_FILES = 5000
 
-/** Called with the changed files; with none if the folder no longer exists. Calls do not overlap. */
+/** Called with the changed files; with an empty list if the folder no longer exists. Calls do not overlap. */
 type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**
  * Polls, because file system notifications differ between systems, get lost, and stop if the folder is replaced.
  * Reports changes once two polls in a row agree.
- * @param known - The files with which the app was started.
+ * @param known - The files at the start of the app.
  * @returns a function that stops the polling
  */
 export function watchFiles(folder: string, known: Files, clock: Clock, onChange: OnChange): () => void {

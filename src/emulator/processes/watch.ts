@@ -8,9 +8,9 @@ import type { AppProcess } from './app-process.ts'
 export interface Limits {
   /** Limit of resident memory in bytes. The heap's limit is not enough, because buffers are outside the heap. */
   readonly memory: number
-  /** A fraction of one core. */
+  /** Limit of the CPU usage, as a fraction of one core. */
   readonly cpu: number
-  /** For how many consecutive seconds an app may use more CPU. */
+  /** For how many consecutive seconds an app may use more CPU than the limit. */
   readonly cpuSeconds: number
 }
 
@@ -95,7 +95,7 @@ function readProc(pid: number | undefined): Reading | undefined {
     // 13th of these fields.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
-    // Not from `statm`, which counts pages: their size differs between machines.
+    // Do not read `statm`, which counts pages: the size of a page differs between machines.
     const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
     return { cpuMs: ticks * TICK_MS, mem: Number(kilobytes ?? 0) * 1024 }
   } catch {

@@ -3,11 +3,11 @@
 /** How many settings an app or the hub may have. */
 export const MAX_SETTINGS = 1000
 export const MAX_SETTING_NAME = 200
-/** The size of the value as JSON. */
+/** The maximum size of a setting's value as JSON. */
 export const MAX_SETTING_BYTES = 256 * 1024
 /** Length of the names of managers, operations and events, in characters. */
 export const MAX_NAME = 1000
-/** Enough for the largest body that the hub accepts over HTTP, with JSON escapes. */
+/** The maximum size of a message. Sufficient for the largest body that the hub accepts, with JSON escapes. */
 export const MAX_LINE_BYTES = 2 * 1024 * 1024
 
 export const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME

@@ -36,7 +36,7 @@ function addressed(topic: string) {
   }
 }
 
-/** `app` and `get-setting` → `appGetSetting`; the form with the setting in its topic has its own name. */
+/** `app` and `get-setting` → `appGetSetting`. The command with the setting's name in its topic gets another id. */
 const idOf = ({ target, name, argument }: Command) =>
   camelCase(`${target} ${name}${argument === undefined ? '' : ' of topic'}`)
 

@@ -43,7 +43,7 @@ function ofNode(node: ReadonlyMap<string, unknown>): Schema {
   }
 }
 
-/** Matches a secret that is given twice: here, and in its own file. */
+/** Matches a secret that is given twice: as a value, and as the path of a file. */
 function givenTwice(key: string): Schema {
   const both = [key, fileKey(key)]
   return {

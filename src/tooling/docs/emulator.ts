@@ -61,7 +61,7 @@ export const manifestSchema = () => schemaFile(ManifestSchema, 'app of the emula
 
 const TYPES: Readonly<Record<string, string>> = { array: 'list', object: 'map', string: 'text' }
 
-/** `text`, or the permitted words. */
+/** Returns the type's name in documents, such as `text`, or the permitted values. */
 function typeOf({ type, enum: words }: JsonSchema): string {
   if (words !== undefined) return words.map((word) => code(String(word))).join(', ')
   return TYPES[String(type)] ?? String(type)

@@ -61,7 +61,7 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
   }
 }
 
-/** The answers to commands occur once in the document, not with each command. */
+/** The answers that commands share. They occur once in the document, not with each command. */
 const commandResponses = () =>
   Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 
@@ -76,7 +76,7 @@ const parametersOf = (path: string) =>
 const queryOf = ({ query = {} }: Route) =>
   Object.entries(query).map(([name, description]) => ({ name, in: 'query', description, schema: { type: 'string' } }))
 
-/** @param head the start of the description, with `id` as words */
+/** @param head the first fields of the operation; `id` consists of words, which become the `operationId` */
 function operation(
   route: Route,
   path: string,

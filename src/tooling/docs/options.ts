@@ -53,7 +53,7 @@ const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # has none: remove the # to use it.
 `
 
-/** Whether a default is empty, so that it does not show the form of a value. */
+/** Whether a default is empty, and therefore does not show what a value looks like. */
 function isNothing(shown: unknown): boolean {
   return shown === null || (Array.isArray(shown) && shown.length === 0) || (shown instanceof Map && shown.size === 0)
 }

@@ -48,7 +48,7 @@ export function topicsSection(): string {
   return markdownTable(['Topic', 'Retained', 'Payload', 'Meaning'], rows)
 }
 
-/** The permission for a command, with its name on the hub's settings page; none for a command of the bridge itself. */
+/** The permission for a command, with its name on the hub's settings page; `undefined` for a command of the bridge. */
 export function permissionOf(command: Command): string | undefined {
   const row: { readonly scope?: string } =
     command.target === 'bridge' || command.operation === null ? {} : OPERATIONS[command.operation]

@@ -1,4 +1,4 @@
-/** Opens the listener for the page, its API, health and metrics. The bridge works without it, too. */
+/** Opens the listener for the page, its API, health and metrics. The bridge also works without this listener. */
 import * as v from 'valibot'
 import { systemCode } from '../../base/failures.ts'
 import { fromHere } from '../../base/hosts.ts'
@@ -53,7 +53,7 @@ export async function openListener(options: ListenerOptions) {
     return { ...listener, feed: page?.feed }
   } catch (error) {
     const code = systemCode(error) || 'unknown error'
-    const why = code === 'EADDRINUSE' ? `port ${port} is taken; choose another http.port` : code
+    const why = code === 'EADDRINUSE' ? `port ${port} is in use; choose another http.port` : code
     options.log.error({ host, port, reason: code }, `the HTTP listener cannot start: no page, no health: ${why}`)
     return undefined
   }

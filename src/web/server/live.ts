@@ -38,7 +38,7 @@ export class LiveChannel {
     this.#clock = clock
   }
 
-  /** How many clients do not keep up. */
+  /** The number of clients that do not keep up. */
   get behind(): number {
     return [...this.#clients].filter(({ behind }) => behind).length
   }

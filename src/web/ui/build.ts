@@ -9,7 +9,7 @@ import { DOCS_URL } from '../../base/version.ts'
 const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/web/ui/app`
 const OUTPUT = `${FOLDER}src/web/ui/dist`
-/** The sources of the page; the lock file stands for the packages. */
+/** The sources of the page. A changed lock file means that packages have changed. */
 const MADE_OF = [
   'src/web/{ui/app,server/api}/**',
   'src/{contract,guardian,hub,mqtt,base}/**/*.ts',

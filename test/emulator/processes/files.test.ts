@@ -208,6 +208,6 @@ test('the number of watched files is limited', async () => {
   for (const name of names) await writeFile(name, '')
   expect((await filesIn(folder)).size).toBe(MAX_FILES)
   const app = await emulated(folder)
-  expect(app.told).toEqual([`${APP}: has more than 5000 files; changes of the others are not noticed`])
+  expect(app.told).toEqual([`${APP}: has more than 5000 files; changes to the others are not detected`])
   expect((await filesIn(join(folder, 'absent'))).size).toBe(0)
 })

@@ -51,7 +51,7 @@ export const APPS = {
     request: 'POST /app/:id/crashlog',
     needs: 'homey.app.readonly',
     takes: {
-      /** For the developer. Newer hubs require it, but it may be empty. */
+      /** A message for the developer. Newer hubs require the field, but it may be empty. */
       message: v.optional(v.string()),
     },
     run(core, { id, message }) {

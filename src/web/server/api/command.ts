@@ -92,7 +92,7 @@ function commandTopic(base: string, segments: readonly string[]): string | undef
   return [base, ...levels.slice(0, at), 'cmd', ...levels.slice(at)].join('/')
 }
 
-/** A path segment as a level of a topic, whatever the client has percent-encoded. */
+/** Converts a path segment to a topic level, regardless of which characters the client has percent-encoded. */
 function levelOf(segment: string): string | undefined {
   if (decodeLevel(segment) !== undefined) return segment
   try {

@@ -30,7 +30,7 @@ export interface FeedOptions {
   readonly clock: Clock
 }
 
-/** A stored event. Its payload may be rendered only when the event is sent. */
+/** A stored event. If its payload is a function, the payload is rendered when the event is sent. */
 interface Kept {
   /** Epoch milliseconds. */
   readonly at: number
@@ -150,7 +150,7 @@ export class Feed {
     }
   }
 
-  /** Renders everything. Sends pending changes first, so that no client gets them twice. */
+  /** Renders a snapshot frame. Sends pending changes first, so that no client gets a change twice. */
   snapshot(view = ALL): string {
     this.#sendBatch()
     const { topics, usage } = this.#options

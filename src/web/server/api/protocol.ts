@@ -53,7 +53,7 @@ export type Sample = v.InferOutput<typeof sample>
 /** Close code of the WebSocket when a login is required, such as after a logout or a change of the password. */
 export const LOGIN_DUE = 4401
 
-/** Hub → impossible command, as named in the configuration (`restart`, `hub/install`) → why it is not possible. */
+/** Hub → unavailable command, as named in the configuration (`restart`, `hub/install`) → the reason. */
 const refusals = v.record(text, v.record(text, text))
 export type Refusals = v.InferOutput<typeof refusals>
 

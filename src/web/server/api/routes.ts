@@ -70,7 +70,7 @@ export interface Route {
   readonly request?: v.GenericSchema
   /** Status → its meaning; statuses that every route may return are left out. */
   readonly answers: Readonly<Record<number, Answer>>
-  /** Whether it may take longer than a few seconds. */
+  /** Whether a request may take longer than a few seconds. */
   readonly slow?: true
   /** Whether the OpenAPI document has one operation for each command instead of this row. */
   readonly commands?: true
@@ -82,7 +82,7 @@ const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
 
-/** In the same place in a checkout and in the package. */
+/** A checkout and the package have the document in the same place. */
 const OPENAPI = new URL('config/openapi.json', ROOT)
 
 function noneIfHubFailed(error: unknown): undefined {

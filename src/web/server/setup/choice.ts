@@ -100,7 +100,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Replacements of secrets: a mask for what was written, or a placeholder in lines to copy. */
+/** Replacements for secrets: a mask if the file was written, or a placeholder in lines to copy. */
 const WORDS = {
   written: { key: MASK, password: MASK },
   copy: { key: String(hubOptions.api_key.example), password: String(options['mqtt.password'].example) },

@@ -28,7 +28,7 @@ const MAX_INTERFACES = 8
 const MAX_NAME_LENGTH = 64
 
 interface Candidate extends FoundHub {
-  /** Whether it announces itself as a hub. */
+  /** Whether the device announces itself as a hub. */
   readonly isHub: boolean
 }
 
@@ -85,7 +85,7 @@ async function openSockets(
   return (await Promise.all(opening)).filter((socket) => socket !== undefined)
 }
 
-/** The addresses in an answer, or its sender's. */
+/** The possible hubs in an mDNS answer. Without a usable address in the answer, a hub has the address of the sender. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
   const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
     records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)
@@ -96,7 +96,7 @@ export function candidatesOf(records: readonly DnsRecord[], sender: string): Can
     const own = of('A', service?.target.toLowerCase()).find(({ address }) => isOfTheHome(address, sender))
     const address = own?.address ?? sender
     const isHub = record.name === HUB_SERVICE
-    // A hub may announce the port of another service; its API is at port 80.
+    // A hub may announce the port of another service, but its API is on port 80.
     const ports = new Set([...(service === undefined ? [] : [service.port]), ...(isHub ? [80] : [])])
     const name = nameOf(of('TXT', instance)[0]?.texts ?? [], record)
     return [...ports].map((port) => ({ url: `http://${address}${port === 80 ? '' : `:${port}`}`, name, isHub }))
@@ -111,7 +111,7 @@ function nameOf(texts: readonly string[], { name, target }: { name: string; targ
 
 const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
-/** Ignores addresses outside the local network. */
+/** Whether an address is in the local network. */
 const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
 /** Pings a candidate without a key. */

@@ -20,7 +20,7 @@ export interface SetupOptions {
   readonly config: Config
   /** The path of the configuration file, whether it exists or not. */
   readonly path: string | null
-  /** The configuration with this text in the file. @throws ConfigError */
+  /** Returns the configuration that this text of the file would result in. @throws ConfigError */
   readonly check: (text: string) => Loaded
   readonly search: () => Promise<Look['found']>
   /** Starts and stops the embedded broker. @returns its address, or why it cannot be started */
@@ -80,7 +80,7 @@ export class Setup {
     return await this.#paced(() => this.#tryBroker(config))
   }
 
-  /** One test at a time, and a few per minute: each connects to an address that the user entered. @throws Refusal */
+  /** Limits the tests, because each connects to an address that the user entered. @throws Refusal */
   async #paced(test: () => Promise<SetupTest>): Promise<SetupTest> {
     const now = this.#options.clock.elapsed()
     this.#tests = this.#tests.filter((at) => now - at < MINUTE_MS)
@@ -120,7 +120,7 @@ export class Setup {
     }
   }
 
-  /** Call this after the answer to `apply` was sent: if the configuration was written, the bridge starts. */
+  /** Must be called when the answer to `apply` has been sent. Starts the bridge if the configuration was written. */
   answered(): void {
     if (this.#state === 'written') this.#options.onWritten()
   }
