@@ -51,7 +51,7 @@ function sending(body: object | string): RequestInit {
   return { method: 'POST', ...(text !== '' && { headers: { 'content-type': 'application/json' }, body: text }) }
 }
 
-/** The log is sent at once, so a longer wait means that the connection is lost. */
+/** The daemon sends the log immediately, so a longer wait means that the connection is lost. */
 const LOG_MS = 10_000
 
 export const api = {
@@ -76,7 +76,7 @@ export function iconUrl(hub: string, app: string): string {
   return apiUrl(`hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/icon`).href
 }
 
-/** The answer of a command, or why there is none. Without a code, it is unknown whether the command was executed. */
+/** The answer to a command, or an error. Without a code, it is unknown whether the command was executed. */
 export type Ended =
   | Answer
   | { readonly ok: false; readonly error: { readonly code: string | null; readonly message: string } }

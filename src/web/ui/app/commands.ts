@@ -50,7 +50,7 @@ export const commandName = (command: string): string => textFor(terms.commands, 
 function outcomeOf(command: string, ended: Ended): Outcome {
   return {
     ok: ended.ok,
-    // In the language of the page when the text is shown.
+    // A getter, because the user may have changed the language when the text is shown.
     get text() {
       const name = commandName(command)
       if (!ended.ok) return text.failed({ command: name, why: inLanguage(ended.error.message) })
@@ -84,7 +84,7 @@ export async function actOn(
   return ended
 }
 
-/** Sends a command for the data in its answer. */
+/** Sends a command, and returns the data in its answer. */
 export async function dataOf(target: For, command: AppCommand, payload?: object): Promise<Answer> {
   const ended = await sendCommand(target, command, payload)
   return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: inLanguage(ended.error.message) }

@@ -25,7 +25,7 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map([
   ['de', { name: 'Deutsch', load: () => import('./languages/de.json', { with: { type: 'json' } }) }],
 ])
 
-/** The choice to use the first of the browser's languages that the page has. */
+/** The choice to follow the browser: the page uses the first of the browser's languages that it supports. */
 const BROWSER = 'browser'
 /** `BROWSER`, or the code of a language. */
 const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]

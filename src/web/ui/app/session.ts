@@ -63,7 +63,7 @@ function connect(session: Session): Stage {
   return { at: 'open', session, store, channel }
 }
 
-/** Whether the session is unchanged; assumed if the daemon does not answer, because the next attempt checks again. */
+/** Whether the session is unchanged. Without an answer, assumes that it is: the next attempt checks again. */
 async function isUnchanged(before: Session): Promise<boolean> {
   const result = await api.session()
   if (isAway(result)) return true

@@ -1,7 +1,7 @@
 /**
  * The language of the page: its texts, numbers and times. Each part defines its English texts as plain data beside its
  * code; a translation is a table with the same keys. `{name}` is a placeholder, and `{count}` selects the plural form.
- * Here are also the texts that many parts share, and the names for the codes and messages of the MQTT interface.
+ * This file also contains the texts that many parts share, and the names for codes and messages of the MQTT interface.
  */
 import { computed, signal } from '@preact/signals'
 import { ERROR_CODES } from '../../../contract/errors.ts'
@@ -268,7 +268,7 @@ export const formatDay = time({ dateStyle: 'full' })
 export const formatMoment = time({ dateStyle: 'medium', timeStyle: 'medium' })
 const formatDate = time({ day: 'numeric', month: 'short' })
 
-/** The label of a mark on a time axis, in epoch seconds: a date at midnight and for steps of a day or more. */
+/** Formats a tick of a time axis, in epoch seconds: as a date at midnight and for steps of a day or more. */
 export function formatTick(at: number, step: number): string {
   const date = new Date(at * 1000)
   const isDay = step >= 86_400 || (date.getHours() === 0 && date.getMinutes() === 0)

@@ -143,7 +143,7 @@ export class Store {
     return this.away.value.some(({ name }) => name === hub)
   }
 
-  /** Why a hub is not (fully) usable, as a text for people. */
+  /** Returns the text for the reason why a hub is not, or not fully, usable. */
   reasonOf({ name, info }: HubEntry): string | undefined {
     const reason = info.value?.reason ?? this.health.value?.hubs[name]?.reason
     return reason == null ? undefined : textFor(terms.hubReasons, reason)
@@ -177,7 +177,7 @@ export class Store {
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
         this.recent.value = this.#activity.add(this.recent.value, happenings)
-        // An update may have failed.
+        // The events may have changed `failedUpdates`, by which lists are filtered.
         if (happenings.length > 0) this.appChanges += 1
         if (refusals !== undefined) this.refusals.value = refusals
         if (log_level !== undefined) this.logLevel.value = log_level

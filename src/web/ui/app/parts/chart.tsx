@@ -111,7 +111,7 @@ export function described({ points, marks }: Charted, figure: Figure, index: num
   const { times } = points
   const [at = 0, value = null] = [times[index], points[figure][index]]
   const said = value === null ? text.noFigure : FORMAT[figure](value)
-  // A mark belongs to the last point that is not after it, or else to the first point.
+  // A mark belongs to the last point at or before its time, or to the first point if there is none.
   const indexOf = ({ at }: Mark) =>
     Math.max(
       0,

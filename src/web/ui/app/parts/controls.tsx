@@ -1,4 +1,4 @@
-/** What the views are built of: buttons, fields, badges, and cards with their content. */
+/** The building blocks of the views: buttons, fields, badges, and cards with their content. */
 import { useSignal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren, SelectHTMLAttributes } from 'preact'
 import { defineStrings, formatAgo, formatMoment, formatSecond, formatTime } from '../terms.ts'
@@ -51,7 +51,7 @@ export function Switch({ on, label, ...rest }: ButtonProps & { readonly on: bool
   )
 }
 
-/** Takes only these properties, so that a caller can spread a larger object. */
+/** Ignores other properties, so that a caller can spread a larger object. */
 export function Action(props: ButtonProps & { glyph?: GlyphName; tone?: 'primary' | 'danger' | undefined }) {
   const { label, glyph, tone, refused, busy = false, act } = props
   return (
@@ -174,7 +174,7 @@ export async function copyText(text: string): Promise<boolean> {
   return ok
 }
 
-/** Sets a value in a handler, which must not return anything. */
+/** Sets a value and returns nothing, for use in event handlers. */
 export function set<T>(to: Changeable<T>, value: T): void {
   to.value = value
 }
@@ -230,7 +230,7 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
 
 type TableProps = { label: string; children: ComponentChildren; columns?: readonly string[]; head?: 'hidden' }
 
-/** Without `columns`, it has no head. A hidden head, for self-explanatory columns, is only for screen readers. */
+/** A table, without a head if `columns` is missing. A hidden head, for obvious columns, is only for screen readers. */
 export function Table({ label, children, columns, head }: TableProps) {
   return (
     <table class="list" aria-label={label}>

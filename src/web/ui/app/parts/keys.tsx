@@ -43,7 +43,7 @@ function focus(element: HTMLElement | null | undefined): boolean {
   return element != null
 }
 
-/** Focuses the app below or above the focused one, or the first visible app; above the first app is the search. */
+/** Focuses the app below or above the focused one, or the first visible app. The search is above the first app. */
 function step(by: 1 | -1): boolean {
   const { activeElement: now } = document
   const row = now?.closest('tr.app')

@@ -71,7 +71,7 @@ export const crashMessage = ({ crash_message }: App): string => crash_message ??
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
   const guard = readTopic(entry, 'guard')
   if (guard?.state === 'given_up') return 'gave_up'
-  // A command can clear it without changing the history.
+  // A command can clear `attention` without changing the history.
   const isBad = guard !== undefined && guard.attention.length > 0
   const { version } = entry.app.value
   if (isBad && lasting(readTopic(entry, 'history') ?? [], 'bad_update', version) !== undefined) return 'bad_update'
@@ -94,7 +94,7 @@ export function UpdateBadge({ app: { update_available, latest_version } }: { rea
   return <Badge tone="info">{latest_version === null ? text.update : `→ ${latest_version}`}</Badge>
 }
 
-/** Since when a hub or the broker has been offline, and why. */
+/** Returns a text with the time when a hub or the broker went offline, and the reason. */
 export function whyAway(since: number | undefined, reason: string | undefined): string {
   if (since === undefined) return reason ?? ''
   const time = formatTime(since)
@@ -156,7 +156,7 @@ function inWords(state: GuardState, entry: AppEntry): string {
   return [text.guard.states[state], nextOf(entry)].filter((part) => part !== undefined).join(', ')
 }
 
-/** A glyph with a text for screen readers and pointers; nothing if the guardian does not watch the app. */
+/** A glyph with a text for screen readers and as a tooltip; empty if the guardian does not watch the app. */
 export function GuardMark({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null
@@ -169,7 +169,7 @@ export function GuardMark({ entry }: AppProps) {
   )
 }
 
-/** The guardian's state in words, where there is room. */
+/** The content of the guardian's column: the state in words, and the time of the next action. */
 export function GuardCell({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined) return null

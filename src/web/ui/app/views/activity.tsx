@@ -127,7 +127,7 @@ function dayName(day: number, today: number): string {
 
 const MINUTE_MS = 60_000
 
-/** The current day. Changes at midnight; after sleep or a change of the clock within a minute. */
+/** Returns the current day. Renders again at midnight, or within a minute after sleep or a change of the clock. */
 function useToday(): number {
   const today = useSignal(dayOf(Date.now()))
   useEffect(() => {
@@ -150,7 +150,7 @@ function searchable(entry: Entry, store: Store): string {
   return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${said}`.toLowerCase()
 }
 
-/** A group on one line, which can be expanded. `store`: for the apps' names in a list of several apps. */
+/** A group on one line, which can be expanded. `store`: contains the apps' names; only in a list of several apps. */
 export function GroupRows({ row, store }: { readonly row: Row; readonly store?: Store }) {
   const { lead, entries, count, apps } = row
   const isOpen = useSignal(false)
@@ -224,7 +224,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-/** `more`: of the first line of a group, which gets the focus if it is the first of those shown on request. */
+/** A line of the list. `more`: the button of a group. Only lines of groups can be focused, when more lines are shown. */
 function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
     <tr tabIndex={more === undefined ? undefined : -1}>

@@ -196,7 +196,7 @@ function Footer() {
   )
 }
 
-/** Part of the line in the health report. */
+/** A part of the problem text for standby in the health report. */
 const STANDBY_MARK = 'stands by'
 
 function Banners() {

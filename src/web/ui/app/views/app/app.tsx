@@ -151,7 +151,7 @@ function Head({ entry }: AppProps) {
 
 const yesNo = (value: boolean | null) => (value === null ? undefined : value ? terms.yes : terms.no)
 
-/** A count, and how many of these are bad, if there are any. */
+/** A count, with the number of bad items if there are any. */
 function partly(total: number | null, bad: number | null, both: typeof text.broken): string | undefined {
   if (total === null) return undefined
   return bad ? both({ total: formatCount(total), bad: formatCount(bad) }) : formatCount(total)

@@ -217,7 +217,7 @@ function Setting(props: SettingProps) {
   const isOpen = base !== undefined
   useEffect(() => {
     if (!isOpen) return
-    // The editor closes, and the focus in it is lost: the keyboard continues at the pencil.
+    // Closing the editor loses the focus: focus the pencil.
     return () => {
       if (document.activeElement === document.body) line.current?.querySelector<HTMLElement>(PENCIL)?.focus()
     }

@@ -54,7 +54,7 @@ export function Usage({ entry }: AppProps) {
   const { store } = usePage()
   const range = useSignal<(typeof RANGES)[number]>('24')
   const { answered, failure } = useHistory(entry, range.value)
-  // Most events are about other apps: draw again only if a mark is new.
+  // Draw the charts again only if the marks of this app have changed, because most events are about other apps.
   const marked = useComputed(() => String(marksOf(entry, store.recent.value).map(({ at }) => at))).value
   const charted = useMemo(
     () => answered && chartedOf(answered, marksOf(entry, store.recent.peek())),

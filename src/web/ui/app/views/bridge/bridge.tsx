@@ -109,13 +109,13 @@ function HealthBadge({ ready, problems }: { readonly ready: boolean; readonly pr
   return problems.length === 0 ? <Badge tone="ok">{text.well}</Badge> : <Badge tone="warn">{text.ready}</Badge>
 }
 
-/** Updated only now and then, because the counts need not always be current. */
+/** The numbers of apps. Not updated with every change of an app, because they need not always be current. */
 function Counts() {
   const { store } = usePage()
   const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
   const crashed = apps.filter(isCrashed).length
   const updates = text.updates({ count: apps.filter(({ update_available }) => update_available === true).length })
-  // Update with each report.
+  // Update when the health or the events change.
   void store.health.value
   void store.recent.value
   return <>{text.apps({ apps: apps.length, crashed, updates })}</>
