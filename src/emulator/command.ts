@@ -128,7 +128,7 @@ const SAMPLES = new Map(
   [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
 )
 
-/** Rejects with `EmulatorOptionError` or `HubDataError`, whose messages are for the user. */
+/** Starts a hub whose apps are processes. Rejects with the same errors as `emulate`. */
 export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<Emulation> {
   const { clock, limits, onSpeak = () => {}, warn = () => {} } = options
   await using opened = new AsyncDisposableStack()
@@ -221,7 +221,7 @@ function speaker(command: string, shown: (text: string) => void, warn: (problem:
     const text = waiting.shift()
     speaks = text !== undefined
     if (text === undefined) return
-    // A text that is too long for an argument throws synchronously.
+    // `execFile` throws synchronously if the text is too long for an argument.
     void Promise.try(() => execute(program, [...args, text], { timeout: MAX_SPEECH_MS }))
       .catch((error: unknown) => warn(`${program} failed to speak a text: ${String(error).split('\n')[0]}`))
       .finally(next)

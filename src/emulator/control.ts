@@ -35,7 +35,7 @@ function row({ doc, request, takes = {}, run }: Row<Request, v.ObjectEntries>): 
   return { doc, takes, ...route, perform: (hub, args) => run(hub, read(args)) }
 }
 
-/** The body contains only the options of the behaviour. */
+/** The whole body of the request becomes `options`. */
 const OPTIONS = { options: v.record(v.string(), v.unknown()) }
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0))
 
@@ -184,7 +184,7 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
   throw new HubError(404, 'not_found', 'Not Found')
 }
 
-/** The body as an object; an empty object if there is no body. @throws HubError 400, 413 */
+/** Returns the body as an object, which is empty if there is no body. @throws HubError 400, 413 */
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
   const upload = await readBody(request)
   if (upload instanceof HubError) throw upload

@@ -10,16 +10,16 @@ export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
   text: string
-  /** Whether the answer is not the hub's own and so has no identity. */
+  /** Whether the answer seems to be from another server, without the headers that identify the hub. */
   foreign?: true
 }
 
-/** What a fault can use: the request, and `send`, which sends normal answers. */
+/** A request, and the methods that a fault can use to answer it. */
 export interface Exchange {
   request: IncomingMessage
   response: ServerResponse
   timers: Timers
-  /** Writes only the head, and records the status. */
+  /** Writes the status and the headers, and records the status. */
   head(status: number, headers: Readonly<Record<string, string>>, foreign?: true): void
   send(outcome: Outcome): void
 }
@@ -86,7 +86,7 @@ export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): F
   return { ...refuse({ status: 429, retryAfter }), meets }
 }
 
-/** Answers like a server between the client and the hub, such as a gateway. */
+/** Replaces the hub's answer with that of a server in front of the hub, such as a gateway. */
 export function foreign(status: number, headers: Outcome['headers'], text: string, executes = false): Fault {
   return replaced({ status, headers, text, foreign: true }, executes)
 }

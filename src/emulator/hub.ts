@@ -67,7 +67,7 @@ export class EmulatedHub implements AsyncDisposable {
   #rebooting: Promise<void> = Promise.resolve()
   #closing: Promise<void> | undefined
 
-  /** Starts a hub that listens. */
+  /** Starts a hub; resolves when the hub is listening. */
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     try {
@@ -156,7 +156,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** The active behaviours; `left`: how many turns remain, `null` for no limit. */
+  /** The active behaviours. `left`: the number of remaining turns, `null` for no limit. */
   get behaviours() {
     return this.#core.behaviours.list()
   }

@@ -81,7 +81,7 @@ const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (gi
 
 const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (given) => ({ status: given.status }))
 
-/** A behaviour without options of its own. */
+/** Creates a behaviour that has only the common options. */
 const plain = <const C extends Concern>(concerns: C, doc: string) => row(concerns, doc, {}, () => ({}))
 
 /** Faults of HTTP answers. */
@@ -203,7 +203,7 @@ const ANSWERS = {
   ),
   redirect: answers(
     'Another server at the address redirects the client.',
-    { status: status(302), location: optional(headerValue, 'Where to.') },
+    { status: status(302), location: optional(headerValue, 'The target.') },
     ({ location = 'http://elsewhere.invalid/', status = 302 }) => foreign(status, { location }, ''),
   ),
 } as const
@@ -244,7 +244,7 @@ export const BEHAVIOURS = { ...ANSWERS, ...IDENTITY, ...REALTIME } as const
 export type BehaviourName = keyof typeof BEHAVIOURS
 type Rows = typeof BEHAVIOURS
 
-/** The limits of a behaviour that is either on or off. */
+/** A behaviour that is only on or off has no number of turns. */
 interface NoLimits {
   times?: never
 }

@@ -30,7 +30,7 @@ export interface EmulatedHubOptions {
   onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
   version?: string | undefined
-  /** The accepted spelling of the base path. Default `both`, or `managers` for the reference. */
+  /** The accepted spelling of the base path. Default `both`; for the flavour `reference`, `managers`. */
   prefix?: Prefix | undefined
   /** Whether more than four requests in 400 ms are refused with 429. Default: no. */
   rateLimit?: boolean | undefined

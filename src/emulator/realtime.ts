@@ -73,7 +73,7 @@ export function realtimeChannel(
 
   const givesTokens = () => GENERATIONS[hub.flavour].isNewer || hub.behaviours.has('namespace-token')
 
-  /** Protocol 3, which the hub's official client uses, cannot send a token when it opens a namespace. */
+  /** A client with protocol 3, such as the hub's official one, cannot send a token when it opens a namespace. */
   const wantsToken = (socket: Socket) =>
     hub.behaviours.has('namespace-token') || (givesTokens() && socket.conn.protocol !== 3)
 
@@ -142,7 +142,7 @@ export function realtimeChannel(
     send(uri: string, event: string, payload: unknown): void {
       if (subscribers(uri) > 0) api.to(uri).emit(uri, event, payload)
     },
-    /** Ends all sessions with a goodbye, after which the client library does not reconnect. */
+    /** Ends all sessions with a disconnect packet, after which the client library does not reconnect. */
     disconnectAll: () => void io.disconnectSockets(true),
     /** Ends the sessions whose key is no longer valid. */
     disconnectUnknown(): void {
@@ -155,10 +155,10 @@ export function realtimeChannel(
   }
 }
 
-/** Untrusted input as text: an object may have a `toString` that is not a function. */
+/** Converts untrusted input to text. `String` would throw if `toString` of an object is not a function. */
 const worded = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 
-/** The acknowledgement function, if the client passed one. */
+/** Returns the client's acknowledgement function; if there is none, a function that does nothing. */
 function acknowledgementOf(args: readonly unknown[]): (error: unknown, result?: unknown) => void {
   const last = args.at(-1)
   return typeof last === 'function' ? (error, result) => void last(error, result) : () => {}

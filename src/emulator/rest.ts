@@ -88,7 +88,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
 }
 
-/** The fault for a request, if there is one. */
+/** Returns the fault that applies to a request, if any, and uses one of its turns. */
 export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
   const now = hub.clock.elapsed()
   return hub.limit?.meets?.(now) ? hub.limit : hub.behaviours.claimFault(operation, via, now)
@@ -111,7 +111,7 @@ function open(hub: HubCore, request: IncomingMessage, response: ServerResponse, 
   return { request, response, timers: hub.timers, head, send }
 }
 
-/** The headers that identify the hub, which the reference does not have. */
+/** Returns the headers that identify the hub. The flavour `reference` has none. */
 function identityHeaders({ behaviours, flavour, id, version }: HubCore, operation: string | undefined) {
   const claimed = behaviours.claimIdentity(operation)
   if (claimed === null || flavour === 'reference') return {}
@@ -147,7 +147,7 @@ function nothing(form: Nothing): Outcome {
 
 const bearer = (header: string | undefined): string | undefined => header?.match(/^Bearer (.+)$/i)?.[1]
 
-/** The body as text, or a refusal if it is too long. */
+/** Returns the body as text, or a refusal if the body is too long. */
 export async function readBody(request: IncomingMessage): Promise<string | HubError> {
   const chunks: Buffer[] = []
   let length = 0
@@ -228,7 +228,7 @@ function matchRequest(method: string, path: string, prefix: Prefix, flavour: Fla
   throw noSuchMethod(flavour)
 }
 
-/** Matches a request to an app's own web API, whose path stays as received. */
+/** Matches a request to an app's own web API. The path of such a request is not decoded. */
 function matchApp(method: string, path: string): Match {
   const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
   if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
@@ -236,7 +236,7 @@ function matchApp(method: string, path: string): Match {
   return { ...APP_SECTION, args: (search, body) => ({ ...params, query: Object.fromEntries(search), body }) }
 }
 
-/** The parameters outside the path. */
+/** Returns the parameters in the query or in the body. */
 function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
   const { method, takes, wholeBody } = endpoint
   if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
@@ -259,7 +259,7 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
 const noObject = () => new HubError(400, 'invalid_body', 'The body must be a JSON object')
 
-/** The segments of a path that begins with a slash, without trailing slashes. */
+/** Splits a path that begins with a slash into its segments. Ignores trailing slashes. */
 export const split = (path: string): string[] => withoutSlashes(path).split('/').slice(1)
 
 type Params = Readonly<Record<string, string>>

@@ -10,7 +10,7 @@ export class Timers {
     this.#clock = clock
   }
 
-  /** Runs `task` once after `ms`, unless cancelled or stopped before. */
+  /** Runs `task` once after `ms`; returns a function that cancels the timer. */
   after(ms: number, task: () => void): () => void {
     if (this.#stopped) return () => {}
     const cancelTimer = this.#clock.after(ms, () => {

@@ -30,7 +30,7 @@ export interface HubApps {
   unsetSetting(id: string, name: string): void | Promise<void>
   /** Changes the fields of a record that clients may change. */
   change(id: string, patch: Patch): void | Promise<void>
-  /** Installs from the store, or updates. @throws HubError 404 if the store has no such app or version */
+  /** Installs or updates an app from the store. @throws HubError 404 if the store has no such app or version */
   install(request: InstallRequest): void | Promise<void>
   uninstall(id: string, options: { purgeSettings: boolean }): void | Promise<void>
   enable(id: string): void | Promise<void>
@@ -41,7 +41,7 @@ export interface HubApps {
   output(id: string): string | undefined
   /** The texts of the app by language. */
   locales(id: string): Readonly<Record<string, unknown>>
-  /** Sends a request to an app's own web API. @throws HubError 404 for an unknown endpoint, 503 if the app does not run */
+  /** Sends a request to an app's web API. @throws HubError 404 for unknown endpoints, 503 if the app is not running */
   request(id: string, request: AppRequest): Promise<unknown>
   /** Makes a running app crash on demand. The message is for simulated apps. */
   crash(id: string, message?: string): void | Promise<void>

@@ -14,7 +14,7 @@ const MANAGERS: ReadonlyMap<string, Needs> = new Map([
   [NOTIFICATIONS_URI, 'homey.notifications.readonly'],
 ])
 
-/** The permission that a subscription requires, and the app that owns the events. @throws HubError 404 */
+/** Returns the permission that a subscription requires, and the app that owns the events. @throws HubError 404 */
 export function watchable(uri: string, apps: HubApps): { needs: Needs; owner?: string } {
   const needs = MANAGERS.get(uri)
   if (needs !== undefined) return { needs }

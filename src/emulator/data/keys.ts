@@ -71,7 +71,7 @@ export function keysOf(folder: string, { make = false } = {}) {
     /** One line per key. */
     list: () =>
       keys.list().map(({ id, at, scopes, name }) => {
-        // Use the spelling of the reference, which is also valid as input.
+        // Use the spelling of the API documentation, which is also valid as input.
         const written = scopes.map(writtenScope).join(',')
         return [id, new Date(at).toISOString(), written, name].join('  ').trimEnd()
       }),

@@ -63,7 +63,7 @@ export type SqliteState = ReturnType<typeof sqliteState>
 
 /**
  * Each write is durable when the method returns. `givenId`: the id of the hub; default: its previous id, or a new one.
- * @throws HubError 400 for a value that is not JSON, 413 for a limit
+ * @throws HubError 400 for a value that is not JSON, 413 if a limit is exceeded
  */
 function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   const all = <S extends v.GenericSchema>(schema: S, query: string, ...values: (string | number)[]) =>
@@ -88,7 +88,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   function put(app: StoredApp): void {
     sql.prepare(PUT_APP).run({
       ...app,
-      // A relative path in the data folder, so that the folder can be moved.
+      // Store a path in the data folder as a relative path, so that the data folder can be moved.
       folder: isBelow(folder, app.folder) ? relative(folder, app.folder) : app.folder,
       enabled: Number(app.enabled),
       autoupdate: Number(app.autoupdate),

@@ -15,8 +15,8 @@ type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**
  * Polls, because file system notifications differ between systems, get lost, and stop if the folder is replaced.
- * Reports changes once two polls in a row agree.
- * @param known - The files at the start of the app.
+ * Reports changes when two consecutive polls find the same files.
+ * @param known - The files with which the app was started.
  * @returns a function that stops the polling
  */
 export function watchFiles(folder: string, known: Files, clock: Clock, onChange: OnChange): () => void {
@@ -51,7 +51,7 @@ function changed(before: Files, after: Files): string[] {
   return [...paths].filter((path) => before.get(path) !== after.get(path))
 }
 
-/** Packages change only with `npm install`; hidden files and files with a tilde belong to editors and Git. */
+/** Skips packages, which only `npm install` changes, and hidden files and backups, which belong to editors and Git. */
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('~')
 
 /** Adds the files in a folder, or in its subfolder `below`, to `files`. */

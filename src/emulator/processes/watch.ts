@@ -87,7 +87,7 @@ function measure(app: AppProcess, hear: (reading: Reading) => void): void {
   else app.ownUsage().then(hearValid, () => {})
 }
 
-/** Returns `undefined` for a process that has just ended. */
+/** Reads the usage of a process from `/proc`; returns `undefined` if the process has just ended. */
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

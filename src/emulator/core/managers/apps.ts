@@ -37,7 +37,7 @@ export const APPS = {
     request: 'DELETE /app/:id',
     needs: 'homey.app',
     takes: {
-      /** `true` also deletes the settings, on older hubs and hubs of the reference. */
+      /** `true` also deletes the settings. Only for older hubs and the flavour `reference`. */
       purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
     },
     run(core, { id, purgeSettings }) {
@@ -146,7 +146,7 @@ export const APPS = {
   }),
 } as const satisfies Endpoints
 
-/** The app with this id. Does not use the record's `id`, which a test may have changed. */
+/** Returns the record of an app, with the right `id` even if a test has changed the `id` in the record. */
 function known({ apps }: Core, id: string): AppRecord {
   const record = apps.records.get(id)
   if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')

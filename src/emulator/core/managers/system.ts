@@ -8,7 +8,7 @@ import { type Endpoints, endpoint } from '../endpoint.ts'
 /** The system. */
 export const SYSTEM = {
   ping: endpoint({
-    doc: 'Needs no key. Hubs identify themselves by the headers X-Homey-ID and X-Homey-Version; the reference does not.',
+    doc: 'Needs no key. Hubs identify themselves with X-Homey-ID and X-Homey-Version, except the flavour reference.',
     request: 'GET /ping',
     needs: 'nothing',
     takes: { id: v.optional(v.string()) },

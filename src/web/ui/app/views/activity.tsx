@@ -224,7 +224,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-/** A line of the list. `more`: the button of a group. Only lines of groups can be focused, when more lines are shown. */
+/** A line of the list. `more`: the button of a group. Only lines of groups can be focused, after more are shown. */
 function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
     <tr tabIndex={more === undefined ? undefined : -1}>
