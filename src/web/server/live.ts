@@ -18,7 +18,7 @@ const GONE_MS = 60_000
 
 interface Client {
   readonly socket: WebSocket
-  /** Whether it gets the values of settings. */
+  /** Whether the client receives the values of settings. */
   readonly settings: boolean
   /** Maximum backlog, in bytes. */
   most: number
@@ -29,7 +29,7 @@ interface Client {
 export class LiveChannel {
   readonly #feed: Feed
   readonly #clock: Clock
-  // Frames are small and frequent, and the snapshot is sent once: compression would always take 300 KiB per client.
+  // Compression would permanently use 300 KiB per client, for one snapshot and many small frames.
   readonly #server = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: 1024 })
   readonly #clients = new Set<Client>()
 
@@ -83,7 +83,7 @@ export class LiveChannel {
     }
     let cancelCheck = clock.after(CHECK_MS, check)
     this.#clients.add(client)
-    // The client gets no frames before its snapshot.
+    // The client receives no frames before its snapshot, because it starts as `behind`.
     const end = this.#feed.subscribe((frame) => this.#send(client, frame), client)
     socket.on('pong', () => {
       heardAt = clock.elapsed()

@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const ENCODINGS = { br: '.br', gzip: '.gz' }
 
-/** The names contain a hash of the content. */
+/** For files whose names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /** Occurs only in a checkout without its development packages. */

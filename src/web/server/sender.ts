@@ -8,7 +8,7 @@ export type Sender = Readonly<ReturnType<typeof senderOf>>
 
 const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
-/** @param rules which proxies to trust, and whether they authenticate their users for `X-Ingress-Path` */
+/** @param rules the trusted proxies, and whether these authenticate users whose requests have `X-Ingress-Path` */
 export function senderOf({ socket, headers }: IncomingMessage, rules: Config['http']) {
   const peer = addressOf(socket.remoteAddress ?? '') ?? ''
   const isTrusted = (address: string) => rules.trusted_proxies.some((one) => addressOf(one) === address)
@@ -64,8 +64,8 @@ function schemesOf({ trusted, scheme, ingress }: Sender): readonly string[] {
 }
 
 /**
- * The address in a header or of a socket, which may have a port, brackets or a zone; `undefined` if it is not an
- * address. An IPv4-mapped IPv6 address is returned as IPv4.
+ * Returns the IP address in a text from a header or a socket, which may include a port, brackets or a zone; `undefined`
+ * if there is none. Converts an IPv4-mapped IPv6 address to IPv4.
  */
 export function addressOf(text: string): string | undefined {
   const [, inBrackets, withPort] = /^(?:\[([^\]]*)\](?::\d+)?|([^:]*):\d+)$/.exec(text) ?? []

@@ -49,7 +49,7 @@ export class Feed {
   readonly #options: FeedOptions
   /** Every retained topic as it was last sent; `undefined` without subscribers. */
   #shown: Map<string, string> | undefined
-  /** State topics, including those of other bridges. */
+  /** Retained state topics, including those of other bridges. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   #recent: Kept[] = []
   #recentLength = 0
@@ -137,7 +137,7 @@ export class Feed {
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
       this.#shown = this.#render()
-      // The snapshot contains the page state.
+      // Mark the page state as sent, because the snapshot contains it.
       this.#changedState()
       this.#aliveLater()
     }
@@ -165,7 +165,7 @@ export class Feed {
     })
   }
 
-  /** Leaves out Home Assistant's discovery topics, which may be below the base topic. */
+  /** Whether the page shows a topic. Hides Home Assistant's discovery topics, which may be below the base topic. */
   #isShown(topic: string): boolean {
     const { topics, discoveryPrefix } = this.#options
     return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
@@ -195,7 +195,7 @@ export class Feed {
     return batch
   }
 
-  /** The parts of the page state that have changed since they were last sent. */
+  /** Returns the parts of the page state that have changed since they were last sent, and marks them as sent. */
   #changedState() {
     const before = this.#sentState
     const now = pageState(this.#options)
@@ -231,7 +231,7 @@ export class Feed {
   }
 }
 
-/** The state that the page shows and no MQTT message contains. */
+/** Returns the state that the page shows and no MQTT message contains. */
 function pageState({ refusals, logLevel, fleet }: FeedOptions) {
   return { refusals: refusals(), log_level: logLevel(), ...(fleet !== undefined && { fleet: fleet() }) }
 }

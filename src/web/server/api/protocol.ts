@@ -111,7 +111,7 @@ export const API_ERROR = v.strictObject({
 export type ApiError = v.InferOutput<typeof API_ERROR>
 
 export const LOG_LINES = v.strictObject({
-  lines: about(v.array(text), 'Each a JSON object, oldest first. Long ones are shortened.'),
+  lines: about(v.array(text), 'Each line is a JSON object, oldest first. Long lines are shortened.'),
   missed: about(v.number(), 'How many lines between the previous answer and this one are no longer stored.'),
   next: about(text, 'The value of `after` for the lines that follow.'),
   level: LOG_LEVEL,
@@ -164,7 +164,7 @@ export const SETUP_DONE = v.strictObject({
   ),
   lines: about(
     text,
-    'The configuration as lines of a file, or as environment variables if there is no file. Secrets are masked if the file was written, and placeholders otherwise.',
+    'The configuration as lines of a file, or as environment variables if there is no file. Secrets are masked if the file was written, and replaced with placeholders otherwise.',
   ),
 })
 export type SetupDone = v.InferOutput<typeof SETUP_DONE>

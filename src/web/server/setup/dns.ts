@@ -14,7 +14,7 @@ const MAX_NAME_BYTES = 255
 const MAX_RECORDS = 64
 const IS_RESPONSE = 0x8000
 
-/** A question for the instances of services such as `_http._tcp.local`. */
+/** Encodes a question for the instances of services such as `_http._tcp.local`. */
 export function question(services: readonly string[]): Buffer {
   const header = Buffer.alloc(HEADER_BYTES)
   header.writeUInt16BE(services.length, 4)
@@ -25,7 +25,7 @@ export function question(services: readonly string[]): Buffer {
   return Buffer.concat([header, ...questions])
 }
 
-/** The supported records of an answer, with names in lower case. Stops at the first malformed record. */
+/** Decodes the supported records of an answer, with names in lower case. Stops at the first malformed record. */
 export function readRecords(packet: Buffer): DnsRecord[] {
   const records: DnsRecord[] = []
   try {

@@ -19,7 +19,7 @@ const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 
 const GROUP = { address: '224.0.0.251', port: 5353 }
-/** Queries may get lost, and responders wait up to half a second. */
+/** Time until the query is repeated, because a query can get lost. Responders wait up to half a second. */
 const ASK_AGAIN_MS = 400
 const LISTEN_MS = 1_500
 const PING_MS = 1_400

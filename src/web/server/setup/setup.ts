@@ -61,7 +61,7 @@ export class Setup {
     }
   }
 
-  /** @throws Refusal */
+  /** Tests a hub that the user entered. @throws Refusal */
   async testHub(given: SetupHub): Promise<SetupTest> {
     const { config, clock } = this.#options
     const checked = checkHub(given)
@@ -71,7 +71,7 @@ export class Setup {
     return await this.#paced(() => tryHub({ name: chosen.name, hub, config, clock }))
   }
 
-  /** @throws Refusal */
+  /** Tests a broker that the user entered. @throws Refusal */
   async testBroker(given: SetupBroker): Promise<SetupTest> {
     const checked = checkBroker(given, this.#options.config)
     if (checked.wrong !== undefined) return failed(checked.wrong)
@@ -145,7 +145,7 @@ export class Setup {
     return { written: path, lines: linesOf(choice, 'file', 'written') }
   }
 
-  /** The new text of the file, which is a valid configuration. */
+  /** Returns the new text of the file, after checking that the text is a valid configuration. @throws Refusal */
   async #textWith(choice: Choice, path: string): Promise<string> {
     const text = textOf(path)
     if (Object.keys(this.#check(text).hubs).length > 0) {
@@ -188,7 +188,7 @@ function valid<T>(checked: Checked<T>): T {
   return checked.value
 }
 
-/** The variable that overrides the choice. */
+/** Returns the environment variable that overrides the choice, if there is one. */
 function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefined {
   const differs = Object.entries(broker ?? {}).find(([key, value]) => !isDeepStrictEqual(valueAt(mqtt, key), value))
   return differs && environmentName(`mqtt.${differs[0]}`)
@@ -204,7 +204,7 @@ export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<S
   return verdict(findings, [hub.api_key])
 }
 
-/** The problems, or all findings if there are no problems. They may quote arbitrary text of hubs and brokers. */
+/** Lists the problems, or all findings if there are no problems. Masks secrets and control characters in the texts. */
 function verdict(findings: readonly Finding[], secrets: readonly string[]): SetupTest {
   const scrubber = new Scrubber(secrets)
   const problems = findings.filter(({ outcome }) => outcome === 'problem')
