@@ -259,7 +259,7 @@ function possible(page: PageContext, action: Action, entries: readonly AppEntry[
   return { able, why: why ?? bulkText.noneFits }
 }
 
-/** Why the action is not possible for any of these apps. */
+/** Returns the reason why the action is possible for none of these apps; `undefined` if it is possible for one. */
 export function bulkRefusal(page: PageContext, action: Action, entries: readonly AppEntry[]): string | undefined {
   if (isInProgress()) return bulkText.busy
   const isPossible = (entry: AppEntry) =>
@@ -301,7 +301,7 @@ export function resumeBulk(): void {
   void proceed()
 }
 
-/** The current page: since the confirmation, apps may have been removed and the session may have changed. */
+/** Returns the current page, because it may have changed since the confirmation; `undefined` without a connection. */
 function livePage(): PageContext | undefined {
   const now = stage.value
   return now.at === 'open' && now.channel.liveness.value === 'live' ? now : undefined
@@ -311,7 +311,7 @@ export function stopBulk(): void {
   const now = bulk.value
   if (now === undefined || !isInProgress()) return
   if (livePage() !== undefined) bulk.value = { ...now, state: 'stopping' }
-  // The answer may never arrive.
+  // Without a connection, the answer may never arrive.
   else bulk.value = { ...now, results: [...now.results, { as: 'failed', why: bulkText.lost }], state: 'stopped' }
 }
 

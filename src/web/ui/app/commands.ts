@@ -22,13 +22,13 @@ const text = defineStrings('commands', {
   },
 })
 
-/** Why no command is possible now; `undefined` if commands are possible. */
+/** Returns the reason why no command is possible now; `undefined` if commands are possible. */
 export function pageRefusal({ session, channel }: Pick<PageContext, 'session' | 'channel'>): string | undefined {
   if (session.access !== 'full') return terms.readOnly
   return channel.liveness.value === 'live' ? undefined : terms.noConnection
 }
 
-/** Why a command is not possible now; `undefined` if no reason is known. */
+/** Returns the reason why a command is not possible now; `undefined` if no reason is known. */
 export function refusal(page: PageContext, target: For, name: string): string | undefined {
   const { store } = page
   const kind = target.app !== undefined ? 'app' : target.hub !== undefined ? 'hub' : 'bridge'

@@ -67,7 +67,7 @@ export function lastState(app: App): string | undefined {
 
 export const crashMessage = ({ crash_message }: App): string => crash_message ?? terms.noMessage
 
-/** The guardian's unsolved problem with the app; `undefined` if there is none. */
+/** Returns the guardian's unsolved problem with the app; `undefined` if there is none. */
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
   const guard = readTopic(entry, 'guard')
   if (guard?.state === 'given_up') return 'gave_up'
@@ -101,7 +101,7 @@ export function whyAway(since: number | undefined, reason: string | undefined): 
   return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
-/** A switch that turns a feature of an app on or off with a command; `act` by default sends its new state. */
+/** A switch that turns a feature of an app on or off with a command. By default, `act` sends the new state. */
 export function CommandSwitch(
   props: AppProps & { command: AppCommand; label: string; on: boolean; act?: () => Promise<unknown> },
 ) {
@@ -131,7 +131,7 @@ const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: 
 }
 const ORDER = Object.keys(LOOKS)
 
-/** The sort position of an app; apps that the guardian does not know come last. */
+/** Returns the sort position of an app. Apps that the guardian does not know are last. */
 export function guardOrder(entry: AppEntry): number {
   const state = readTopic(entry, 'guard')?.state
   return state === undefined ? ORDER.length : ORDER.indexOf(state)
@@ -141,7 +141,7 @@ export function GuardBadge({ state }: { readonly state: GuardState }) {
   return <Badge tone={LOOKS[state].tone}>{text.guard.states[state]}</Badge>
 }
 
-/** When the guardian acts next; `undefined` if no action is planned. */
+/** Returns the time of the guardian's next action as a text; `undefined` if no action is planned. */
 export function nextOf(entry: AppEntry): string | undefined {
   const guard = readTopic(entry, 'guard')
   if (guard?.state === 'snoozed' && guard.snoozed_until !== null)

@@ -1,4 +1,4 @@
-/** What happened to an app: its latest crash, how the guardian treats it, its activity, and the guardian's history. */
+/** An app's latest crash, its guardian, its events and commands, and the guardian's history. */
 import { useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import * as v from 'valibot'

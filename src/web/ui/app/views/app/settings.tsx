@@ -54,7 +54,7 @@ export function Settings({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry
   const { busy, result, ask } = useRequest<Ended>()
-  /** The values as last read; a failed read does not change them. */
+  /** The values of the last successful read. */
   const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
   const shown = useSignal(NO_NAMES)
   /** Names of settings whose value is unknown, because the answer to a write was lost. */
@@ -182,7 +182,7 @@ interface SettingProps {
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
-/** The state of a change: `edited` has the value when the field was opened, `former` the value to restore. */
+/** The state of a change. `edited`: the value at the time when the field was opened; `former`: the value to restore. */
 function useChange(props: SettingProps) {
   const edited = useSignal<{ value: unknown } | undefined>(undefined)
   const former = useSignal<{ value: unknown } | undefined>(undefined)

@@ -166,7 +166,7 @@ const WIDTH = 64
 const HEIGHT = 22
 const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
 
-/** The last 15 minutes as a line. Hidden from screen readers, because the value is beside it. */
+/** The last 15 minutes as a line. Hidden from screen readers, because the value is shown beside the line. */
 function Spark({ samples, figure }: { readonly samples: readonly Sample[]; readonly figure: Figure }) {
   const { line, area } = pathOf(samples, figure)
   return (

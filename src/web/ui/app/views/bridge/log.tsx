@@ -258,7 +258,7 @@ const ERROR = v.object({ stack: v.string() })
 /** Reads the log until `end` is called. */
 function followLog() {
   const lines = signal<readonly LogLine[]>([])
-  /** The level of the log, and the level that follows. */
+  /** The level of the log, and the level to which it will return. */
   const level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
   /** Why the last attempt to read failed. */
   const failure = signal<string | undefined>(undefined)
