@@ -117,7 +117,7 @@ export class ProcessApps implements HubApps {
   async reload(id: string, folder: string, paths: readonly string[]): Promise<void> {
     const app = this.#apps.get(id)
     if (app?.stored.folder !== folder || this.#installing.has(id)) return
-    if (paths.length === 0) return app.output.show('its folder no longer exists')
+    if (paths.length === 0) return app.output.show('the folder of the app no longer exists')
     app.output.show(`changed: ${listed(paths, 3)}`)
     this.#installing.add(id)
     try {

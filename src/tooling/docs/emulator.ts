@@ -76,7 +76,7 @@ function fieldsTable(fields: Readonly<Record<string, v.GenericSchema>>): string 
 }
 
 export function hubFileSection(): string {
-  const ofApp = 'Each app, in `apps` as in `store`, is a map with:'
+  const ofApp = 'Each app in `apps` and `store` is a map with:'
   return [fieldsTable(HubFields), ofApp, fieldsTable(AppFields)].join('\n\n')
 }
 

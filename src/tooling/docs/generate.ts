@@ -44,7 +44,7 @@ export class MarkerError extends Error {
   override readonly name = 'MarkerError'
 }
 
-/** A page with regenerated text between its markers. @throws {MarkerError} */
+/** Returns a page with regenerated text between its markers. @throws {MarkerError} */
 export function fillSections(page: string, known: Sections): string {
   const opened = [...page.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
   const unknown = opened.find((name) => !Object.hasOwn(known, name))

@@ -22,7 +22,7 @@ function filled(path: string): string {
   }
 }
 
-/** The outdated files, with their new content. */
+/** Returns the outdated files with their new content. */
 function drifted(): Map<string, string> {
   const written = new Set([...Object.keys(pages), ...Object.keys(copies)])
   const wanted = [

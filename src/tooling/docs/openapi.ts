@@ -101,7 +101,7 @@ function routeOperation(route: Route): [string, object] {
   return operation(route, `/${path}`, { id, summary }, request && { required: true, schema: shown(request) })
 }
 
-/** Derives the path from the command's topic below the base topic. */
+/** Describes a command. Its path is the command's topic without the base topic and `cmd`. */
 function commandOperation(route: Route, command: Command): [string, object] {
   const { target, name, argument, payload, doc: summary } = command
   const path = `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`
@@ -124,7 +124,7 @@ export function openapi(): string {
       description: DESCRIPTION,
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: 'http://localhost:8099', description: 'As `http.host` and `http.port` say.' }],
+    servers: [{ url: 'http://localhost:8099', description: 'The address from `http.host` and `http.port`.' }],
     paths: Object.fromEntries(
       ROUTES.flatMap((route) =>
         route.commands ? COMMANDS.map((command) => commandOperation(route, command)) : [routeOperation(route)],

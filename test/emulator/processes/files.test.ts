@@ -156,7 +156,7 @@ test('the app keeps running when its folder is removed, and restarts when the fo
   await app.until('running')
   const now = new Date()
   await rename(folder, `${folder}-away`)
-  expect(await app.until('no longer exists')).toEqual(['[hub] its folder no longer exists'])
+  expect(await app.until('no longer exists')).toEqual(['[hub] the folder of the app no longer exists'])
   expect(app.hub.apps.get(APP)).toMatchObject({ state: 'running' })
   await ask(app.hub, `POST /apps/app/${APP}/restart`)
   await app.until('crashed: Error: ENOENT')

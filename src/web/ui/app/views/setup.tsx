@@ -10,7 +10,7 @@ import { defineStrings, terms } from '../terms.ts'
 
 const text = defineStrings('setup', {
   title: 'Set up hub2mqtt',
-  intro: 'No hub is configured yet. You need its address and an API key, and a broker.',
+  intro: 'No hub is configured yet. You need the address of your hub, an API key and a broker.',
   incomplete: 'Some fields are still empty.',
   hub: {
     title: 'Your hub',

@@ -254,8 +254,8 @@ const automate = defineStrings('automate', {
   programs: { homeAssistant: 'Home Assistant', nodeRed: 'Node-RED', shell: 'Shell' },
   hints: {
     homeAssistant:
-      'Paste it in the YAML mode of a new script. In an automation, use the part after sequence as its actions.',
-    automation: 'Paste it in the YAML mode of a new automation.',
+      'Paste this into the YAML mode of a new script. In an automation, use the part after sequence as its actions.',
+    automation: 'Paste this into the YAML mode of a new automation.',
     nodeRed: 'Menu, Import; then choose your broker in the MQTT node.',
     shell: 'Add the address and the login of your broker: -h, -u and -P.',
   },

@@ -40,9 +40,9 @@ const crashText = defineStrings('crash', {
   appUp: 'App had been up for',
   exit: 'Exit code',
   signal: 'Exit signal',
-  usage: 'Usage before it',
+  usage: 'Usage before the crash',
   over: 'before the crash',
-  before: 'What happened before it',
+  before: 'What happened before the crash',
   others: 'Crashed at about the same time',
   hub: 'The hub at that time',
   happened: {

@@ -208,7 +208,7 @@ type State = keyof typeof TONES
 
 const TONES = { online: 'ok', offline: 'bad', leased: 'ok' } as const
 
-/** Empty if this bridge is not in a fleet. */
+/** The fleet and its members; empty if this bridge is not in a fleet. */
 function FleetCard() {
   const { store } = usePage()
   const fleet = store.fleet.value
@@ -302,7 +302,7 @@ function StateBadge({ state }: { readonly state: State | undefined }) {
   return <Badge tone={TONES[state]}>{state === 'leased' ? fleetText.leased : terms[state]}</Badge>
 }
 
-/** The state on a retained state topic; `undefined` while the broker is not connected. */
+/** Returns the state on a retained state topic; `undefined` while the broker is not connected. */
 function reported(store: Store, topic: string): State | undefined {
   return store.bridgeState.value === 'online' ? store.memberStates.value.get(topic) : undefined
 }
