@@ -114,7 +114,7 @@ const execute = promisify(execFile)
 
 const DEMO = fileURLToPath(new URL('config/demo/', ROOT))
 
-/** The sample apps of a new hub. The first one behaves well: use it to try things. */
+/** The sample apps of a new hub. The first app behaves well, so that users can experiment with it. */
 const FIRST_APPS = [
   'com.athom.hue',
   'net.lindqvist.heatpump',
@@ -167,7 +167,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** Installs the sample apps at the first start, and the apps that run in place at every start; returns the latter. */
+/** Installs the sample apps at the first start, and at every start the apps that run in place, which it returns. */
 async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
   // Take the fingerprints before reading the apps, so that no later change is missed.

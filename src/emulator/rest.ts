@@ -46,7 +46,7 @@ export interface HubCore extends Core {
 }
 
 const MAX_BODY = 1024 * 1024
-/** Reads a too large body up to this size, so that the client receives the 413. Drops longer uploads. */
+/** An oversized body is read up to this size, so that the client receives the 413. Longer uploads are dropped. */
 const MAX_DRAINED = 32 * MAX_BODY
 
 export function restListener(hub: HubCore): RequestListener {
@@ -171,7 +171,7 @@ function parseBody(upload: string | HubError): unknown {
   }
 }
 
-/** Returns a refusal instead of throwing it. An unknown route overrides a bad key, and a bad key a bad body. */
+/** Returns a refusal instead of throwing it. A bad body is refused only after the route and the key are checked. */
 function attempt<T>(task: () => T): T | HubError {
   try {
     return task()

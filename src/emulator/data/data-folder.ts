@@ -84,7 +84,7 @@ function lockFolder(folder: string): DatabaseSync {
   })
 }
 
-/** Creates a file if it is missing. Does not open existing ones: on POSIX, closing one would release SQLite's locks. */
+/** Creates a missing file. Does not open an existing file: on POSIX, closing it would release SQLite's locks. */
 function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
@@ -97,7 +97,7 @@ function isBusy(error: unknown): boolean {
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Writes a folder's entries to disk, to survive a power failure. Windows cannot open folders; it does this itself. */
+/** Writes a folder's entries to disk, to survive a power failure. Windows cannot open folders, and needs no sync. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return
   await using folder = await open(path, 'r')

@@ -21,7 +21,7 @@ export interface World {
   readonly packages: Packages
   /** Whether the hub is stopping or rebooting; then no app is started. */
   readonly isDown: () => boolean
-  /** Called with each line that an app writes, or that the hub writes about it. */
+  /** Called with each line that an app writes, or that the hub writes about the app. */
   readonly onLine: ((id: string, line: string) => void) | undefined
   /** The records of all apps; each app updates its own record. */
   readonly records: Map<string, AppRecord>
@@ -101,7 +101,7 @@ export class InstalledApp {
     this.#show(patch)
   }
 
-  /** Looks for a newer version in the store, and sends an event if this version has changed. */
+  /** Looks for a newer version in the store; sends an event if the result has changed. */
   lookForOffer(): void {
     const offer = newerVersion(this.#stored, this.#world.packages)
     if (offer === this.#offer || this.#onTrial) return

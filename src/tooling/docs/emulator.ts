@@ -35,7 +35,7 @@ export function controlSection(): string {
   return markdownTable(['Endpoint', 'Description', 'Body'], rows)
 }
 
-/** The text above the table describes options that several behaviours share. */
+/** Options that several behaviours share. The text above the table describes these options. */
 const COMMON = ['times', 'operation', 'event']
 
 export function behavioursSection(): string {

@@ -131,7 +131,7 @@ export function siteOf(context: AppContext, channel: LiveChannel): RequestHandle
   return {
     hostOf(request) {
       const sender = access.senderOf(request)
-      // The proxy has authenticated its users, whatever host name they use.
+      // The proxy has authenticated its users, so any host name is accepted.
       return sender.ingress ? null : sender.host
     },
     async answer(request, response) {

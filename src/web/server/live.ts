@@ -1,4 +1,4 @@
-/** The live channel: sends the feed's frames over WebSockets, and closes those that fall behind or lose access. */
+/** The live channel: sends the feed's frames over WebSockets. Closes connections that are silent or lose access. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'

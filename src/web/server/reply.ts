@@ -7,7 +7,7 @@ export interface Reply {
   /** Default: JSON. */
   readonly type?: string
   readonly body: string | Buffer
-  /** In addition to the headers of every answer, or instead of them. */
+  /** Additional headers; they override the headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>
 }
 

@@ -27,7 +27,7 @@ export interface HttpOptions {
 
 /** Handles requests for all paths that are not fixed. */
 export interface RequestHandler {
-  /** The requested host name, which a proxy may state; `null` if it needs no check. */
+  /** The requested host name, which a proxy may state; `null` if no check is needed. */
   hostOf(request: IncomingMessage): string | undefined | null
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>
   /** Takes over the socket, or returns a refusal. */
@@ -58,7 +58,7 @@ const HEADERS = new Map([
   ['referrer-policy', 'no-referrer'],
 ])
 
-/** Starts to listen; rejects if that fails. */
+/** Starts the server; rejects if the server cannot listen. */
 export async function listen(options: HttpOptions): Promise<HttpListener> {
   const { host, port, handler, log } = options
   const unanswered = new Set<ServerResponse>()

@@ -11,7 +11,7 @@ const numberOf = (id: string, end: number) =>
 /** The flavours with these managers. The flavour `reference` has none of them. */
 const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 
-/** Returns what `thingsOf` returns for each app, in one object by id. */
+/** Collects the items that `thingsOf` returns for all apps, in one object by id. */
 const byId = ({ apps }: Core, thingsOf: (record: AppRecord) => readonly { readonly id: string }[]) =>
   Object.fromEntries([...apps.records.values()].flatMap(thingsOf).map((thing) => [thing.id, thing]))
 

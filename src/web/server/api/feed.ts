@@ -131,7 +131,7 @@ export class Feed {
     this.#batchSoon()
   }
 
-  /** Sends a subscriber all changes from now on; returns a function that ends the subscription. */
+  /** Sends all further changes to a subscriber; returns a function that ends the subscription. */
   subscribe(subscriber: (frame: string) => void, view = ALL): () => void {
     this.#sendBatch()
     this.#subscribers.set(subscriber, view)

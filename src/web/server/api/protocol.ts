@@ -6,7 +6,7 @@ const text = v.string()
 const time = v.pipe(text, v.isoTimestamp())
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
 
-/** Relative to the address of the page: a reverse proxy may serve it under a prefix. */
+/** Relative to the address of the page, because a reverse proxy may serve the page under a prefix. */
 export const LIVE_PATH = 'api/live'
 
 /** The caller's access: everything, read only, or only what is open to every program on this machine. */

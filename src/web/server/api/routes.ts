@@ -1,4 +1,4 @@
-/** Every route of the HTTP API, one row each: router, access checks, OpenAPI and documentation follow from it. */
+/** Every route of the HTTP API, one row each. Router, access checks, OpenAPI and documentation use these rows. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as v from 'valibot'

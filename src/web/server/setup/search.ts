@@ -1,6 +1,6 @@
 /**
  * Searches for hubs in the local network by mDNS: one query on each network interface, from a separate port, so that
- * responders answer only to that port (RFC 6762, 5.1 and 6.7). A result counts only if it answers a ping like a hub.
+ * responders answer only to that port (RFC 6762, 5.1 and 6.7). A device counts only if it answers a ping like a hub.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'

@@ -61,7 +61,7 @@ export const api = {
   history: (hub: string, app: string, hours: number) =>
     get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
   config: () => get(protocol.CONFIG_REPORT, 'config'),
-  /** The lines after an earlier answer; `after` is its `next`. */
+  /** Reads the lines that follow an earlier answer; `after` is the `next` of that answer. */
   log: (after: string) =>
     get(protocol.LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
   doctor: () => get(protocol.DOCTOR_REPORT, 'doctor'),

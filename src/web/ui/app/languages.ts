@@ -1,4 +1,4 @@
-/** The languages of the page, and the choice of one. All texts except the English ones load on demand. */
+/** The languages of the page, and the user's choice. All texts except the English ones are loaded on demand. */
 import { signal } from '@preact/signals'
 import { openMenu, toast } from './parts/overlays.tsx'
 import { store, stored } from './preferences.ts'

@@ -66,7 +66,7 @@ const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ??
 export const search = signal(first.search)
 export const filter = signal(first.filter)
 export const sort = signal(first.sort)
-/** Whether to group apps by hub, if there are several. */
+/** Whether to group apps by hub if there are several hubs. */
 export const grouped = signal(first.grouped)
 
 effect(() => {

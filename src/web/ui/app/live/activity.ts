@@ -1,4 +1,4 @@
-/** The latest events and answers: reads them, and groups related ones, as the lists show them. */
+/** Reads the latest events and answers, and groups related ones for the lists. */
 import type * as v from 'valibot'
 import { findCommand } from '../../../../contract/commands.ts'
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'

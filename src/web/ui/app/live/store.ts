@@ -1,4 +1,4 @@
-/** The page's data from the live channel, as signals. Each app has its own, so that a change renders only one row. */
+/** The page's data from the live channel. Each app has its own signals, so that a change renders only one row. */
 import { batch, computed, signal } from '@preact/signals'
 import type { Json } from '../../../../base/json.ts'
 import type { LogLevel } from '../../../../contract/log-levels.ts'
@@ -71,7 +71,7 @@ type OtherTopicName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
 /** The parsed payloads, so that lists of many apps parse each payload only once. */
 const readOnce = new WeakMap<OtherTopic, { readonly [N in OtherTopicName]?: Payload<N> | undefined }>()
 
-/** The payload of another topic of the app; `undefined` if it is missing or does not match its schema. */
+/** Returns the payload of one of the app's other topics; `undefined` if it is missing or does not match its schema. */
 export function readTopic<N extends OtherTopicName>({ topics }: AppEntry, name: N): Payload<N> | undefined {
   for (const one of topics.value.values()) {
     if (one.name !== name) continue

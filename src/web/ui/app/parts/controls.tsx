@@ -19,7 +19,7 @@ export function Badge({ tone, children, title }: { tone: Tone; children: Compone
 
 interface ButtonProps {
   readonly label: string
-  /** Why the button cannot be used. It stays focusable, so that keyboard users also learn the reason. */
+  /** Why the button cannot be used. The button stays focusable, so that keyboard users also learn the reason. */
   readonly refused?: string | undefined
   readonly busy?: boolean
   readonly act: (button: HTMLElement) => void
@@ -75,7 +75,7 @@ export function IconButton(
   )
 }
 
-/** A signal, or an object that is used like one. */
+/** A signal, or an object that is used like a signal. */
 export type Changeable<T> = { value: T }
 
 /** `shortcut`: the key that focuses the field; `open`: opens the first match. */

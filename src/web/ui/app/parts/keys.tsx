@@ -21,7 +21,7 @@ export const SEARCH_KEY = '/'
 const SEARCH = 'input[type=search]'
 const TYPING = 'input:not([type=checkbox]), textarea, select'
 
-/** `act` returns `false` if it did nothing. If it is missing, the browser handles the key. */
+/** `act` returns `false` if it did nothing. If `act` is missing, the browser handles the key. */
 const KEYS: Readonly<Record<string, { name: string; does: keyof typeof text; act?: () => boolean }>> = {
   [SEARCH_KEY]: { name: SEARCH_KEY, does: 'search', act: () => focus(document.querySelector(SEARCH)) },
   ArrowDown: { name: '↓', does: 'down', act: () => step(1) },

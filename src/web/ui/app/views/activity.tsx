@@ -176,7 +176,7 @@ export function GroupRows({ row, store }: { readonly row: Row; readonly store?: 
 interface Content {
   readonly at: number
   readonly what: ComponentChildren
-  /** `false` in the list of one app, which has no headings. */
+  /** `false` in the list of one app, which has neither this column nor headings for the days. */
   readonly where: ComponentChildren
   readonly details: ComponentChildren
 }

@@ -210,7 +210,7 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
   )
 }
 
-/** Tests a hub or a broker. Keyed by the tested values, because the result is valid only for these. */
+/** Tests a hub or a broker. Keyed by the tested values, because the result is valid only for these values. */
 function Test({ label, ready, test }: { label: string; ready: boolean; test: () => Promise<Result<SetupTest>> }) {
   const { busy, result, ask } = useRequest<Result<SetupTest>>()
   const ended = result.value?.ok ? result.value.value : result.value

@@ -1,4 +1,4 @@
-/** An app's settings: names first, values on demand, and possible secrets only one by one. Each can be changed. */
+/** An app's settings: names first, values on demand, and possible secrets only one by one. */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { isRecord } from '../../../../../base/json.ts'

@@ -63,7 +63,7 @@ const BUTTONS: readonly string[] = ['restart', 'install']
 
 export function BulkBar({ list }: ListProps) {
   const page = usePage()
-  // The possible actions depend on the apps: update them with the totals.
+  // Update the possible actions when the totals change, because they depend on the apps.
   void list.totals.value
   const chosen = selected.value
   if (chosen.size === 0 || bulk.value !== undefined) return null
@@ -102,7 +102,7 @@ export function BulkBar({ list }: ListProps) {
 
 const MAX_NAMED = 5
 
-/** The progress, above all views, so that the action can be stopped from each of them. */
+/** The progress, above all views, so that the user can stop the action from each view. */
 export function BulkProgress() {
   const { channel } = usePage()
   const panel = useRef<HTMLElement>(null)

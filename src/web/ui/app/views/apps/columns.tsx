@@ -39,7 +39,7 @@ interface Column {
   /** Whether the greatest value comes first, because users look for it. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
-  /** In pixels, on a wide and on a narrow screen; without it, the column takes the remaining width. */
+  /** Width in pixels on a wide and on a narrow screen. If missing, the column takes the remaining width. */
   readonly width?: readonly [wide: number, narrow: number]
 }
 
@@ -62,7 +62,7 @@ export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
 }
 
 const wide = matchMedia('(min-width: 1360px)')
-/** Whether the window has room for the column of the guardian. Otherwise, the column of the state has its mark. */
+/** Whether the window has room for the guardian's column. Otherwise, the state column shows the guardian's mark. */
 const hasGuardian = signal(wide.matches)
 wide.addEventListener('change', () => set(hasGuardian, wide.matches))
 

@@ -88,7 +88,7 @@ function Level({ reader }: { readonly reader: ReturnType<typeof followLog> }) {
   )
 }
 
-/** Within this distance from the end, the log counts as scrolled to the end, in pixels. */
+/** Maximum distance from the end, in pixels, at which the log counts as scrolled to the end. */
 const NEAR_END = 24
 
 function Log() {
@@ -296,7 +296,7 @@ function lineOf(json: string, number: number) {
     missed: 0,
     ...{ level, time, part, hub, app },
     message: msg ?? '',
-    /** The other fields. */
+    /** All other fields of the line. */
     fields: fields.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
     /** The stack of an error, which has several lines. */
     stack,
