@@ -42,7 +42,7 @@ export class Behaviours {
     this.#active = name === undefined ? [] : this.#active.filter((active) => active.name !== name)
   }
 
-  /** The behaviours in the order in which they were set. `left`: the number of remaining turns, `null` for no limit. */
+  /** Lists the behaviours in the order in which they were set. `left`: the remaining turns, `null` for no limit. */
   list(): { name: BehaviourName; options: object; left: number | null }[] {
     return this.#active.map(({ name, options, left }) => ({ name, options, left: Number.isFinite(left) ? left : null }))
   }

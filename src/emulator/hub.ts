@@ -23,7 +23,7 @@ export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
 export type { RequestRecord } from './rest.ts'
 
 interface Reboot {
-  /** How long the hub is down. Default 0. */
+  /** Downtime of the hub. Default 0. */
   downMs?: number | undefined
   version?: string | undefined
   id?: string | undefined
@@ -36,7 +36,7 @@ const MAX_SPOKEN = 1000
 /** The rate limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
-/** How often to check for sessions whose key another process has revoked. */
+/** Interval of checks for sessions whose key another process has revoked. */
 const REVOKED_MS = 1000
 
 export class EmulatedHub implements AsyncDisposable {
@@ -125,7 +125,7 @@ export class EmulatedHub implements AsyncDisposable {
     return this.#apps.records
   }
 
-  /** A copy of an app's settings. */
+  /** Returns a copy of an app's settings. */
   settings(id: string): Record<string, unknown> {
     return Object.fromEntries(this.#apps.settings(id))
   }

@@ -44,7 +44,7 @@ function isHeaderValue(text: string): boolean {
   }
 }
 
-/** What a behaviour applies to, and its optional limits. */
+/** The subjects to which behaviours apply, with the optional limits for each. */
 const LIMITS = {
   requests: {
     times,

@@ -36,19 +36,19 @@ export interface EmulatedHubOptions {
   rateLimit?: boolean | undefined
   /** The answer of an operation that returns nothing. Default `null`. */
   nothing?: Nothing | undefined
-  /** How long an app stays in each intermediate state; 0: no time. Default 200. */
+  /** Duration of each intermediate state of an app. Default 200. */
   settleMs?: number | undefined
-  /** How often the usage of running apps changes; 0, the default, means never. */
+  /** Interval at which the usage of running apps changes; 0, the default, means never. */
   usageMs?: number | undefined
-  /** How often an app crashes; it starts again after half that time. 0, the default, means never. */
+  /** Interval at which an app crashes; the app is restarted after half the interval. 0, the default, means never. */
   crashMs?: number | undefined
-  /** How long an idle connection is kept. Default 5000. */
+  /** Time after which an idle connection is closed. Default 5000. */
   keepAliveMs?: number | undefined
   /** Default 25000. */
   pingIntervalMs?: number | undefined
   /** Default 20000. */
   pingTimeoutMs?: number | undefined
-  /** How many requests are recorded. Default 10000. */
+  /** Maximum number of recorded requests. Default 10000. */
   memory?: number | undefined
   clock?: Clock | undefined
   /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
@@ -85,5 +85,5 @@ export function settle(given: EmulatedHubOptions) {
   }
 }
 
-/** The address for a client on this machine. */
+/** Returns the address for a client on this machine. */
 export const urlOf = (host: string, port: number): string => `http://${inUrl(reachable(host))}:${port}`

@@ -182,7 +182,7 @@ function attempt<T>(task: () => T): T | HubError {
 
 const COLOUR = /^#[0-9a-f]{6}$/i
 
-/** The SVG icon of the app whose record names this path, which needs no key; `undefined` if there is no such app. */
+/** Returns the SVG icon of the app whose record contains this path, if there is one. No key is needed. */
 function iconAt(path: string, records: ReadonlyMap<string, AppRecord>): string | undefined {
   for (const record of records.values()) {
     const { icon, iconObj, name, brandColor } = record
@@ -264,7 +264,7 @@ export const split = (path: string): string[] => withoutSlashes(path).split('/')
 
 type Params = Readonly<Record<string, string>>
 
-/** The parameters of a path that matches the template, such as `:name`; `undefined` if the path does not match. */
+/** Returns the parameters in a path, such as `:name` in the template; `undefined` if the path does not match. */
 export function fill(template: readonly string[], segments: readonly string[]): Params | undefined {
   const isParameter = (part: string) => part.startsWith(':')
   const fits = (part: string, index: number) => isParameter(part) || part === segments[index]

@@ -94,7 +94,7 @@ export function checkScopes(option: string, scopes: readonly string[]): void {
   throw new EmulatorOptionError(`${option}: unknown scope "${wrong}"; expected one of ${WRITTEN}`)
 }
 
-/** The inverse of `normaliseScope`. */
+/** Converts a scope to the spelling of the API documentation; the inverse of `normaliseScope`. */
 export function writtenScope(scope: string): string {
   return scope.replace(/^homey(?=\.|$)/, 'hub')
 }

@@ -98,7 +98,7 @@ export function endpoint({ request, takes = {}, run, ...row }: Row<Request, v.Ob
   return { ...row, ...route, takes: Object.keys(takes), perform: (core, args, caller) => run(core, read(args), caller) }
 }
 
-/** An option with its description for the documentation. */
+/** Adds a description for the documentation to an option. */
 export const described = <const S extends v.GenericSchema>(schema: S, text: string) =>
   v.pipe(schema, v.description(text))
 
@@ -108,7 +108,7 @@ export const optional = <const S extends v.GenericSchema>(schema: S, text: strin
 export const missing = (name: string) => new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
 
-/** The value of a setting. @throws HubError 404 */
+/** Returns the value of a setting. @throws HubError 404 if there is no such setting */
 export function settingIn(settings: ReadonlyMap<string, unknown>, name: string): unknown {
   if (!settings.has(name)) throw new HubError(404, 'not_found', 'Setting Not Found')
   return settings.get(name)

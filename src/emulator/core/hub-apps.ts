@@ -51,7 +51,7 @@ export interface HubApps {
   stop?(): void | Promise<void>
 }
 
-/** What the hub provides to its apps. */
+/** The parts of the hub that its apps use. */
 export interface AppsHost {
   readonly flavour: Flavour
   /** Sends an event of the apps manager, after the app's record has changed. */

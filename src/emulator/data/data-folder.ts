@@ -119,7 +119,7 @@ function syncFolderNow(path: string): void {
 const APPLICATION_ID = 0x68326d71
 /** Increases with each change of the tables. */
 const SCHEMA_VERSION = 1
-/** How long a write waits for another process, which locks the database for a few milliseconds at most. */
+/** Time limit for a write to wait for another process, which locks the database for a few milliseconds at most. */
 const BUSY_MS = 2000
 
 const TABLES = `

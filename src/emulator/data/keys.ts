@@ -14,7 +14,7 @@ const Scopes = v.pipe(
 )
 const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: v.number() })
 
-/** The keys of an open data folder. Each lookup sees the changes made by other processes. */
+/** Manages the keys of an open data folder. Each lookup sees the changes made by other processes. */
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
 
@@ -49,7 +49,7 @@ export function storedKeys({ sql }: Database) {
   return { scopesOf, create, list, revoke }
 }
 
-/** One fast hash is enough: a key of 256 random bits cannot be guessed at any speed. */
+/** Hashes a key. One fast hash is enough: a key of 256 random bits cannot be guessed at any speed. */
 const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 const MAX_NAME = 100
@@ -68,7 +68,7 @@ export function keysOf(folder: string, { make = false } = {}) {
       if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
       return keys.create(scopes, name)
     },
-    /** One line per key. */
+    /** Returns one line per key. */
     list: () =>
       keys.list().map(({ id, at, scopes, name }) => {
         // Use the spelling of the API documentation, which is also valid as input.

@@ -26,9 +26,9 @@ export type Channel = (typeof CHANNELS)[number]
 const MAX_FILE_BYTES = MOST_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
-/** How many ignored fields a warning names. */
+/** Maximum number of ignored fields in a warning. */
 const MAX_IGNORED = 20
-/** How many mistakes an error names, and the maximum length of each. */
+/** Maximum number of mistakes in an error message, and the maximum length of each mistake. */
 const MAX_MISTAKES = 20
 const MAX_MISTAKE_LENGTH = 400
 
@@ -113,7 +113,7 @@ export function readManifest(folder: string, warn?: Warn): Manifest {
   return manifest
 }
 
-/** Parses a manifest in the format of this hub or of real apps. `name` begins each message. @throws ManifestError */
+/** Parses a manifest in the format of this hub or of real apps. Errors start with `name`. @throws ManifestError */
 export function parseManifest(json: string, name: string, warn: Warn = () => {}): Manifest {
   let value: unknown
   try {
@@ -159,7 +159,7 @@ function adapted(given: Readonly<Record<string, unknown>>) {
   }
 }
 
-/** The text of a translated value, preferably the English one. */
+/** Returns the text of a translated value, preferably the English one. */
 function textOf(value: unknown): unknown {
   if (!isRecord(value)) return value
   const [, text] = Object.entries(value).find(([language, one]) => language === 'en' && isText(one)) ?? []
@@ -204,7 +204,7 @@ function readText(path: string): string {
   }
 }
 
-/** The real path; `undefined` for a broken link. */
+/** Returns the real path; `undefined` for a broken link. */
 export function real(path: string): string | undefined {
   try {
     return realpathSync(path)

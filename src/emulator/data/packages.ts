@@ -67,7 +67,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     return inStore(wanted) ?? sampleFor(wanted)
   }
 
-  /** A sample app. @throws ManifestError if it cannot be used */
+  /** Returns a sample app. @throws ManifestError if it cannot be used */
   function sample(id: string): Offer {
     const folder = samples.get(id)
     if (folder === undefined) throw new ManifestError(`${id}: is not a sample app`)
@@ -91,7 +91,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
       .toSorted((one, other) => compareVersions(other.version, one.version))[0]
   }
 
-  /** The store has one folder for each version of an app, `STORE/<id>/<version>/app.json`. */
+  /** Lists the versions of an app. The store has one folder for each version: `STORE/<id>/<version>/app.json`. */
   function offers(id: string): Offer[] {
     if (store === undefined || !v.is(AppId, id)) return []
     const ofApp = resolve(store, id)
@@ -165,7 +165,7 @@ function removeEmpty(folder: string): void {
   }
 }
 
-/** Names of the subfolders; empty if the folder does not exist. */
+/** Lists the names of the subfolders; returns an empty list if the folder does not exist. */
 function foldersIn(path: string): string[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })

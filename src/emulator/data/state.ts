@@ -42,7 +42,7 @@ export const CURED = { crashed: false, crashedMessage: null, exitCode: null, exi
 
 type NewApp = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
 
-/** A newly installed app, without crashes. */
+/** Creates the stored state of a newly installed app. */
 export const newApp = (given: NewApp): StoredApp => ({
   enabled: true,
   autoupdate: true,

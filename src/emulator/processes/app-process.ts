@@ -45,7 +45,7 @@ export interface AppHandlers {
 /** Time from SIGTERM to SIGKILL. */
 const GRACE_MS = 2000
 const OUTPUT_PER_SECOND = 1024 * 1024
-/** How many characters of the last output are kept, to find out why the process died. */
+/** Number of characters of the last output that are kept, to find out why the process ended. */
 const LAST_OUTPUT_LENGTH = 8192
 
 export class AppProcess {
@@ -115,7 +115,7 @@ export class AppProcess {
     await this.#channel?.request({ type: 'gc' })
   }
 
-  /** The usage that the process measures itself, for systems on which the hub cannot measure it. */
+  /** Returns the usage that the process itself measures, for systems on which the hub cannot measure it. */
   async ownUsage(): Promise<unknown> {
     return await this.#channel?.request({ type: 'usage' })
   }

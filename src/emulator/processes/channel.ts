@@ -84,11 +84,11 @@ type RequestToApp =
 
 const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024
-/** How long the app may take to answer. */
+/** Time limit for an answer of the app. */
 const ANSWER_MS = 10_000
-/** How many requests of the app the hub handles at the same time. */
+/** Maximum number of requests of the app that the hub handles at the same time. */
 const MAX_HANDLED = 16
-/** How many requests of the hub may be pending at the same time. */
+/** Maximum number of pending requests of the hub. */
 const MAX_PENDING = 64
 /** Bytes that may wait for an app that does not read; the hub drops further messages. */
 const MAX_UNREAD = 1024 * 1024

@@ -27,9 +27,9 @@ export interface World {
   readonly records: Map<string, AppRecord>
 }
 
-/** How often the usage is sent to clients. An answer always contains the latest usage. */
+/** Interval at which the usage is sent to clients. An answer always contains the latest usage. */
 const SEND_USAGE_MS = 10_000
-/** How long a new version may take to start before the previous one is restored. */
+/** Time limit for the start of a new version, after which the previous version is restored. */
 const TRIAL_MS = 10_000
 
 export class InstalledApp {
@@ -244,7 +244,7 @@ export class InstalledApp {
   }
 }
 
-/** The newer version in the store, if there is one. */
+/** Returns the newer version in the store, if there is one. */
 function newerVersion({ id, channel, version }: StoredApp, packages: Packages): string | undefined {
   const found = packages.find({ id, channel, present: version })
   return found?.version === version ? undefined : found?.version

@@ -152,7 +152,7 @@ export class ProcessApps implements HubApps {
     this.#must(id).process.send({ type: 'crash' })
   }
 
-  /** The process id of an app; `undefined` while the app is not running. */
+  /** Returns the process id of an app; `undefined` while the app is not running. */
   pid(id: string): number | undefined {
     return this.#must(id).pid
   }

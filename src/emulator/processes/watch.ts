@@ -10,13 +10,13 @@ export interface Limits {
   readonly memory: number
   /** Limit of the CPU usage, as a fraction of one core. */
   readonly cpu: number
-  /** For how many consecutive seconds an app may use more CPU than the limit. */
+  /** Number of consecutive seconds above the CPU limit after which an app is killed. */
   readonly cpuSeconds: number
 }
 
 export const LIMITS: Limits = { memory: 256 * 1024 * 1024, cpu: 0.9, cpuSeconds: 30 }
 
-/** How many consecutive measurements may exceed the memory limit. */
+/** Number of consecutive measurements above the memory limit after which an app is killed. */
 const MEMORY_WARNINGS = 3
 const LOOK_MS = 1000
 /** Linux reports process times in hundredths of a second, independent of the kernel's tick rate. */

@@ -18,7 +18,7 @@ export class HubError extends Error {
   }
 }
 
-/** A request as a line that the hub can read. @throws HubError */
+/** Converts a request to a line that the hub can read. @throws HubError */
 export function requestLine(message) {
   let line
   try {

@@ -15,7 +15,7 @@ const own = new URL('./', import.meta.url).href
 
 /** In characters; the hub has the same limit. */
 const MAX_STACK_LENGTH = 16_384
-/** How long the hub may take to read the message of a crash. */
+/** Time limit for the hub to read the message of a crash. */
 const CRASH_MESSAGE_MS = 1000
 
 // Ignore a package.json above the app's folder: it may belong to another project with the type `commonjs`.

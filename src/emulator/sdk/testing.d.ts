@@ -19,8 +19,8 @@ export interface TestOptions {
   /** The app's settings, any JSON. */
   readonly settings?: Readonly<Record<string, unknown>>
   /**
-   * Answers of the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. Throw to refuse a request. Other
-   * operations are refused with 404, except `speak`, which works.
+   * Answers of the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. To refuse a request, throw an
+   * error. Other operations are refused with 404, except `speak`, which works.
    */
   readonly managers?: Readonly<Record<string, Readonly<Record<string, (args: Record<string, unknown>) => unknown>>>>
   /** Answers of other apps, by id: `{ 'com.example.lights': { get: ({ path }) => ({ path }) } }`. */

@@ -29,7 +29,7 @@ interface Graph {
   getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
 }
 
-/** The given modules, and everything that they import. */
+/** Returns the given modules and everything that they import. */
 function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
   for (const module of from.filter((one) => !found.has(one))) {
     found.add(module)

@@ -23,7 +23,7 @@ may have \`transaction\`, which the answer repeats, and \`expires_at\`, after wh
 With MQTT 5, Correlation Data and Message Expiry do the same for any payload. A command must not be retained. A payload has at most ${MAX_PAYLOAD_BYTES / 1024} KiB and ${MAX_JSON_DEPTH} levels of JSON.
 The length of a text is in UTF-16 code units: an emoji is two or more.`
 
-/** An address with its parameters. */
+/** Returns an address with its parameters. */
 function addressed(topic: string) {
   const names: string[] = []
   const text = address(topic, (name) => {
@@ -129,7 +129,7 @@ const answers = {
   },
 }
 
-/** The text of `config/asyncapi.yaml`. */
+/** Returns the text of `config/asyncapi.yaml`. */
 export function asyncapi(): string {
   const topics = Object.entries<Publication>(PUBLICATIONS)
   const messages = topics.map(([name, row]) => {

@@ -53,10 +53,10 @@ function schemaFile(schema: v.GenericSchema, title: string): string {
   return `${JSON.stringify({ $schema, title, ...jsonSchema(schema, 'draft-2020-12') }, null, 2)}\n`
 }
 
-/** Text of `config/emulated-hub.schema.json`. */
+/** Returns the text of `config/emulated-hub.schema.json`. */
 export const hubFileSchema = () => schemaFile(HubFileSchema, 'emulated hub of hub2mqtt')
 
-/** Text of `config/app.schema.json`. */
+/** Returns the text of `config/app.schema.json`. */
 export const manifestSchema = () => schemaFile(ManifestSchema, 'app of the emulated hub of hub2mqtt')
 
 const TYPES: Readonly<Record<string, string>> = { array: 'list', object: 'map', string: 'text' }

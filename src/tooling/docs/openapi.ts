@@ -61,7 +61,7 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
   }
 }
 
-/** The answers that commands share. They occur once in the document, not with each command. */
+/** Returns the answers that commands share. They occur once in the document, not with each command. */
 const commandResponses = () =>
   Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 
@@ -110,7 +110,7 @@ function commandOperation(route: Route, command: Command): [string, object] {
   return operation(route, path, { id, tags: ['commands'], summary }, body)
 }
 
-/** The text of `config/openapi.json`. */
+/** Returns the text of `config/openapi.json`. */
 export function openapi(): string {
   const error = (description: string) => ({
     description,
@@ -162,7 +162,7 @@ const ACCESS: Readonly<Record<Route['access'], string>> = {
   full: 'full access',
 }
 
-/** The table of routes. */
+/** Returns the table of routes. */
 export function routesSection(): string {
   return markdownTable(
     ['Route', 'For', 'Description'],

@@ -78,7 +78,7 @@ function treeLines(tree: Tree<Option>, indent: string): string[] {
   )
 }
 
-/** Text of `config/hub2mqtt.example.yaml`: every option with its meaning; optional ones are commented out. */
+/** Returns the text of `config/hub2mqtt.example.yaml`: all options with comments; optional ones are commented out. */
 export function exampleConfig(): string {
   const hub = treeLines(nest<Option>(Object.entries(hubOptions)), '    ')
   return [

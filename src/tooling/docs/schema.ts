@@ -10,7 +10,7 @@ export type { JsonSchema }
 type AnyMap = v.MapSchema<v.GenericSchema, v.GenericSchema, undefined>
 const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'map'
 
-/** The JSON Schema of a value, without the checks that JSON Schema cannot express. JSON has only finite numbers. */
+/** Converts a schema to JSON Schema, without checks that JSON Schema cannot express. JSON has only finite numbers. */
 export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-2020-12' = 'draft-07'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
     target,
@@ -34,7 +34,7 @@ export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-
   return rest
 }
 
-/** The possible payloads of a command, including the envelope of objects. */
+/** Returns the schema of a command's payloads, including the envelope of objects. */
 export function payloadSchema({ schema, enveloped }: PayloadKind<unknown>): JsonSchema {
   const own = jsonSchema(schema)
   return enveloped ? withEnvelope(own) : own

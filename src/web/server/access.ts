@@ -33,7 +33,7 @@ export const NO_PASSWORD =
 const OTHER_ORIGIN =
   'Requests from pages of another origin are refused. Behind a reverse proxy: list it in http.trusted_proxies; its X-Forwarded-Proto must be right.'
 
-/** How many passwords may wait for their comparison. Comparisons are slow, and only one runs at a time. */
+/** Maximum number of passwords that wait for their comparison. Comparisons are slow, and only one runs at a time. */
 const MAX_WAITING = 8
 const BUSY_MS = 2_000
 
@@ -70,12 +70,12 @@ export class AccessControl {
     return isLoopback(host) ? 'token' : 'none'
   }
 
-  /** The secret that opens sessions. */
+  /** The secret that a browser needs to open a session. */
   get #key(): string | null {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
 
-  /** The refusal of a request, if any. `writes`: the request changes something or opens a WebSocket. */
+  /** Returns the refusal of a request, if any. `writes`: the request changes something or opens a WebSocket. */
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
@@ -186,7 +186,7 @@ export const isJson = ({ headers }: IncomingMessage): boolean =>
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 
-/** The token of a request; other `Authorization` schemes are for proxies in front of hub2mqtt. */
+/** Returns the token of a request. Other `Authorization` schemes are for proxies in front of hub2mqtt. */
 function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }

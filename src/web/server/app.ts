@@ -18,7 +18,7 @@ import { failed, type RequestHandler, send } from './server.ts'
 
 /** Slightly more than the limit of a payload, so that the command itself refuses a payload that is too large. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
-/** How long the slowest route may take without a byte on the connection. */
+/** Maximum time without data on the connection while a slow route runs. */
 const SLOW_MS = 15 * 60_000
 
 type Env = { readonly Bindings: HttpBindings & { readonly sender: Sender } }

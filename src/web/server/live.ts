@@ -13,7 +13,7 @@ const MAX_CLIENTS = 16
 const MAX_WAITING_BYTES = 512 * 1024
 const CHECK_MS = 1_000
 const PING_MS = 15_000
-/** How long a client may be silent or behind. */
+/** Maximum time without a pong from a client. */
 const GONE_MS = 60_000
 
 interface Client {

@@ -76,7 +76,7 @@ export function addressOf(text: string): string | undefined {
   return address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** The network of a normalised address. An IPv6 client can usually use 2^64 addresses, so its whole network counts. */
+/** Returns the network of an address. An IPv6 client can usually use 2^64 addresses, so its whole network counts. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''))

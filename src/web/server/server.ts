@@ -43,7 +43,7 @@ export interface HttpListener extends AsyncDisposable {
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
 const FAILED = 'an HTTP request failed'
-/** How long pending answers may take at shutdown. */
+/** Time limit for pending answers at shutdown. */
 const SENDING_MS = 500
 /** Time limit for the headers, which clients send immediately. */
 const HEADERS_TIMEOUT_MS = 2000
@@ -152,7 +152,7 @@ export function send(request: IncomingMessage, response: ServerResponse, reply: 
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-/** The answer to a failed request; only the log has the details. */
+/** Creates the answer to a failed request; only the log contains the details. */
 export function failed(err: unknown, log: HttpOptions['log']): Reply {
   log.warn({ err }, FAILED)
   return text(500, 'internal error')

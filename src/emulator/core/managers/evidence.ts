@@ -43,7 +43,7 @@ export const DEVICES = {
   }),
 } as const satisfies Endpoints
 
-/** A flow of a disabled app is broken. */
+/** Creates a flow for an app. The flow is broken if the app is disabled. */
 const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enabled: true, broken: enabled !== true })
 
 export const FLOWS = {

@@ -69,7 +69,7 @@ export const SESSIONS = {
   }),
 } as const satisfies Endpoints
 
-/** No app has this id: app ids have no colon. */
+/** An owner that cannot be an app, because app ids have no colon. */
 const BACKUP_OWNER = 'manager:backup'
 const LAST_BACKUP = 'lastSuccessfulBackup'
 

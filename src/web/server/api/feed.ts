@@ -10,7 +10,7 @@ const BATCH_MS = 100
 /** Changes within this time are sent together. */
 const GATHER_MS = 20
 const MAX_RECENT = 500
-/** How much of the usage history a snapshot contains. */
+/** The period of the usage history in a snapshot. */
 const USAGE_MS = 15 * 60_000
 /** Limit for all stored events, in characters; the largest payload of a command fits. */
 const MAX_RECENT_LENGTH = 512 * 1024
@@ -68,7 +68,7 @@ export class Feed {
     this.#options = options
   }
 
-  /** Every retained topic with its payload. */
+  /** Returns every retained topic with its payload. */
   state(view = ALL): protocol.LiveMessage[] {
     return this.#seen([...(this.#shown ?? this.#render())], view)
   }

@@ -123,7 +123,7 @@ function setupStep<S extends v.GenericSchema>({ request, answer, act, ...row }: 
 
 const reports = new WeakMap<AppContext, Promise<string>>()
 
-/** The report of `hub2mqtt doctor`. Only one examination runs at a time; concurrent requests share its report. */
+/** Returns the report of `hub2mqtt doctor`. Concurrent requests share one examination and its report. */
 function doctorReport(context: AppContext): Promise<string> {
   const report = reports.get(context) ?? examineNow(context).finally(() => reports.delete(context))
   reports.set(context, report)

@@ -106,7 +106,7 @@ const WORDS = {
   copy: { key: String(hubOptions.api_key.example), password: String(options['mqtt.password'].example) },
 }
 
-/** The choice without its secrets, as lines of a file or an environment. */
+/** Returns the choice without its secrets, as lines of a file or as environment variables. */
 export function linesOf({ hub, broker }: Choice, as: 'file' | 'environment', use: keyof typeof WORDS): string {
   const { key, password } = WORDS[use]
   const safe: Choice = {

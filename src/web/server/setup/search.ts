@@ -85,7 +85,7 @@ async function openSockets(
   return (await Promise.all(opening)).filter((socket) => socket !== undefined)
 }
 
-/** The possible hubs in an mDNS answer. Without a usable address in the answer, a hub has the address of the sender. */
+/** Returns the possible hubs in an mDNS answer. A hub without a usable address gets the address of the sender. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
   const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
     records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)

@@ -194,7 +194,7 @@ export const MANY = ACTIONS.filter(({ many }) => many !== undefined)
 
 export const actionName = ({ name, command }: Action, entry?: AppEntry): string => name?.(entry) ?? commandName(command)
 
-/** The actions to offer for an app. An action that is not possible now has the reason in `refused`. */
+/** Returns the actions to offer for an app. An action that is not possible now has the reason in `refused`. */
 export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'command'>)[] {
   const busy = entry.running.value === undefined ? undefined : terms.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({
@@ -247,7 +247,7 @@ export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isInProgress() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
-/** The apps for which the action is possible now, and why it is not possible for the other apps. */
+/** Returns the apps for which the action is possible now, and why it is not possible for the other apps. */
 function possible(page: PageContext, action: Action, entries: readonly AppEntry[]) {
   const able: AppEntry[] = []
   let why: string | undefined

@@ -45,7 +45,7 @@ const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: Re
   resultOf(schema, await ask(path, init))
 const post = <S extends v.GenericSchema>(schema: S, path: string, body: object) => get(schema, path, sending(body))
 
-/** The options for a POST; an object is sent as JSON, and an empty text as no body. */
+/** Returns the options for a POST. An object is sent as JSON, an empty text as no body. */
 function sending(body: object | string): RequestInit {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   return { method: 'POST', ...(text !== '' && { headers: { 'content-type': 'application/json' }, body: text }) }
@@ -71,7 +71,7 @@ export const api = {
   applySetup: (wanted: protocol.SetupApply) => post(protocol.SETUP_DONE, 'setup/apply', wanted),
 }
 
-/** The app's icon from the hub. */
+/** Returns the address of an app's icon. */
 export function iconUrl(hub: string, app: string): string {
   return apiUrl(`hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/icon`).href
 }

@@ -59,7 +59,7 @@ function outcomeOf(command: string, ended: Ended): Outcome {
   }
 }
 
-/** How long a success is shown on the row. A failure is shown until the next command. */
+/** Time for which a success is shown on the row. A failure is shown until the next command. */
 const SHOWN_MS = 8_000
 
 /** Sends a command to an app, and shows its progress on the app's row. `isQuiet`: shows no notice of the result. */

@@ -105,7 +105,6 @@ export const terms = defineStrings('terms', {
   password: 'Password',
   keys: 'Keys',
   pause: 'Pause',
-  /** States of apps. */
   states: { running: 'Running', starting: 'Starting', stopping: 'Stopping', stopped: 'Stopped', crashed: 'Crashed' },
   events: {
     installed: 'Installed',

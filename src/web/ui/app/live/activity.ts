@@ -181,7 +181,7 @@ export type Row = Readonly<ReturnType<typeof rowOf>>
 const REPEATED_MS = 3_600_000
 const ONE_GO_MS = 600_000
 
-/** The lines of the list, newest first. Equal groups are counted by day. */
+/** Returns the lines of the list, newest first. Equal groups are counted by day. */
 export function rowsOf(entries: readonly Entry[]): Row[] {
   const found: { readonly is: string; readonly all: [Group, ...Group[]] }[] = []
   const open = new Map<string, (typeof found)[number]>()
@@ -232,6 +232,6 @@ function contentOf(entry: Entry): string {
 /** Returns the start of the day that contains a time, in the viewer's time zone. */
 export const dayOf = (at: number): number => new Date(at).setHours(0, 0, 0, 0)
 
-/** The starts of the next and the previous day. */
+/** These two functions return the starts of the next and the previous day. */
 export const dayAfter = (day: number): number => new Date(day).setHours(24, 0, 0, 0)
 export const dayBefore = (day: number): number => dayOf(day - 1)

@@ -41,7 +41,7 @@ const HEIGHT = 168
 /** Room for the marks above the lines, in pixels. */
 const TOP = 20
 const AXIS_WIDTH = 68
-/** How many points each key moves. */
+/** The number of points by which each key moves the pointer. */
 const STEPS: Readonly<Record<string, number>> = {
   ArrowLeft: -1,
   ArrowRight: 1,

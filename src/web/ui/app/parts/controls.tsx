@@ -179,13 +179,13 @@ export function set<T>(to: Changeable<T>, value: T): void {
   to.value = value
 }
 
-/** A submit handler for forms that the page sends itself. */
+/** Returns a submit handler for forms that the page sends itself. */
 export const submits = (act: () => unknown) => (event: Event) => {
   event.preventDefault()
   void act()
 }
 
-/** The state of a request on demand: whether it is running, and its last result. */
+/** Returns the state of a request on demand: whether it is running, and its last result. */
 export function useRequest<T>() {
   const busy = useSignal(false)
   const result = useSignal<T | undefined>(undefined)

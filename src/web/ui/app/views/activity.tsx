@@ -44,7 +44,7 @@ const PASSES: Readonly<Record<Kind, (entry: Entry) => boolean>> = {
 const kind = chosenInAddress('kind', KINDS)
 const search = textInAddress('search')
 
-/** How many lines are shown at first, and how many are added on request. */
+/** Number of lines that are shown at first, and that each request adds. */
 const STEP = 50
 
 export function Activity() {
@@ -257,7 +257,7 @@ function labelOf(entry: Entry): string {
   return entry.kind === 'answer' ? commandName(entry.answer.command) : terms.events[entry.event.event_type]
 }
 
-/** The details of an entry: facts on one line, and the unchanged text of the app or the hub. */
+/** Returns the details of an entry: facts on one line, and the unchanged text of the app or the hub. */
 function detailOf(entry: Entry): { readonly facts: string; readonly said: string } {
   if (entry.kind === 'answer') {
     const { ok, duration_ms, replayed, error } = entry.answer

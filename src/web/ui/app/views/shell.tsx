@@ -176,7 +176,7 @@ async function leave(): Promise<void> {
 }
 
 declare const DOCS_URL: string
-/** The document about a view. */
+/** The documentation of each view. */
 const DOCS: { readonly [At in Route['at']]?: string } = {
   app: 'mqtt.md',
   activity: 'mqtt.md#events',

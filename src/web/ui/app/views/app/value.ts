@@ -24,7 +24,7 @@ export function kindOf(value: unknown): Kind {
 /** Maximum length of JSON on one line, in characters. */
 const LINE = 80
 
-/** The value as it is shown and edited. */
+/** Returns the text that shows a value, also for editing. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   const line = JSON.stringify(value)

@@ -28,7 +28,7 @@ const text = defineStrings('apps', {
   empty: 'There are no apps yet. They appear when the list of a hub has been read.',
 })
 
-/** The number of columns, including those for selection and actions. */
+/** Returns the number of columns, including those for selection and actions. */
 const widthOf = () => shownColumns.value.length + 2
 
 export function Apps() {

@@ -180,7 +180,7 @@ function Spark({ samples, figure }: { readonly samples: readonly Sample[]; reado
 /** The line fills the whole width if the data covers at least this time. */
 const SHORTEST_MS = 2 * 60_000
 
-/** The last sample of each step; a step without a sample keeps the previous one. */
+/** Draws the last sample of each step; a step without a sample keeps the previous value. */
 function pathOf(samples: readonly Sample[], figure: Figure) {
   const end = samples.at(-1)?.[0] ?? 0
   const length = Math.min(KEPT_USAGE_MS, Math.max(SHORTEST_MS, end - (samples[0]?.[0] ?? end)))

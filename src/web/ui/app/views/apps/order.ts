@@ -136,7 +136,7 @@ interface Range {
 
 /** Lists up to this length are drawn completely, so that the browser's search works. */
 const ALL_DRAWN = 100
-/** How many lines are drawn before and after the visible ones; also how far to scroll until the range changes. */
+/** Number of lines that are drawn before and after the visible ones; also the step in which the range changes. */
 const AROUND = 5
 /** The lines drawn before the position is known. */
 const FIRST: Range = { from: 0, to: 30, above: 0, below: 0 }

@@ -152,7 +152,7 @@ function Log() {
 
 type Filters = Readonly<Record<'level' | 'hub' | 'app' | 'search', Signal<string>>>
 
-/** A note about missing lines passes all filters, because some of these lines may have matched. */
+/** Returns a filter. Notes about missing lines always pass, because some of these lines may have matched. */
 function filterOf({ level, hub, app, search }: Filters): (line: LogLine) => boolean {
   const all: readonly (string | undefined)[] = LOG_LEVELS
   const levels = all.slice(0, all.indexOf(level.value) + 1)
@@ -243,11 +243,11 @@ function download(lines: readonly LogLine[]): void {
 
 type LogLine = Readonly<ReturnType<typeof lineOf>>
 
-/** How many lines to keep, as many as the daemon does. */
+/** Maximum number of stored lines, the same as in the daemon. */
 const MAX_LINES = 2_000
 const INTERVAL_MS = 1_000
 
-/** The schema of an optional field; `null` counts as missing. */
+/** Returns the schema of an optional field; `null` counts as missing. */
 const optional = (schema: v.GenericSchema<string>) => v.nullish(schema, () => undefined)
 const FIELDS = v.looseObject({
   ...v.entriesFromList(['level', 'part', 'hub', 'app', 'msg'], optional(v.string())),
@@ -292,7 +292,7 @@ function lineOf(json: string, number: number) {
   return {
     /** Increases with each line; the key in lists. */
     number,
-    /** How many lines are missing here; such an entry has no other content. */
+    /** The number of missing lines. An entry for missing lines has no other content. */
     missed: 0,
     ...{ level, time, part, hub, app },
     message: msg ?? '',
