@@ -1,4 +1,4 @@
-/** Simulated apps: their records, settings and life cycle. Each step sends an event. */
+/** Simulated apps: their records, settings and life cycle. Each change of a record sends an event. */
 
 import type { AppsHost, HubApps, InstallRequest } from './core/hub-apps.ts'
 import { HubError } from './hub-error.ts'
@@ -26,7 +26,6 @@ interface AppsOptions extends Pick<Settled, 'flavour' | 'random' | 'settleMs' | 
   sendEvent: AppsHost['sendEvent']
 }
 
-/** Apps that are only simulated. */
 export class Apps implements HubApps {
   readonly #options: AppsOptions
   readonly records = new Map<string, AppRecord>()

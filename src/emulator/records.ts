@@ -35,7 +35,7 @@ export interface AppRecord {
 
 export type Patch = Readonly<Record<string, unknown>>
 
-/** A crash as the hub stores it. */
+/** The data of a crash that the hub stores. */
 interface Crash {
   readonly crashedMessage: string | null
   readonly crashedCount: number

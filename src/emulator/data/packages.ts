@@ -131,7 +131,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
    */
   function adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, warnOnce) }
-    // Copies contain no links.
+    // Skip copies, which contain no links.
     if (!isBelow(apps, adopted.folder)) refuseLinksOut(adopted.folder)
     return adopted
   }

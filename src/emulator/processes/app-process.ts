@@ -27,7 +27,7 @@ interface Launch {
 
 /** How a process ended. */
 export interface End {
-  /** Whether the hub requested the end; otherwise it is a crash. */
+  /** Whether the hub requested the end of the process; otherwise the process crashed. */
   readonly requested: boolean
   readonly code: number | null
   readonly signal: string | null

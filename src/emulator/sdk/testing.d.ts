@@ -53,9 +53,9 @@ export interface TestApp {
   readonly lines: readonly string[]
   /** The current settings of the app. */
   readonly settings: Readonly<Record<string, unknown>>
-  /** Changes a setting from outside. Throws a `HubError` if the hub would refuse it. */
+  /** Changes a setting, as a user of the hub would. Throws a `HubError` if the hub would refuse the change. */
   setSetting(name: string, value: unknown): void
-  /** Removes a setting from outside. */
+  /** Removes a setting, as a user of the hub would. */
   unsetSetting(name: string): void
   /** Sends the app an event of a manager: `managerEvent('apps', 'app.update', { id: 'com.example.lights' })`. */
   managerEvent(name: string, event: string, payload?: unknown): void

@@ -29,7 +29,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   },
 }
 
-/** Whole files, by path. */
+/** The files that are generated as a whole, by path. */
 export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,

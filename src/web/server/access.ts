@@ -13,7 +13,7 @@ import { networkOf, originOf, type Sender, senderOf } from './sender.ts'
 export interface Caller {
   /** `null`: unknown caller. */
   readonly access: Access | null
-  /** For the log. */
+  /** The name of the caller in the log. */
   readonly by: string
 }
 

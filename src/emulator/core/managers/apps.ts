@@ -4,7 +4,6 @@ import { HubError } from '../../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS } from '../../records.ts'
 import { type Core, type Endpoints, endpoint, invalid, missing, settingIn } from '../endpoint.ts'
 
-/** The installed apps. */
 export const APPS = {
   getApps: endpoint({
     doc: 'All apps by id.',

@@ -5,7 +5,6 @@ import { cpus, freemem, hostname, loadavg, tmpdir, totalmem } from 'node:os'
 import * as v from 'valibot'
 import { type Endpoints, endpoint } from '../endpoint.ts'
 
-/** The system. */
 export const SYSTEM = {
   ping: endpoint({
     doc: 'Needs no key. Hubs identify themselves with X-Homey-ID and X-Homey-Version, except the flavour reference.',
@@ -58,7 +57,6 @@ export const SYSTEM = {
   }),
 } as const satisfies Endpoints
 
-/** Sessions. */
 export const SESSIONS = {
   getSessionMe: endpoint({
     doc: 'The permissions of the key.',

@@ -16,7 +16,7 @@ export const apiUrl = (path: string) => new URL(`api/${path}`, document.baseURI)
 
 export type Result<T> =
   | { readonly ok: true; readonly value: T }
-  /** Status 0: no answer. */
+  /** `status` is 0 if there was no answer. */
   | { readonly ok: false; readonly status: number; readonly message: string }
 
 /** Sends a request; resolves to `undefined` if there is no answer. */

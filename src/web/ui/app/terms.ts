@@ -259,9 +259,9 @@ export function formatBytes(bytes: number): string {
 const [milliseconds, seconds] = [unit('millisecond', 0), unit('second')]
 export const formatDuration = (ms: number): string => (ms < 1000 ? milliseconds(ms) : seconds(ms / 1000))
 
-/** Hours, minutes and seconds. */
+/** Formats hours, minutes and seconds. */
 export const formatSecond = time({ timeStyle: 'medium' })
-/** Hours and minutes. */
+/** Formats hours and minutes. */
 export const formatClock = time({ timeStyle: 'short' })
 export const formatDay = time({ dateStyle: 'full' })
 export const formatMoment = time({ dateStyle: 'medium', timeStyle: 'medium' })

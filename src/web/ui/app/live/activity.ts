@@ -11,7 +11,7 @@ import { ANSWER, type Answer, parseJson, read } from './payload.ts'
 type BridgeEvent = v.InferOutput<typeof EVENT_OF_HUB>
 
 export type Entry = {
-  /** Increases with each entry; the key in lists. */
+  /** A number that increases with each entry; the key in lists. */
   readonly number: number
   /** Epoch milliseconds. */
   readonly at: number

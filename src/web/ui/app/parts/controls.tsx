@@ -293,7 +293,7 @@ export type Answer =
 interface Request {
   readonly label: string
   readonly refused: string | undefined
-  /** `undefined`: cancelled. */
+  /** Resolves to `undefined` if the user cancels. */
   readonly ask: () => Promise<Answer | undefined>
 }
 

@@ -1,4 +1,4 @@
-/** Everything about one app. */
+/** The view of one app. */
 import { useSignal } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'

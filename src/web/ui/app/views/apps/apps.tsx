@@ -1,4 +1,4 @@
-/** All apps of all hubs. */
+/** The view of all apps of all hubs. */
 import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { isCrashed } from '../../../../../contract/classify.ts'

@@ -107,7 +107,7 @@ export function BulkProgress() {
   const { channel } = usePage()
   const panel = useRef<HTMLElement>(null)
   const now = bulk.value
-  // The button that started the action may no longer exist.
+  // Focus the panel, because the button that started the action may no longer exist.
   useEffect(() => panel.current?.focus(), [now?.all])
   if (now === undefined) return null
   const { action, all, results, state } = now

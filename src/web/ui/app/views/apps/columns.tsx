@@ -81,7 +81,7 @@ function Name({ entry }: AppProps) {
   )
 }
 
-/** The id, with the hub if the list does not show it elsewhere; or the progress or result of a command. */
+/** The line below the name: the progress or result of a command, or the id, with the hub unless hubs are grouped. */
 function Below({ entry }: AppProps) {
   const isOneOfMany = usePage().store.own.value.length > 1
   const running = entry.running.value

@@ -96,7 +96,7 @@ function Log() {
   const reader = useMemo(followLog, [])
   useEffect(() => reader.end, [reader])
   const filters = { level: useSignal(''), hub: useSignal(''), app: useSignal(''), search: useSignal('') }
-  /** The lines when the reader scrolled up. */
+  /** The lines at the time when the user scrolled up. */
   const held = useSignal<readonly LogLine[] | undefined>(undefined)
   const box = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
@@ -290,7 +290,7 @@ function lineOf(json: string, number: number) {
   const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
   const fields = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
   return {
-    /** Increases with each line; the key in lists. */
+    /** A number that increases with each line; the key in lists. */
     number,
     /** The number of missing lines. An entry for missing lines has no other content. */
     missed: 0,
