@@ -61,7 +61,7 @@ export class EmulatedHub implements AsyncDisposable {
   /** The part of this hub that its REST API and its realtime channel use. */
   readonly #core: ChangingCore
   readonly flavour: Flavour
-  /** The listening port, known once the hub has started. */
+  /** The listening port; set when the hub has started. */
   port = 0
   /** The last reboot; never rejects. */
   #rebooting: Promise<void> = Promise.resolve()

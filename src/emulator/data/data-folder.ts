@@ -29,7 +29,7 @@ const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
 /** Names allowed in a folder that no hub has used: files of an interrupted first start, or of a new disk. */
 const OWN_NAMES = [...FILES, 'lost+found']
 
-/** Whether a folder holds the data of a hub. */
+/** Whether a folder contains the data of a hub. */
 export const holdsHub = (folder: string): boolean => existsSync(join(folder, DATABASE))
 
 /** Creates a data folder, or checks an existing one without changing it. @throws HubDataError */
@@ -156,7 +156,7 @@ export type Database = ReturnType<typeof openDatabase>
 
 /**
  * Opens the database of a folder; creates both if needed. `alone`: as the only hub; otherwise a hub may be using it.
- * @throws HubDataError if the folder is unreadable, holds something else, or is used by another hub
+ * @throws HubDataError if the folder is unreadable, contains other data, or is used by another hub
  */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }) {
   const folder = resolve(path)

@@ -122,7 +122,7 @@ export class AppProcess {
 
   /** Sends SIGTERM to the process, and kills the process if it does not end. */
   stop(): Promise<End> {
-    // Do not count the end of a process that has just ended by itself as requested.
+    // If the process has just ended by itself, do not count its end as requested.
     if (this.#requested || this.#gone) return this.ended
     this.#requested = true
     this.#child.kill('SIGTERM')

@@ -190,7 +190,7 @@ export class InstalledApp {
     const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
     const process = await AppProcess.start(launch, clock, this.output, handlers)
     void process.ended.then(() => handlers.end())
-    // Send the usage of a new process as soon as it is known.
+    // Send the usage of a new process as soon as it has been measured.
     this.#usageSentAt = Number.NEGATIVE_INFINITY
     watch.add(process, (usage) => this.#see(usage))
     return process

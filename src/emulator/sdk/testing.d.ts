@@ -47,7 +47,7 @@ export interface TestApp {
   delete(path: string): Promise<unknown>
   /** The events that the app has emitted. */
   readonly emitted: readonly (readonly [event: string, payload: unknown])[]
-  /** The texts that the app has made the hub say. */
+  /** The texts that the hub has spoken for the app. */
   readonly spoken: readonly string[]
   /** The lines that the app has logged. */
   readonly lines: readonly string[]

@@ -125,7 +125,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
   if (!isOpen) return text(403, NO_PASSWORD)
   const { frame_ancestors } = live.value.http
-  // Home Assistant shows the page in a frame of its own origin.
+  // Home Assistant shows the page in a frame with the same origin.
   const ancestors = sender.ingress ? ['self', ...frame_ancestors] : frame_ancestors
   const encodings = parseAccept(String(request.headers['accept-encoding'] ?? '')).filter(({ q }) => q > 0)
   const accepted = encodings.map(({ type }) => type)

@@ -38,7 +38,7 @@ const failures = [...byStatus].map(([status, rows]) => {
   return [status, { doc: rows.map(([code]) => `\`${code}\``).join(', '), schema: FAILURE }] as const
 })
 
-/** The answers to failed commands, by status, with their error codes. */
+/** The answers to commands, by status. The answers to failed commands list the error codes. */
 export const COMMAND_ANSWERS: Route['answers'] = {
   ...Object.fromEntries(failures),
   200: { doc: 'Done.', schema: SUCCESS },

@@ -177,7 +177,7 @@ export class Feed {
     this.#cancelBatch ??= clock.after(wait, () => this.#sendBatch())
   }
 
-  /** Sends all subscribers what has changed since the last batch. */
+  /** Sends all changes since the last batch to the subscribers. */
   #sendBatch(): void {
     const { changed, events } = this.#takeBatch()
     if (this.#subscribers.size === 0 || (changed.size === 0 && events.length === 0)) return

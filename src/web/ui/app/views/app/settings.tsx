@@ -59,7 +59,7 @@ export function Settings({ entry }: AppProps) {
   const shown = useSignal(NO_NAMES)
   /** Names of settings whose value is unknown, because the answer to a write was lost. */
   const unknown = useSignal(NO_NAMES)
-  /** Names of settings that were edited here. Their lines keep the typed text, even if the app removes the setting. */
+  /** Names of settings that were edited in this view. Their lines stay, even if the app removes the setting. */
   const edited = useSignal(NO_NAMES)
   const read = async (): Promise<Ended> => {
     const ended = await ask(() => sendCommand(target, 'get-settings'))

@@ -40,7 +40,7 @@ const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
 /** The bridge's replacement of its own secrets. */
 const MASK = '***'
 
-/** Whether the setting may hold a secret: by its name, by a name inside its value, or as the login in an address. */
+/** Whether the setting may contain a secret, by its name, by a name in its value, or by a login in an address. */
 export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (SECRET.test(name) || depth > MAX_JSON_DEPTH) return true
   if (typeof value === 'string') {
