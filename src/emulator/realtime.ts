@@ -73,7 +73,7 @@ export function realtimeChannel(
 
   const givesTokens = () => GENERATIONS[hub.flavour].isNewer || hub.behaviours.has('namespace-token')
 
-  /** A client with protocol 3, such as the hub's official one, cannot send a token when it opens a namespace. */
+  /** Whether a namespace requires a token. Protocol 3, which the hub's official client uses, cannot send one. */
   const wantsToken = (socket: Socket) =>
     hub.behaviours.has('namespace-token') || (givesTokens() && socket.conn.protocol !== 3)
 

@@ -51,7 +51,7 @@ async function linkedFile({ root }: Copy, link: string): Promise<string> {
   return file
 }
 
-/** Copies chunk by chunk to check the limit, because a file may grow while it is copied. */
+/** Copies a file in chunks to check the limit, because the file may grow while it is copied. */
 async function copyFile(copy: Copy, source: string, target: string): Promise<void> {
   await using from = await open(source, 'r')
   const { mode } = await from.stat()

@@ -20,7 +20,7 @@ export interface SetupOptions {
   readonly config: Config
   /** The path of the configuration file, whether it exists or not. */
   readonly path: string | null
-  /** Returns the configuration that this text of the file would result in. @throws ConfigError */
+  /** Returns the configuration with this text as the content of the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
   readonly search: () => Promise<Look['found']>
   /** Starts and stops the embedded broker. @returns its address, or why it cannot be started */

@@ -84,7 +84,7 @@ export type Ended =
 /** The target of a command: the bridge, a hub, or an app of a hub. */
 export type For = { readonly hub?: string; readonly app?: string }
 
-/** Sends a command with the payload as over MQTT; an object is sent as JSON. Resolves when the command has ended. */
+/** Sends a command with the payload as on MQTT; an object is sent as JSON. Resolves when the command has ended. */
 export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]
