@@ -1,4 +1,4 @@
-/** Simulated apps: their records, settings and life cycle. Each step sends an event. */
+/** Simulated apps: their records, settings and life cycle. Each change of a record sends an event. */
 
 import type { AppsHost, HubApps, InstallRequest } from './core/hub-apps.ts'
 import { HubError } from './hub-error.ts'
@@ -16,7 +16,7 @@ import {
 } from './records.ts'
 import type { Timers } from './timers.ts'
 
-/** `silent`: the change happens, but its event is lost. */
+/** `silent`: makes the change without sending its event. */
 export interface How {
   silent?: boolean
 }
@@ -26,12 +26,11 @@ interface AppsOptions extends Pick<Settled, 'flavour' | 'random' | 'settleMs' | 
   sendEvent: AppsHost['sendEvent']
 }
 
-/** Apps that are only simulated. */
 export class Apps implements HubApps {
   readonly #options: AppsOptions
   readonly records = new Map<string, AppRecord>()
   readonly #settings = new Map<string, Map<string, unknown>>()
-  /** App id → the newer version in the store. The records of newer hubs show only that one exists. */
+  /** App id → newer version in the store. A newer hub's record shows only that there is an update, not its version. */
   readonly #offered = new Map<string, string>()
   readonly #store: ReadonlyMap<string, AppSeed>
   readonly #settling = new Map<string, () => void>()
@@ -60,12 +59,12 @@ export class Apps implements HubApps {
     return { en: { title: this.#must(id).name } }
   }
 
-  /** Always refused: there is no process that could answer. */
+  /** Always rejects, because a simulated app has no process that could answer. */
   request(): Promise<never> {
     return Promise.reject(new HubError(404, 'not_found', 'Not Found'))
   }
 
-  /** Installs an app as declared. Keeps settings that an earlier uninstall has left. */
+  /** Installs an app as declared. Keeps the settings that an earlier uninstall left behind. */
   add(seed: AppSeed, how: How = {}): void {
     this.#stopSettling(seed.id)
     const record = recordOf(seed, this.#options.flavour)
@@ -76,7 +75,7 @@ export class Apps implements HubApps {
     if (!how.silent) this.#options.sendEvent(event, record)
   }
 
-  /** Installs from the store, or updates an installed app. The store has one version of each app. */
+  /** Installs an app from the store, or updates the app. The store has one version of each app. */
   install({ id, channel }: InstallRequest, how: How = {}): void {
     const offer = this.#store.get(id)
     const present = this.records.get(id)
@@ -123,14 +122,14 @@ export class Apps implements HubApps {
     if (!how.silent) this.#options.sendEvent('app.update', record)
   }
 
-  /** Changes the usage of running apps a little, as time does. */
+  /** Changes the usage of running apps slightly. */
   moveUsage(): void {
     for (const [id, { state, usage }] of this.records) {
       if (state === 'running') this.change(id, { usage: wander(usage, this.#options.random) })
     }
   }
 
-  /** Garbage collection frees a good part of the memory. */
+  /** Reduces the memory usage, as garbage collection does. */
   collectGarbage(id: string): void {
     const { usage } = this.#must(id)
     this.change(id, { usage: { ...usage, mem: Math.round(number(usage?.mem) * 0.7) } })
@@ -153,7 +152,7 @@ export class Apps implements HubApps {
     else this.change(app.id, patch, how)
   }
 
-  /** Takes an app through the states one by one; the patch applies with the first. */
+  /** Puts an app into the given states one after another; applies the patch together with the first state. */
   #walk(id: string, [state, ...rest]: readonly AppState[], patch: Patch, how: How): void {
     this.#stopSettling(id)
     if (state === undefined) return
@@ -178,7 +177,7 @@ const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'runnin
 export const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
-/** Changes the usage over time; now and then an app crashes and starts again. */
+/** Changes the usage regularly; occasionally crashes an app and restarts it. */
 export function liveOn(
   apps: Apps,
   timers: Timers,
@@ -196,7 +195,7 @@ export function liveOn(
   })
 }
 
-/** A random walk with plausible values: CPU within one core, memory above the minimum of a process. */
+/** Returns the next step of a random walk: CPU within one core, memory above the minimum of a process. */
 export function wander(usage: Usage | undefined, random: () => number): Usage {
   const cpu = number(usage?.cpu) + (random() - 0.5) * 0.02
   const mem = number(usage?.mem) + (random() - 0.5) * 2_000_000

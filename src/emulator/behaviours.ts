@@ -18,7 +18,7 @@ interface Active {
   made: Made
 }
 
-/** Default subjects of behaviours that make sense only for some answers. */
+/** The default operations of behaviours that make sense only for some answers. */
 const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
   'empty-list': ['getApps'],
   'half-list': ['getApps'],
@@ -28,7 +28,7 @@ const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
 export class Behaviours {
   #active: Active[] = []
 
-  /** Sets a behaviour. Others of the same name stay if they concern other operations or events. */
+  /** Sets a behaviour. Behaviours of the same name for other operations or events stay active. */
   set<N extends BehaviourName>(name: N, options: BehaviourOptions[N]): void {
     const { times, operation, event }: Limits = options
     const given = operation ?? event
@@ -42,7 +42,7 @@ export class Behaviours {
     this.#active = name === undefined ? [] : this.#active.filter((active) => active.name !== name)
   }
 
-  /** The behaviours, in the order in which they were set; `left`: how many turns remain, `null` for no limit. */
+  /** Lists the behaviours in the order in which they were set. `left`: the remaining turns, `null` for no limit. */
   list(): { name: BehaviourName; options: object; left: number | null }[] {
     return this.#active.map(({ name, options, left }) => ({ name, options, left: Number.isFinite(left) ? left : null }))
   }
@@ -51,19 +51,19 @@ export class Behaviours {
     return this.#active.some((active) => active.name === name && active.left > 0)
   }
 
-  /** Takes one turn of a behaviour, if it is set and concerns `subject`. */
+  /** Uses one turn of a behaviour if the behaviour is set and applies to `subject`. */
   claim(name: RealtimeBehaviour, subject?: string): Made | undefined {
     return this.#take((active) => active.name === name && concerns(active, subject))
   }
 
-  /** Takes one turn of the first fault for this request. The realtime channel can only send refusals. */
+  /** Uses one turn of the first fault that applies to this request. The realtime channel can only send refusals. */
   claimFault(operation: string | undefined, via: 'rest' | 'socket', now: number): Fault | undefined {
     const fits = ({ fault }: Made) => fault !== undefined && (via === 'rest' || fault.refusal !== undefined)
     const meets = ({ fault }: Made) => fault?.meets === undefined || fault.meets(now)
     return this.#take((active) => fits(active.made) && concerns(active, operation) && meets(active.made))?.fault
   }
 
-  /** The identity in the hub's next answer; `undefined`: its own. */
+  /** Returns the identity for the hub's next answer; `undefined`: the hub's own identity. */
   claimIdentity(operation: string | undefined): Made['identity'] {
     return this.#take((active) => active.made.identity !== undefined && concerns(active, operation))?.identity
   }
@@ -84,11 +84,11 @@ function concerns({ subjects }: Active, subject: string | undefined): boolean {
 
 type Send = (uri: string, event: string, payload: unknown) => void
 
-/** Passes events from the hub to its listeners: drops, duplicates, delays or sends each. */
+/** Passes the hub's events to its listeners; the active behaviours can drop, duplicate or delay an event. */
 export function eventGate(behaviours: Behaviours, send: Send) {
   let held: (() => void) | undefined
 
-  /** Sends the event that is held until the next one has overtaken it. */
+  /** Sends the delayed event, if there is one. */
   const flush = () => {
     const waiting = held
     held = undefined

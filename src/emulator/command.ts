@@ -20,7 +20,7 @@ import type { Limits } from './processes/watch.ts'
 import { type Flavour, GENERATIONS } from './records.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
-/** `rateLimit`: default: as on real hubs of the flavour. */
+/** `rateLimit` defaults to the behaviour of real hubs of the flavour. */
 type Passed = Pick<EmulatedHubOptions, 'host' | 'port' | 'flavour' | 'onSpeak' | 'rateLimit' | 'clock' | 'random'>
 
 export interface EmulateOptions extends Passed {
@@ -31,9 +31,9 @@ export interface EmulateOptions extends Passed {
   /** Folders of apps that run in place and restart whenever their files change, instead of the sample apps. */
   readonly appFolders?: readonly string[] | undefined
   readonly limits?: Partial<Limits> | undefined
-  /** A command that gets the hub's speech as its last argument. */
+  /** A command that is run for each spoken text, with the text as its last argument. */
   readonly speechCommand?: string | undefined
-  /** Called with each line that an app of `appFolders` writes, or that the hub writes about it. */
+  /** Called with each line that an app of `appFolders` writes, or that the hub writes about that app. */
   readonly onLine?: ((id: string, line: string) => void) | undefined
   /** The key to use if the data folder has no key. */
   readonly spareKey?: { readonly key: string; readonly scopes: readonly string[] } | undefined
@@ -47,7 +47,7 @@ export interface EmulateOptions extends Passed {
   simulated?: boolean | undefined
   /** The number of generated apps. */
   apps?: number | undefined
-  /** Lets an app crash every now and then. */
+  /** Crashes an app from time to time. */
   crashes?: boolean | undefined
 }
 
@@ -114,7 +114,7 @@ const execute = promisify(execFile)
 
 const DEMO = fileURLToPath(new URL('config/demo/', ROOT))
 
-/** The sample apps of a new hub. The first one behaves well: use it to try things. */
+/** The sample apps of a new hub. The first app behaves well, so that users can experiment with it. */
 const FIRST_APPS = [
   'com.athom.hue',
   'net.lindqvist.heatpump',
@@ -128,7 +128,7 @@ const SAMPLES = new Map(
   [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
 )
 
-/** Rejects with `EmulatorOptionError` or `HubDataError`, whose messages are for the user. */
+/** Starts a hub whose apps are processes. Rejects with the same errors as `emulate`. */
 export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<Emulation> {
   const { clock, limits, onSpeak = () => {}, warn = () => {} } = options
   await using opened = new AsyncDisposableStack()
@@ -159,7 +159,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
     }),
   )
   for (const { id, folder, files } of own) {
-    if (files.size >= MAX_FILES) warn(`${id}: has more than ${MAX_FILES} files; changes of the others are not noticed`)
+    if (files.size >= MAX_FILES) warn(`${id}: has more than ${MAX_FILES} files; changes to the others are not detected`)
     const onChange = async (paths: readonly string[]) => await apps?.reload(id, folder, paths)
     opened.defer(watchFiles(folder, files, clock ?? systemClock, onChange))
   }
@@ -167,7 +167,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** Installs the sample apps at the first start, and the apps that run in place at every start; returns the latter. */
+/** Installs the sample apps at the first start, and at every start the apps that run in place, which it returns. */
 async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
   // Take the fingerprints before reading the apps, so that no later change is missed.
@@ -204,11 +204,11 @@ function adopted(packages: Packages, folder: string): Unpacked {
 }
 
 const MAX_SPEECH_MS = 60_000
-/** Maximum number of waiting texts; more are dropped. */
+/** Maximum number of waiting texts; further texts are dropped. */
 const MAX_WAITING = 10
 
 /**
- * Speaks texts with a command of the machine.
+ * Speaks texts by running a command on this machine.
  * @param command - Program and arguments, separated by spaces; the text is the last argument. No shell is involved.
  * @param warn - Called with the error if the command fails.
  */
@@ -221,9 +221,9 @@ function speaker(command: string, shown: (text: string) => void, warn: (problem:
     const text = waiting.shift()
     speaks = text !== undefined
     if (text === undefined) return
-    // A text that is too long for an argument throws synchronously.
+    // `execFile` throws synchronously if the text is too long for an argument.
     void Promise.try(() => execute(program, [...args, text], { timeout: MAX_SPEECH_MS }))
-      .catch((error: unknown) => warn(`${program} does not speak: ${String(error).split('\n')[0]}`))
+      .catch((error: unknown) => warn(`${program} failed to speak a text: ${String(error).split('\n')[0]}`))
       .finally(next)
   }
   return (text: string) => {

@@ -15,9 +15,9 @@ import { fill, readBody, split } from './rest.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 interface ControlRow extends Pick<Endpoint, 'doc' | 'method' | 'path'> {
-  /** The fields of the body. */
+  /** The schemas of the fields in the body. */
   readonly takes: v.ObjectEntries
-  /** `args` holds the parameters of the path and the fields of the body. @throws HubError */
+  /** `args` contains the parameters of the path and the fields of the body. @throws HubError */
   perform(hub: EmulatedHub, args: Readonly<Record<string, unknown>>): unknown
 }
 
@@ -35,7 +35,7 @@ function row({ doc, request, takes = {}, run }: Row<Request, v.ObjectEntries>): 
   return { doc, takes, ...route, perform: (hub, args) => run(hub, read(args)) }
 }
 
-/** The body contains only the options of the behaviour. */
+/** The whole body of the request becomes `options`. */
 const OPTIONS = { options: v.record(v.string(), v.unknown()) }
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0))
 
@@ -107,7 +107,7 @@ export const CONTROL: readonly ControlRow[] = [
     request: 'POST /apps/:id/crash',
     takes: { message: optional(v.string(), 'The message of the crash.') },
     run: (hub, { id, message }) => {
-      if (!isUp(installed(hub, id).state)) throw new HubError(503, 'not_running', 'The app does not run')
+      if (!isUp(installed(hub, id).state)) throw new HubError(503, 'not_running', 'The app is not running')
       return hub.provokeCrash(id, message)
     },
   }),
@@ -151,7 +151,7 @@ export async function openControl(hub: EmulatedHub, port: number) {
   })
   const listening = listeningPort(server, HOST)
   const bound = await listening.listen(port).catch((cause: unknown) => {
-    throw new EmulatorOptionError(`cannot open the control port ${port}; is it taken?`, { cause })
+    throw new EmulatorOptionError(`cannot open the control port ${port}; is it in use?`, { cause })
   })
   return { url: urlOf(HOST, bound), [Symbol.asyncDispose]: listening.close }
 }
@@ -166,7 +166,7 @@ async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ sta
   }
 }
 
-/** There is no login, so refuses requests of web pages: their names may resolve to this machine. */
+/** Refuses requests from web pages, because there is no login and the name of a page's host may resolve to loopback. */
 function refuseStrangers({ headers }: IncomingMessage): void {
   if (!mayAsk(headers.host, [])) throw new HubError(421, 'misdirected', 'Use an IP address or localhost')
   if (headers.origin !== undefined) throw new HubError(403, 'forbidden', 'Not for web pages')
@@ -184,7 +184,7 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
   throw new HubError(404, 'not_found', 'Not Found')
 }
 
-/** The body as an object; an empty object if there is no body. @throws HubError 400, 413 */
+/** Returns the body as an object, which is empty if there is no body. @throws HubError 400, 413 */
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
   const upload = await readBody(request)
   if (upload instanceof HubError) throw upload

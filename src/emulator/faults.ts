@@ -10,16 +10,16 @@ export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
   text: string
-  /** Whether the answer is not the hub's own and so has no identity. */
+  /** Whether the answer seems to be from another server, without the headers that identify the hub. */
   foreign?: true
 }
 
-/** What a fault can use: the request, and `send`, which sends normal answers. */
+/** A request, and the methods that a fault can use to answer it. */
 export interface Exchange {
   request: IncomingMessage
   response: ServerResponse
   timers: Timers
-  /** Writes only the head, and records the status. */
+  /** Writes the status and the headers, and records the status. */
   head(status: number, headers: Readonly<Record<string, string>>, foreign?: true): void
   send(outcome: Outcome): void
 }
@@ -60,7 +60,7 @@ export function refuse({ status = 500, retryAfter, error, description }: Refusal
 
 export const subscriptionInactive = () => new HubError(403, 'Subscription Inactive', 'Subscription Inactive')
 
-/** Sends another answer instead of the hub's. */
+/** Replaces the hub's answer with another answer. */
 export function replaced(answer: Outcome, executes = false): Fault {
   return { executes, answer: (exchange) => exchange.send(answer) }
 }
@@ -74,7 +74,7 @@ interface Rate extends Pick<Refusal, 'retryAfter'> {
   readonly windowMs?: number | undefined
 }
 
-/** Counts requests within a sliding window; refused ones do not count. */
+/** Limits the requests within a sliding window. Refused requests do not count. */
 export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): Fault {
   let taken: number[] = []
   const meets = (now: number) => {
@@ -86,7 +86,7 @@ export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): F
   return { ...refuse({ status: 429, retryAfter }), meets }
 }
 
-/** An answer from something between the client and the hub. */
+/** Replaces the hub's answer with that of a server in front of the hub, such as a gateway. */
 export function foreign(status: number, headers: Outcome['headers'], text: string, executes = false): Fault {
   return replaced({ status, headers, text, foreign: true }, executes)
 }
@@ -99,7 +99,7 @@ export function reworded(change: (text: string) => string): Fault {
   return { executes: true, answer: (exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }) }
 }
 
-/** Sends the hub's answer, changed if it is a JSON object. */
+/** Changes the hub's answer if the answer is a JSON object. */
 export function altered(change: (answer: Record<string, unknown>) => unknown): Fault {
   return reworded((text) => {
     const value = parseJson(text)
@@ -107,7 +107,7 @@ export function altered(change: (answer: Record<string, unknown>) => unknown): F
   })
 }
 
-/** Replaces every value of an object, or the whole answer if it is no object, with deeply nested arrays. */
+/** Replaces each value of an object, or the whole answer if it is not an object, with deeply nested arrays. */
 export function deepJson(levels: number): Fault {
   const deep = '['.repeat(levels) + ']'.repeat(levels)
   return reworded((text) => {
@@ -148,7 +148,7 @@ export function bigBody(megabytes: number): Fault {
   }
 }
 
-/** Complete and valid JSON, so that only the size is wrong. */
+/** Generates complete and valid JSON, so that only the size is wrong. */
 function* padding(megabytes: number): Generator<string> {
   const block = 'x'.repeat(1024 * 64)
   yield '{"padding":"'

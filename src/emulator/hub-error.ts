@@ -10,12 +10,12 @@ export class HubError extends Error {
     this.error = error
   }
 
-  /** The body of an HTTP answer. */
+  /** Returns the body of an HTTP answer. */
   body(): { error: string; error_description: string } {
     return { error: this.error, error_description: this.message }
   }
 
-  /** The first argument of an acknowledgement. */
+  /** Returns the first argument of an acknowledgement. */
   acknowledgement(): { statusCode: number; code: number; error: string; error_description: string } {
     return { statusCode: this.status, code: this.status, ...this.body() }
   }

@@ -11,7 +11,7 @@ const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key must be visible ASCII cha
 /** Refuses lists, which Valibot would accept as objects. */
 export const mapping = v.custom<Record<string, unknown>>(isRecord, 'must be an object')
 
-/** A declared app, the same for all flavours; `recordOf` creates the wire record. */
+/** The fields of a declared app, the same for all flavours; `recordOf` creates the record of a flavour. */
 export const AppFields = {
   id: described(v.pipe(v.string(), v.nonEmpty('must be an app id')), 'The id of the app. Required.'),
   name: optional(v.string(), 'The name of the app; default: the id.'),
@@ -56,7 +56,7 @@ export const HubFields = {
 export const HubFileSchema = v.pipe(mapping, v.strictObject(HubFields))
 export type HubFile = v.InferOutput<typeof HubFileSchema>
 
-/** Reads a hub file. Reports mistakes by field and never quotes a key. */
+/** Reads a hub file. Error messages name the field and never contain an API key. */
 export function loadHubFile(text: string, filename: string): HubFile {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
@@ -76,7 +76,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
   throw new EmulatorOptionError(parsed.issues.map((issue) => `${filename}: ${explain(issue)}`).join('\n'))
 }
 
-/** Describes a mistake and its place in the file. Never repeats the values of keys. */
+/** Describes a mistake and its place in the file. Never quotes an API key. */
 export function explain(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map(({ key }) => key)
   const where = path[0] === 'keys' && path.length > 1 ? 'keys' : path.map(step).join('').replace(/^\./, '')
@@ -87,7 +87,7 @@ export function explain(issue: v.BaseIssue<unknown>): string {
   return `${what}: must be ${wording(issue)}`
 }
 
-/** Schemas that have their own messages above. */
+/** The types of schemas that have custom messages above. */
 const OWN_WORDS = ['picklist', 'custom']
 
 const step = (key: unknown) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)

@@ -23,7 +23,7 @@ export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
 export type { RequestRecord } from './rest.ts'
 
 interface Reboot {
-  /** How long the hub is down. Default 0. */
+  /** Downtime of the hub. Default 0. */
   downMs?: number | undefined
   version?: string | undefined
   id?: string | undefined
@@ -33,10 +33,10 @@ interface Reboot {
 type ChangingCore = HubCore & { id: string; version: string }
 
 const MAX_SPOKEN = 1000
-/** The limit of newer hubs. */
+/** The rate limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
-/** How often to look for sessions whose key another process has revoked. */
+/** Interval of checks for sessions whose key another process has revoked. */
 const REVOKED_MS = 1000
 
 export class EmulatedHub implements AsyncDisposable {
@@ -58,16 +58,16 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #realtime: Realtime
   readonly #away = new Set<string>()
   #born: number
-  /** This hub from the point of view of its REST and realtime channels. */
+  /** The part of this hub that its REST API and its realtime channel use. */
   readonly #core: ChangingCore
   readonly flavour: Flavour
-  /** The listening port, known once the hub has started. */
+  /** The listening port; set when the hub has started. */
   port = 0
   /** The last reboot; never rejects. */
   #rebooting: Promise<void> = Promise.resolve()
   #closing: Promise<void> | undefined
 
-  /** Starts a hub that listens. */
+  /** Starts a hub; resolves when the hub is listening. */
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     try {
@@ -125,7 +125,7 @@ export class EmulatedHub implements AsyncDisposable {
     return this.#apps.records
   }
 
-  /** A copy of an app's settings. */
+  /** Returns a copy of an app's settings. */
   settings(id: string): Record<string, unknown> {
     return Object.fromEntries(this.#apps.settings(id))
   }
@@ -156,7 +156,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** The active behaviours; `left`: how many turns remain, `null` for no limit. */
+  /** The active behaviours. `left`: the number of remaining turns, `null` for no limit. */
   get behaviours() {
     return this.#core.behaviours.list()
   }
@@ -167,7 +167,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** Installs from the store by id, or installs a declared app. */
+  /** Installs an app from the store by its id, or a declared app. */
   install(what: string | AppSeed, how?: How): void {
     if (typeof what === 'string') this.#simulatedApps.install({ id: what }, how)
     else this.#simulatedApps.add(what, how)
@@ -222,7 +222,7 @@ export class EmulatedHub implements AsyncDisposable {
     return reboot
   }
 
-  /** Stops the hub and closes all connections; may be called again. */
+  /** Stops the hub and closes all connections; may be called more than once. */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { systemCode } from '../base/failures.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
-/** The hub's listening port and its connections: a reboot closes them all, and a hang freezes the realtime ones. */
+/** Manages the hub's listening port and connections. A reboot closes all connections; a hang freezes realtime ones. */
 export function listeningPort(server: Server, host: string) {
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
@@ -42,12 +42,12 @@ export function listeningPort(server: Server, host: string) {
     await Promise.all([closed, ...gone])
   }
 
-  /** Closes the realtime connections without a goodbye. */
+  /** Drops the realtime connections without notifying the clients. */
   function cutUpgraded(): void {
     for (const socket of upgraded) socket.destroy()
   }
 
-  /** Freezes realtime connections: no byte passes, so no event, no pong and no goodbye. */
+  /** Freezes or releases the realtime connections. A frozen connection transfers no data, not even pongs. */
   function hang(wanted: boolean): void {
     if (wanted === hung) return
     hung = wanted

@@ -44,7 +44,7 @@ function isHeaderValue(text: string): boolean {
   }
 }
 
-/** What a behaviour applies to, and its optional limits. */
+/** The subjects to which behaviours apply, with the optional limits for each. */
 const LIMITS = {
   requests: {
     times,
@@ -81,7 +81,7 @@ const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (gi
 
 const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (given) => ({ status: given.status }))
 
-/** A behaviour without options of its own. */
+/** Creates a behaviour that has only the common options. */
 const plain = <const C extends Concern>(concerns: C, doc: string) => row(concerns, doc, {}, () => ({}))
 
 /** Faults of HTTP answers. */
@@ -105,7 +105,7 @@ const ANSWERS = {
     refuse({ status: 500, error: 'missing_api_method' }),
   ),
   'rate-limit': answers(
-    'Requests that follow too fast get 429 and are not executed.',
+    'Requests above the rate limit get 429 and are not executed.',
     {
       requests: optional(count, 'Number of accepted requests; default 4.'),
       windowMs: optional(count, 'Period in milliseconds; default 500.'),
@@ -228,7 +228,7 @@ export const REALTIME = {
     'channel',
     'The handshake returns a token, and the namespace requires it from every client.',
   ),
-  'drop-realtime': plain('sessions', 'The namespace is opened and closed again at once.'),
+  'drop-realtime': plain('sessions', 'The namespace is opened and immediately closed.'),
   'lose-events': plain('events', 'Events are lost.'),
   'duplicate-events': plain('events', 'Each event is sent twice.'),
   'reorder-events': plain('events', 'An event is sent after the next one.'),
@@ -244,7 +244,7 @@ export const BEHAVIOURS = { ...ANSWERS, ...IDENTITY, ...REALTIME } as const
 export type BehaviourName = keyof typeof BEHAVIOURS
 type Rows = typeof BEHAVIOURS
 
-/** The limits of a behaviour that is either on or off. */
+/** A behaviour that is only on or off has no number of turns. */
 interface NoLimits {
   times?: never
 }

@@ -15,13 +15,13 @@ export interface EmulatedHubOptions {
   port?: number | undefined
   /** Default `newer`. */
   flavour?: Flavour | undefined
-  /** API keys and their scopes, `hub.app` or `homey.app`. Default: none, so every call is a 401. */
+  /** API keys and their scopes, `hub.app` or `homey.app`. Default: none, so every call returns 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
   /** Additional keys, which other processes may change while the hub runs. */
   storedKeys?: Keys | undefined
   /** Simulated apps. */
   apps?: readonly AppSeed[] | undefined
-  /** Creates other apps instead, such as processes. The methods for simulated apps then throw. */
+  /** Creates other apps, such as processes, instead of simulated ones. The methods for simulated apps then throw. */
   backend?: ((host: AppsHost) => HubApps) | undefined
   /** Storage for the hub's own data. Default: in memory. */
   kept?: HubStore | undefined
@@ -30,25 +30,25 @@ export interface EmulatedHubOptions {
   onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
   version?: string | undefined
-  /** The accepted spelling of the base path. Default `both`, or `managers` for the reference. */
+  /** The accepted spelling of the base path. Default `both`; for the flavour `reference`, `managers`. */
   prefix?: Prefix | undefined
   /** Whether more than four requests in 400 ms are refused with 429. Default: no. */
   rateLimit?: boolean | undefined
   /** The answer of an operation that returns nothing. Default `null`. */
   nothing?: Nothing | undefined
-  /** How long an app stays in each intermediate state; 0: no time. Default 200. */
+  /** Duration of each intermediate state of an app. Default 200. */
   settleMs?: number | undefined
-  /** How often the usage of running apps changes; 0, the default, means never. */
+  /** Interval at which the usage of running apps changes; 0, the default, means never. */
   usageMs?: number | undefined
-  /** How often an app crashes; it starts again after half that time. 0, the default, means never. */
+  /** Interval at which an app crashes; the app is restarted after half the interval. 0, the default, means never. */
   crashMs?: number | undefined
-  /** How long an idle connection is kept. Default 5000. */
+  /** Time after which an idle connection is closed. Default 5000. */
   keepAliveMs?: number | undefined
   /** Default 25000. */
   pingIntervalMs?: number | undefined
   /** Default 20000. */
   pingTimeoutMs?: number | undefined
-  /** How many requests are recorded. Default 10000. */
+  /** Maximum number of recorded requests. Default 10000. */
   memory?: number | undefined
   clock?: Clock | undefined
   /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
@@ -85,5 +85,5 @@ export function settle(given: EmulatedHubOptions) {
   }
 }
 
-/** The address for a client on this machine. */
+/** Returns the address for a client on this machine. */
 export const urlOf = (host: string, port: number): string => `http://${inUrl(reachable(host))}:${port}`

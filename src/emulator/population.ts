@@ -94,7 +94,7 @@ export const DEFAULT_STORE: readonly AppSeed[] = [
   { id: 'fi.kivinen.sauna', name: 'Sauna', version: '2.0.1', author: 'Aino Kivinen', settings: { target: 82 } },
 ]
 
-/** A plausible mix of `n` apps: most run; some are disabled, have crashed or have an update. */
+/** Generates a plausible mix of `n` apps: most run; some are disabled, have crashed or have an update. */
 export function population(n: number): AppSeed[] {
   return Array.from({ length: n }, (_, index) => ({
     id: `net.population.app${String(index).padStart(4, '0')}`,

@@ -24,7 +24,7 @@ export class EmulatedStore implements AsyncDisposable {
   readonly #requests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
   readonly #listening: ReturnType<typeof listeningPort>
   #port = 0
-  /** If set, answers instead of the store. */
+  /** If set, this listener answers instead of the store. */
   fault: RequestListener | undefined
 
   static async start(apps: Iterable<StoreApp> = []): Promise<EmulatedStore> {

@@ -19,7 +19,7 @@ export function realtimeChannel(
   hub: HubCore,
   options: Pick<ServerOptions, 'pingInterval' | 'pingTimeout'>,
 ) {
-  /** The key of each connection. A namespace on another connection has no key. */
+  /** The key of each connection, from its handshake. A namespace needs a key on its own connection. */
   const keys = new WeakMap<Socket['client'], string>()
   /** The token that each connection received in its handshake, for its namespace. */
   const tokens = new WeakMap<Socket['client'], string>()
@@ -73,7 +73,7 @@ export function realtimeChannel(
 
   const givesTokens = () => GENERATIONS[hub.flavour].isNewer || hub.behaviours.has('namespace-token')
 
-  /** Protocol 3, which the hub's official client uses, cannot send a token when it opens a namespace. */
+  /** Whether a namespace requires a token. Protocol 3, which the hub's official client uses, cannot send one. */
   const wantsToken = (socket: Socket) =>
     hub.behaviours.has('namespace-token') || (givesTokens() && socket.conn.protocol !== 3)
 
@@ -108,7 +108,7 @@ export function realtimeChannel(
     })
   }
 
-  /** Runs `task`, records the request, and acknowledges the result if the client requested that. */
+  /** Runs `task`, records the request, and acknowledges the result if the client requested an acknowledgement. */
   function answer(request: Omit<RequestRecord, 'at' | 'via'>, args: readonly unknown[], task: () => unknown): void {
     const entry = hub.remember({ via: 'socket', ...request })
     const acknowledge = acknowledgementOf(args)
@@ -142,7 +142,7 @@ export function realtimeChannel(
     send(uri: string, event: string, payload: unknown): void {
       if (subscribers(uri) > 0) api.to(uri).emit(uri, event, payload)
     },
-    /** Ends all sessions with a goodbye, after which the client library does not reconnect. */
+    /** Ends all sessions with a disconnect packet, after which the client library does not reconnect. */
     disconnectAll: () => void io.disconnectSockets(true),
     /** Ends the sessions whose key is no longer valid. */
     disconnectUnknown(): void {
@@ -155,10 +155,10 @@ export function realtimeChannel(
   }
 }
 
-/** Untrusted input as text: an object may have a `toString` that is not a function. */
+/** Converts untrusted input to text. `String` would throw if `toString` of an object is not a function. */
 const worded = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 
-/** The acknowledgement function, if the client passed one. */
+/** Returns the client's acknowledgement function; if there is none, a function that does nothing. */
 function acknowledgementOf(args: readonly unknown[]): (error: unknown, result?: unknown) => void {
   const last = args.at(-1)
   return typeof last === 'function' ? (error, result) => void last(error, result) : () => {}

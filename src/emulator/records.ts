@@ -1,4 +1,4 @@
-/** The wire format of apps, and how the generations of hubs differ in it. */
+/** The app records that hubs send, and the differences between the generations of hubs. */
 import type { AppSeed } from './hub-file.ts'
 
 export type { AppSeed } from './hub-file.ts'
@@ -17,7 +17,7 @@ export interface Usage {
   mem: number
 }
 
-/** A wire record. Tests may override any field, so the hub itself relies only on `id`. */
+/** An app's record as the hub sends it. Tests may override any field. */
 export interface AppRecord {
   readonly id: string
   readonly name: string
@@ -35,7 +35,7 @@ export interface AppRecord {
 
 export type Patch = Readonly<Record<string, unknown>>
 
-/** A crash as the hub stores it. */
+/** The data of a crash that the hub stores. */
 interface Crash {
   readonly crashedMessage: string | null
   readonly crashedCount: number
@@ -119,7 +119,7 @@ const authorOf = (seed: AppSeed) => seed.author ?? 'Nobody in Particular'
 
 export const NO_USAGE: Usage = { cpu: 0, mem: 0 }
 
-/** The record of an installed app: running, disabled or crashed, as declared. */
+/** Creates the record of a declared app, which is running, disabled or crashed. */
 export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   const generation = GENERATIONS[flavour]
   const enabled = seed.enabled ?? true
@@ -146,7 +146,7 @@ export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   return { ...base, ...(seed.crashed !== undefined && crashOf(base, seed.crashed, flavour)), ...seed.record }
 }
 
-/** How another crash of a simulated app changes its record. */
+/** Returns the changes that a crash makes to the record of a simulated app. */
 export function crashOf(record: AppRecord, message: string, flavour: Flavour): Patch {
   const { crash, counter } = GENERATIONS[flavour]
   const former = record[counter]

@@ -40,13 +40,13 @@ export interface HubCore extends Core {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
-  /** Refuses requests that follow too fast; `undefined`: no limit. */
+  /** The rate limit of the hub; `undefined`: no limit. */
   readonly limit: Fault | undefined
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
 }
 
 const MAX_BODY = 1024 * 1024
-/** The connection of a longer upload is closed. Up to this size, the body is read, so that the client sees the 413. */
+/** An oversized body is read up to this size, so that the client receives the 413. Longer uploads are dropped. */
 const MAX_DRAINED = 32 * MAX_BODY
 
 export function restListener(hub: HubCore): RequestListener {
@@ -88,7 +88,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
 }
 
-/** The fault for a request, if there is one. */
+/** Returns the fault that applies to a request, if any, and uses one of its turns. */
 export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
   const now = hub.clock.elapsed()
   return hub.limit?.meets?.(now) ? hub.limit : hub.behaviours.claimFault(operation, via, now)
@@ -111,7 +111,7 @@ function open(hub: HubCore, request: IncomingMessage, response: ServerResponse, 
   return { request, response, timers: hub.timers, head, send }
 }
 
-/** The headers that identify the hub, which the reference does not have. */
+/** Returns the headers that identify the hub. The flavour `reference` has none. */
 function identityHeaders({ behaviours, flavour, id, version }: HubCore, operation: string | undefined) {
   const claimed = behaviours.claimIdentity(operation)
   if (claimed === null || flavour === 'reference') return {}
@@ -147,7 +147,7 @@ function nothing(form: Nothing): Outcome {
 
 const bearer = (header: string | undefined): string | undefined => header?.match(/^Bearer (.+)$/i)?.[1]
 
-/** The body as text, or a refusal if it is too long. */
+/** Returns the body as text, or a refusal if the body is too long. */
 export async function readBody(request: IncomingMessage): Promise<string | HubError> {
   const chunks: Buffer[] = []
   let length = 0
@@ -171,7 +171,7 @@ function parseBody(upload: string | HubError): unknown {
   }
 }
 
-/** Keeps an early refusal for later: an unknown route comes before a bad key, and a bad key before a bad body. */
+/** Returns a refusal instead of throwing it. A bad body is refused only after the route and the key are checked. */
 function attempt<T>(task: () => T): T | HubError {
   try {
     return task()
@@ -182,7 +182,7 @@ function attempt<T>(task: () => T): T | HubError {
 
 const COLOUR = /^#[0-9a-f]{6}$/i
 
-/** The SVG icon of the app whose record names this path, which needs no key; `undefined` if there is no such app. */
+/** Returns the SVG icon of the app whose record contains this path, if there is one. No key is needed. */
 function iconAt(path: string, records: ReadonlyMap<string, AppRecord>): string | undefined {
   for (const record of records.values()) {
     const { icon, iconObj, name, brandColor } = record
@@ -205,7 +205,7 @@ interface Match extends Entry {
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** The paths of an endpoint: the reference has only its own, other hubs have both. */
+/** The paths of an endpoint. The flavour `reference` accepts only the path in the API documentation, others both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]
@@ -228,7 +228,7 @@ function matchRequest(method: string, path: string, prefix: Prefix, flavour: Fla
   throw noSuchMethod(flavour)
 }
 
-/** Matches a request to an app's own web API, whose path stays as received. */
+/** Matches a request to an app's own web API. The path of such a request is not decoded. */
 function matchApp(method: string, path: string): Match {
   const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
   if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
@@ -236,7 +236,7 @@ function matchApp(method: string, path: string): Match {
   return { ...APP_SECTION, args: (search, body) => ({ ...params, query: Object.fromEntries(search), body }) }
 }
 
-/** The parameters outside the path. */
+/** Returns the parameters in the query or in the body. */
 function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
   const { method, takes, wholeBody } = endpoint
   if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
@@ -259,12 +259,12 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
 const noObject = () => new HubError(400, 'invalid_body', 'The body must be a JSON object')
 
-/** The segments of a path that begins with a slash, without trailing slashes. */
+/** Splits a path that begins with a slash into its segments. Ignores trailing slashes. */
 export const split = (path: string): string[] => withoutSlashes(path).split('/').slice(1)
 
 type Params = Readonly<Record<string, string>>
 
-/** The parameters of a path that matches the template, such as `:name`; `undefined` if the path does not match. */
+/** Returns the parameters in a path, such as `:name` in the template; `undefined` if the path does not match. */
 export function fill(template: readonly string[], segments: readonly string[]): Params | undefined {
   const isParameter = (part: string) => part.startsWith(':')
   const fits = (part: string, index: number) => isParameter(part) || part === segments[index]
@@ -274,7 +274,7 @@ export function fill(template: readonly string[], segments: readonly string[]): 
   )
 }
 
-/** @throws HubError 400 */
+/** Decodes a segment of a path. @throws HubError 400 */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment)

@@ -20,7 +20,7 @@ const KNOWN = [
   'homey.updates.readonly',
 ] as const
 
-/** The scopes in the spelling of the reference: `hub`, `hub.app` … */
+/** The scopes in the spelling of the API documentation: `hub`, `hub.app` … */
 const WRITTEN = KNOWN.map(writtenScope).join(', ')
 
 /** A scope in either spelling. */
@@ -39,7 +39,7 @@ export function normaliseScope(scope: string): string {
   return scope.replace(/^hub(?=\.|$)/, 'homey')
 }
 
-/** A scope includes the scopes below it: `homey.app` includes `homey.app.control`, but not `homey.application`. */
+/** Whether one of the scopes includes `wanted`: `homey.app` includes `homey.app.control`, not `homey.application`. */
 export function grants(scopes: readonly string[], wanted: Scope): boolean {
   return scopes.some((scope) => wanted === scope || wanted.startsWith(`${scope}.`))
 }
@@ -47,7 +47,7 @@ export function grants(scopes: readonly string[], wanted: Scope): boolean {
 /** What a route requires of the caller: nothing, any valid key, or a key with this scope. */
 export type Needs = 'nothing' | 'key' | Scope
 
-/** @throws HubError 403 if the scopes are not sufficient */
+/** Checks the caller's scopes. @throws HubError 403 if the scopes are not sufficient */
 export function permits(scopes: readonly string[], needs: Needs): void {
   if (needs === 'nothing' || needs === 'key' || grants(scopes, needs)) return
   throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
@@ -56,7 +56,7 @@ export function permits(scopes: readonly string[], needs: Needs): void {
 /** The scopes of a key, spelled `homey.…`; `undefined` for an unknown key. */
 export type Keys = (key: string) => readonly string[] | undefined
 
-/** The caller's scopes. @throws HubError 401 for an unknown key, 403 for one without the permission */
+/** Returns the caller's scopes. @throws HubError 401 for an unknown key, 403 for a key without the permission */
 export function admit(keys: Keys, key: string | undefined, needs: Needs): readonly string[] {
   if (needs === 'nothing') return []
   const scopes = key === undefined ? undefined : keys(key)
@@ -70,7 +70,7 @@ export class EmulatorOptionError extends UsageError {
   override readonly name = 'EmulatorOptionError'
 }
 
-/** Reads `KEY=SCOPE,SCOPE`. The last `=` separates them: a key may be base64, and scopes contain no `=`. */
+/** Reads `KEY=SCOPE,SCOPE`. The last `=` ends the key: a key may be base64, and scopes contain no `=`. */
 export function parseApiKey(text: string): { key: string; scopes: string[] } {
   const divide = text.lastIndexOf('=')
   if (divide < 1)
@@ -87,14 +87,14 @@ export function parseApiKey(text: string): { key: string; scopes: string[] } {
   return { key, scopes }
 }
 
-/** @throws EmulatorOptionError that names the option with the unknown scope */
+/** Checks the scopes in an option. @throws EmulatorOptionError that names the option and the unknown scope */
 export function checkScopes(option: string, scopes: readonly string[]): void {
   const wrong = scopes.find((scope) => !v.is(ScopeText, scope))
   if (wrong === undefined) return
   throw new EmulatorOptionError(`${option}: unknown scope "${wrong}"; expected one of ${WRITTEN}`)
 }
 
-/** The inverse of `normaliseScope`. */
+/** Converts a scope to the spelling of the API documentation; the inverse of `normaliseScope`. */
 export function writtenScope(scope: string): string {
   return scope.replace(/^homey(?=\.|$)/, 'hub')
 }

@@ -223,7 +223,7 @@ describe('the emulated hub as a program', () => {
     expect(await ping()).toBe(503)
     const { status, stderr } = await program(['emulate', '--port', '0', '--control-port', new URL(`${control}`).port])
     expect(status).toBe(2)
-    expect(stderr).toMatch(/^hub2mqtt: cannot open the control port \d+; is it taken\?\n$/)
+    expect(stderr).toMatch(/^hub2mqtt: cannot open the control port \d+; is it in use\?\n$/)
   })
 
   test('shows the output of a user app, and restarts it when a file changes', async () => {

@@ -78,8 +78,8 @@ describe('an app may subscribe', () => {
     const listen = (uri: string) => () => hub.inApp.subscribe('modest', uri, () => {})
     expect(listen('homey:app:other')).toThrow('Missing Scopes: homey.app.control')
     expect(listen('homey:manager:apps')).toThrow('Missing Scopes: homey.app.readonly')
-    expect(listen('homey:app:nobody')).toThrow('Nothing to subscribe to')
-    expect(listen('homey:manager:flow')).toThrow('Nothing to subscribe to')
+    expect(listen('homey:app:nobody')).toThrow('There are no events with this URI')
+    expect(listen('homey:manager:flow')).toThrow('There are no events with this URI')
   })
 })
 

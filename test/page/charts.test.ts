@@ -280,7 +280,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
     expect(await page.getByRole('region').first().getAttribute('aria-label')).toBe('Latest crash')
     expect(await card.locator('.said').innerText()).toBe(SAID)
     await card.getByText('error in the app').waitFor()
-    const before = card.getByRole('table', { name: 'What happened before it' })
+    const before = card.getByRole('table', { name: 'What happened before the crash' })
     await before.getByText('7.0.12 → 7.1.0').waitFor()
     await before.getByRole('link', { name: 'Tidewater Energy Meter' }).waitFor()
     await card.getByText('The hub at that time').waitFor()

@@ -25,7 +25,7 @@ export interface Core {
 }
 
 export interface Caller {
-  /** Spelled `homey.…`. */
+  /** The caller's scopes, spelled `homey.…`. */
   readonly scopes: readonly string[]
   /** The calling app; if missing, the caller is a client with a key. */
   readonly app?: string
@@ -45,14 +45,14 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
 type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 type Others<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
 
-/** The input of a request: the parameters of its path, and all others. */
+/** The input of a request: the parameters in its path, and all other parameters. */
 export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> & Others<E>
 
 export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
 
 type Args = Readonly<Record<string, unknown>>
 
-/** The method and the path of a request, and `read`, which checks its parameters. */
+/** Returns the method and the path of a request, and `read`, which validates the parameters. */
 export function requestOf(request: Request, takes: v.ObjectEntries) {
   const method = METHODS.find((one) => request.startsWith(`${one} `)) ?? 'GET'
   const input = v.object({ ...Object.fromEntries(inPath(request).map((name) => [name, v.string()])), ...takes })
@@ -62,18 +62,18 @@ export function requestOf(request: Request, takes: v.ObjectEntries) {
 interface Declared {
   readonly doc: string
   readonly needs: Needs
-  /** The path in the reference, if it differs. Older hubs accept both; a hub of the reference accepts only this one. */
+  /** The path in the API documentation, if it differs. The flavour `reference` accepts only this path, others both. */
   readonly alias?: string
   /** Apps need no permission, because the endpoint concerns only the calling app. */
   readonly own?: true
   /** The flavours that have the endpoint; default: all. */
   readonly only?: readonly Flavour[]
-  /** The parameter that takes the whole body. */
+  /** The parameter whose value is the whole body. */
   readonly wholeBody?: string
 }
 
 interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
-  /** The path is relative to that of the item. */
+  /** The method and the path, which is relative to the path of the item. */
   readonly request: R
   /** Other parameters: in the query for GET and DELETE, otherwise in the body. */
   readonly takes?: E
@@ -98,7 +98,7 @@ export function endpoint({ request, takes = {}, run, ...row }: Row<Request, v.Ob
   return { ...row, ...route, takes: Object.keys(takes), perform: (core, args, caller) => run(core, read(args), caller) }
 }
 
-/** An option with its description for the documentation. */
+/** Adds a description for the documentation to an option. */
 export const described = <const S extends v.GenericSchema>(schema: S, text: string) =>
   v.pipe(schema, v.description(text))
 
@@ -108,13 +108,13 @@ export const optional = <const S extends v.GenericSchema>(schema: S, text: strin
 export const missing = (name: string) => new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
 
-/** The value of a setting. @throws HubError 404 */
+/** Returns the value of a setting. @throws HubError 404 if there is no such setting */
 export function settingIn(settings: ReadonlyMap<string, unknown>, name: string): unknown {
   if (!settings.has(name)) throw new HubError(404, 'not_found', 'Setting Not Found')
   return settings.get(name)
 }
 
-/** Validates parameters. @throws HubError 400 that names the first invalid one */
+/** Validates parameters. @throws HubError 400 that names the first invalid parameter */
 export function checked<S extends v.GenericSchema>(schema: S, args: Args): v.InferOutput<S> {
   const parsed = v.safeParse(schema, args, { abortEarly: true })
   if (parsed.success) return parsed.output

@@ -5,7 +5,7 @@ import type { InApp } from './in-app.ts'
 /** A request to an app's own web API. */
 export interface AppRequest {
   readonly method: string
-  /** Below `/api/app/<id>`, with its slash, percent-encoded. */
+  /** The path below `/api/app/<id>`, with a leading slash, percent-encoded. */
   readonly path: string
   readonly query: ReadonlyMap<string, string>
   readonly body: unknown
@@ -18,8 +18,8 @@ export interface InstallRequest {
 }
 
 /**
- * Methods that write resolve when the change is on disk and the app has started to change; events report the rest. They
- * throw a `HubError` if the hub refuses. The caller has checked that the app exists.
+ * Methods that write resolve when the change is on disk and the app has started to change; events report its progress.
+ * They throw a `HubError` if the hub refuses. The caller has checked that the app exists.
  */
 export interface HubApps {
   /** The current records. */
@@ -30,7 +30,7 @@ export interface HubApps {
   unsetSetting(id: string, name: string): void | Promise<void>
   /** Changes the fields of a record that clients may change. */
   change(id: string, patch: Patch): void | Promise<void>
-  /** Installs from the store, or updates. @throws HubError 404 if the store has no such app or version */
+  /** Installs or updates an app from the store. @throws HubError 404 if the store has no such app or version */
   install(request: InstallRequest): void | Promise<void>
   uninstall(id: string, options: { purgeSettings: boolean }): void | Promise<void>
   enable(id: string): void | Promise<void>
@@ -41,17 +41,17 @@ export interface HubApps {
   output(id: string): string | undefined
   /** The texts of the app by language. */
   locales(id: string): Readonly<Record<string, unknown>>
-  /** Sends a request to an app's own web API. @throws HubError 404 for an unknown endpoint, 503 if the app does not run */
+  /** Sends a request to an app's web API. @throws HubError 404 for unknown endpoints, 503 if the app is not running */
   request(id: string, request: AppRequest): Promise<unknown>
   /** Makes a running app crash on demand. The message is for simulated apps. */
   crash(id: string, message?: string): void | Promise<void>
   /** Starts the enabled apps: called when the hub listens, and again after a reboot. */
   start?(): void | Promise<void>
-  /** Stops every app and resolves when all have ended: called when the hub ends or reboots. */
+  /** Stops every app and resolves when all apps have ended: called when the hub stops or reboots. */
   stop?(): void | Promise<void>
 }
 
-/** What the hub provides to its apps. */
+/** The parts of the hub that its apps use. */
 export interface AppsHost {
   readonly flavour: Flavour
   /** Sends an event of the apps manager, after the app's record has changed. */

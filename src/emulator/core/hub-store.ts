@@ -19,7 +19,7 @@ export interface HubStore {
   settings(owner: string): ReadonlyMap<string, unknown>
   setSetting(owner: string, name: string, value: unknown): void
   unsetSetting(owner: string, name: string): void
-  /** Oldest first. */
+  /** Returns the notifications, oldest first. */
   notifications(): readonly StoredNotification[]
   notify(owner: string, text: string): StoredNotification
   /** Returns whether the notification existed. */

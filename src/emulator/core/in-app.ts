@@ -14,13 +14,13 @@ const MANAGERS: ReadonlyMap<string, Needs> = new Map([
   [NOTIFICATIONS_URI, 'homey.notifications.readonly'],
 ])
 
-/** The permission that a subscription requires, and the app that owns the events. @throws HubError 404 */
+/** Returns the permission that a subscription requires, and the app that owns the events. @throws HubError 404 */
 export function watchable(uri: string, apps: HubApps): { needs: Needs; owner?: string } {
   const needs = MANAGERS.get(uri)
   if (needs !== undefined) return { needs }
   const owner = uri.match(/^homey:app:(.+)$/)?.[1]
   if (owner !== undefined && apps.records.has(owner)) return { needs: 'homey.app.control', owner }
-  throw new HubError(404, 'not_found', 'Nothing to subscribe to by this name')
+  throw new HubError(404, 'not_found', 'There are no events with this URI')
 }
 
 type Listener = (event: string, payload: unknown) => void

@@ -64,10 +64,10 @@ export const APP_SECTION: Entry = { name: 'requestApp', item: '', endpoint: requ
 
 const serves = ({ only }: Endpoint, flavour: Flavour) => only?.includes(flavour) ?? true
 
-/** The endpoints of a flavour. */
+/** Returns the endpoints of a flavour. */
 export const entriesFor = (flavour: Flavour) => ENTRIES.filter(({ endpoint: one }) => serves(one, flavour))
 
-/** The answer to an unknown method or path. Older hubs report it as an internal error. */
+/** Returns the answer to an unknown method or path. Older hubs report an internal error. */
 export function noSuchMethod(flavour: Flavour): HubError {
   if (flavour === 'older') return new HubError(500, 'missing_api_method', 'Missing API Method')
   return new HubError(404, 'not_found', 'Not Found')

@@ -18,7 +18,7 @@ interface Copy {
 /**
  * Copies `source` to `target`, which must not exist. The copy contains no links: a link to a file in the same folder
  * becomes a copy of that file.
- * @throws ManifestError for other links, for anything except files and folders, and beyond the limits
+ * @throws ManifestError for other links, for anything except files and folders, or if a limit is exceeded
  */
 export async function copyApp(source: string, target: string, limits = COPY_LIMITS): Promise<void> {
   await copyFolder({ root: await realpath(source), limits, bytes: 0, entries: 0 }, source, target, 0)
@@ -51,7 +51,7 @@ async function linkedFile({ root }: Copy, link: string): Promise<string> {
   return file
 }
 
-/** Copies chunk by chunk to check the limit, because a file may grow while it is copied. */
+/** Copies a file in chunks to check the limit, because the file may grow while it is copied. */
 async function copyFile(copy: Copy, source: string, target: string): Promise<void> {
   await using from = await open(source, 'r')
   const { mode } = await from.stat()
@@ -64,7 +64,7 @@ async function copyFile(copy: Copy, source: string, target: string): Promise<voi
   await to.sync()
 }
 
-/** Node's permission model follows links. @throws ManifestError naming the first link that leads out of the folder */
+/** Refuses links out of a folder, because Node's permission model follows links. @throws ManifestError */
 export function refuseLinksOut(folder: string): void {
   const root = realpathSync(folder)
   for (const link of linksIn(folder)) {
@@ -86,7 +86,7 @@ function linksIn(folder: string): string[] {
 const MAX_LOCALE_BYTES = 256 * 1024
 const LOCALE_FILE = /^([a-z]{2,3}(?:-[A-Za-z]+)?)\.json$/
 
-/** The app's texts by language, from `locales/<language>.json`. Skips unreadable files. */
+/** Reads the app's texts by language from `locales/<language>.json`. Skips unreadable files. */
 export function localesIn(folder: string): Readonly<Record<string, unknown>> {
   const texts: Record<string, unknown> = {}
   for (const name of globSync('*.json', { cwd: join(folder, 'locales') }).sort()) {
@@ -99,7 +99,7 @@ export function localesIn(folder: string): Readonly<Record<string, unknown>> {
 
 function readLocale(path: string): unknown {
   try {
-    // Do not follow links: the hub may read more than the app.
+    // Do not follow links: the hub can read files that the app must not read.
     const file = lstatSync(path)
     return file.isFile() && file.size <= MAX_LOCALE_BYTES ? JSON.parse(readPlainText(path)) : undefined
   } catch {

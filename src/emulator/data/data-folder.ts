@@ -26,10 +26,10 @@ export const APPS_FOLDER = 'apps'
 const DATABASE = 'hub.db'
 const LOCK = 'hub.lock'
 const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
-/** Names allowed in a folder that no hub has used: leftovers of an interrupted first start, and of a new disk. */
+/** Names allowed in a folder that no hub has used: files of an interrupted first start, or of a new disk. */
 const OWN_NAMES = [...FILES, 'lost+found']
 
-/** Whether a folder holds the data of a hub. */
+/** Whether a folder contains the data of a hub. */
 export const holdsHub = (folder: string): boolean => existsSync(join(folder, DATABASE))
 
 /** Creates a data folder, or checks an existing one without changing it. @throws HubDataError */
@@ -41,7 +41,7 @@ function makeFolder(folder: string): void {
     if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and contains no hub`)
     for (const name of FILES) {
       const path = join(folder, name)
-      // The target of a link belongs to something else, and opening a pipe would block.
+      // The target of a link may belong to another program, and opening a pipe would block.
       if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) {
         throw new HubDataError(`${path}: is not a plain file; it was not changed`)
       }
@@ -65,7 +65,7 @@ function makePrivate(folder: string): void {
   try {
     chmodSync(folder, 0o700)
   } catch (cause) {
-    throw new HubDataError(`${folder}: others can read it, which cannot be changed; use a folder inside it`, { cause })
+    throw new HubDataError(`${folder}: other users can read it, and its mode cannot be set; use a subfolder`, { cause })
   }
 }
 
@@ -84,7 +84,7 @@ function lockFolder(folder: string): DatabaseSync {
   })
 }
 
-/** Does not open an existing file: on POSIX systems, closing it would release SQLite's locks of this process on it. */
+/** Creates a missing file. Does not open an existing file: on POSIX, closing it would release SQLite's locks. */
 function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
@@ -97,14 +97,14 @@ function isBusy(error: unknown): boolean {
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Makes the names in a folder survive a power failure. Windows cannot open folders and does this itself. */
+/** Writes a folder's entries to disk, to survive a power failure. Windows cannot open folders, and needs no sync. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return
   await using folder = await open(path, 'r')
   await folder.sync()
 }
 
-/** The synchronous form, for startup, when no request is waiting. */
+/** The synchronous form of `syncFolder`, for startup, when no requests are waiting. */
 function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
@@ -115,11 +115,11 @@ function syncFolderNow(path: string): void {
   }
 }
 
-/** `h2mq`: identifies our databases. */
+/** `h2mq`: identifies the databases of hub2mqtt. */
 const APPLICATION_ID = 0x68326d71
 /** Increases with each change of the tables. */
 const SCHEMA_VERSION = 1
-/** How long a write waits for another process, which locks the database for a few milliseconds at most. */
+/** Time limit for a write to wait for another process, which locks the database for a few milliseconds at most. */
 const BUSY_MS = 2000
 
 const TABLES = `
@@ -155,8 +155,8 @@ const TABLES = `
 export type Database = ReturnType<typeof openDatabase>
 
 /**
- * Opens the database of a folder, and creates both if needed. `alone`: as the only hub; otherwise next to one.
- * @throws HubDataError if the folder is unreadable, holds something else, or is used by another hub
+ * Opens the database of a folder; creates both if needed. `alone`: as the only hub; otherwise a hub may be using it.
+ * @throws HubDataError if the folder is unreadable, contains other data, or is used by another hub
  */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }) {
   const folder = resolve(path)
@@ -171,7 +171,7 @@ export function openDatabase(path: string, { alone }: { readonly alone: boolean 
   return { folder, sql, close: () => resources.dispose() }
 }
 
-/** Runs several writes atomically. SQLite cannot nest transactions; the outer one decides. */
+/** Runs several writes atomically. SQLite cannot nest transactions: an inner call joins the outer transaction. */
 export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   if (sql.isTransaction) return task()
   sql.exec('BEGIN IMMEDIATE')
@@ -185,7 +185,7 @@ export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   }
 }
 
-/** Checks everything before changing anything, so that a foreign file is not changed. */
+/** Checks an existing database before anything is written, so that a foreign file is not changed. */
 function look(path: string): void {
   if (!existsSync(path)) return
   // A writable connection merges the WAL on close; a read-only one leaves an empty WAL if there was none.

@@ -14,11 +14,11 @@ const Scopes = v.pipe(
 )
 const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: v.number() })
 
-/** The keys of an open data folder. Each lookup sees the changes of other processes. */
+/** Manages the keys of an open data folder. Each lookup sees the changes made by other processes. */
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
 
-  /** `undefined` for a key that the hub does not know. */
+  /** Returns the scopes of a key; `undefined` for an unknown key. */
   function scopesOf(key: string): readonly string[] | undefined {
     const row = find.get(hashOf(key))
     return row && v.parse(Scopes, row['scopes'])
@@ -34,7 +34,7 @@ export function storedKeys({ sql }: Database) {
     return { id, key }
   }
 
-  /** Oldest first. */
+  /** Lists the keys, oldest first. */
   function list() {
     const rows = sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
     return rows.map((row) => v.parse(KeyRow, row))
@@ -49,14 +49,14 @@ export function storedKeys({ sql }: Database) {
   return { scopesOf, create, list, revoke }
 }
 
-/** One fast hash is enough: a key of 256 random bits cannot be guessed at any speed. */
+/** Hashes a key. One fast hash is enough: a key of 256 random bits cannot be guessed at any speed. */
 const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 const MAX_NAME = 100
 
 /**
- * `hub2mqtt emulate keys`: manages the keys of a data folder, even while a hub uses it. All errors are for the user.
- * `make` creates the folder, for keys before the hub's first start. @throws HubDataError if the folder has no hub
+ * `hub2mqtt emulate keys`: manages the keys of a data folder, even while a hub uses it. Errors are for the user.
+ * `make`: creates the folder, for keys before the hub's first start. @throws HubDataError if the folder has no hub
  */
 export function keysOf(folder: string, { make = false } = {}) {
   if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: contains no hub`)
@@ -68,10 +68,10 @@ export function keysOf(folder: string, { make = false } = {}) {
       if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
       return keys.create(scopes, name)
     },
-    /** One line per key. */
+    /** Returns one line per key. */
     list: () =>
       keys.list().map(({ id, at, scopes, name }) => {
-        // Use the spelling of the reference, which is also valid as input.
+        // Use the spelling of the API documentation, which is also valid as input.
         const written = scopes.map(writtenScope).join(',')
         return [id, new Date(at).toISOString(), written, name].join('  ').trimEnd()
       }),

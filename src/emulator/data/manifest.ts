@@ -13,7 +13,7 @@ import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../sdk/limits
 
 const MANIFEST_FILE = 'app.json'
 
-/** The folder contains no usable app; the message says why. */
+/** The folder contains no usable app; the message states the reason. */
 export class ManifestError extends Error {
   override readonly name = 'ManifestError'
 }
@@ -26,9 +26,9 @@ export type Channel = (typeof CHANNELS)[number]
 const MAX_FILE_BYTES = MOST_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
-/** How many ignored fields a warning names. */
+/** Maximum number of ignored fields in a warning. */
 const MAX_IGNORED = 20
-/** How many mistakes an error names, and the maximum length of each. */
+/** Maximum number of mistakes in an error message, and the maximum length of each mistake. */
 const MAX_MISTAKES = 20
 const MAX_MISTAKE_LENGTH = 400
 
@@ -59,7 +59,7 @@ export const AppId = v.pipe(
   v.regex(ID, 'must be parts of letters, digits, "-" and "_", separated by dots, such as com.example.lights'),
 )
 
-/** The documentation and the JSON Schema use the descriptions. */
+/** The fields of a manifest. The documentation and the JSON Schema use their descriptions. */
 export const ManifestFields = {
   $schema: optional(v.string(), 'For editors.'),
   id: described(AppId, 'The id of the app, such as `com.example.lights`. Required.'),
@@ -106,14 +106,14 @@ type Warn = (warning: string) => void
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
-  // The name may be a link to any target.
+  // `main` may be a link to any target.
   const main = real(join(folder, manifest.main))
   if (main === undefined || !statSync(main).isFile()) throw new ManifestError(`${path}: main: there is no such file`)
   if (!isBelow(real(folder) ?? folder, main)) throw new ManifestError(`${path}: main: leads out of the app's folder`)
   return manifest
 }
 
-/** Parses a manifest in the format of this hub or of real apps. Mistakes begin with `name`. @throws ManifestError */
+/** Parses a manifest in the format of this hub or of real apps. Errors start with `name`. @throws ManifestError */
 export function parseManifest(json: string, name: string, warn: Warn = () => {}): Manifest {
   let value: unknown
   try {
@@ -125,7 +125,7 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
   const { success, output, issues } = v.safeParse(ManifestSchema, manifest)
   if (!success) throw new ManifestError(wording(issues, name))
   if (ignored.length > 0) {
-    // Name the app by id and version: the folder may be a copy, and each warning appears once.
+    // Name the app by id and version, not by folder: a copy of the app must not cause a second warning.
     warn(`${output.id} ${output.version}: ignored fields in ${MANIFEST_FILE}: ${listed(ignored, MAX_IGNORED)}`)
   }
   return output
@@ -136,7 +136,7 @@ const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
 
 /**
  * Converts a manifest of an app for real hubs to the format of this hub. Values that are valid in neither format stay
- * unchanged, so that they are refused. `ignored` lists the fields that this hub does not use.
+ * unchanged, so that the validation rejects them. `ignored` lists the fields that this hub does not use.
  */
 function adapted(given: Readonly<Record<string, unknown>>) {
   const own = new Map(Object.entries(given).filter(([field]) => isField(field)))
@@ -159,7 +159,7 @@ function adapted(given: Readonly<Record<string, unknown>>) {
   }
 }
 
-/** The text of a translated value, preferably the English one. */
+/** Returns the text of a translated value, preferably the English one. */
 function textOf(value: unknown): unknown {
   if (!isRecord(value)) return value
   const [, text] = Object.entries(value).find(([language, one]) => language === 'en' && isText(one)) ?? []
@@ -185,7 +185,7 @@ function wording(issues: readonly v.BaseIssue<unknown>[], name: string): string 
   return lines.join('\n')
 }
 
-/** Whether a path is in a folder, judged only by the names. */
+/** Whether a path is inside a folder. Compares only the paths and does not resolve links. */
 export function isBelow(folder: string, path: string): boolean {
   const below = relative(folder, path)
   return below !== '' && below !== '..' && !below.startsWith('../') && !below.startsWith('..\\') && !isAbsolute(below)
@@ -193,7 +193,7 @@ export function isBelow(folder: string, path: string): boolean {
 
 function readText(path: string): string {
   try {
-    // Check the type and the size before reading: a link, a pipe or a device could be anything.
+    // Check the type and the size before reading: the file may be a link, a pipe or a device.
     const found = lstatSync(path)
     if (!found.isFile()) throw new ManifestError(`${path}: is not a plain file`)
     if (found.size > MAX_FILE_BYTES) throw new ManifestError(`${path}: is larger than ${MAX_FILE_BYTES} bytes`)
@@ -204,7 +204,7 @@ function readText(path: string): string {
   }
 }
 
-/** The real path; `undefined` for a broken link. */
+/** Returns the real path; `undefined` for a broken link. */
 export function real(path: string): string | undefined {
   try {
     return realpathSync(path)

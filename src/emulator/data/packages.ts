@@ -67,7 +67,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     return inStore(wanted) ?? sampleFor(wanted)
   }
 
-  /** A sample app. @throws ManifestError if it cannot be used */
+  /** Returns a sample app. @throws ManifestError if it cannot be used */
   function sample(id: string): Offer {
     const folder = samples.get(id)
     if (folder === undefined) throw new ManifestError(`${id}: is not a sample app`)
@@ -91,7 +91,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
       .toSorted((one, other) => compareVersions(other.version, one.version))[0]
   }
 
-  /** The store has one folder for each version of an app, `STORE/<id>/<version>/app.json`. */
+  /** Lists the versions of an app. The store has one folder for each version: `STORE/<id>/<version>/app.json`. */
   function offers(id: string): Offer[] {
     if (store === undefined || !v.is(AppId, id)) return []
     const ofApp = resolve(store, id)
@@ -102,7 +102,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     try {
       const manifest = readManifest(folder, warnOnce)
       if (manifest.id === id && manifest.version === version) return { ...manifest, manifest, folder }
-      throw new ManifestError(`${folder}: contains ${manifest.id} ${manifest.version}, unlike its name`)
+      throw new ManifestError(`${folder}: contains ${manifest.id} ${manifest.version}, not the version in its path`)
     } catch (error) {
       if (!(error instanceof ManifestError)) throw error
       warnOnce(error.message)
@@ -118,7 +118,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     try {
       await copyApp(source, folder)
       for (const parent of [ofApp, apps, data]) await syncFolder(parent)
-      // Read the copy, which is what will run: the store may have changed since.
+      // Read the manifest of the copy, because the hub runs the copy and the store may have changed.
       return { folder, manifest: readManifest(folder) }
     } catch (error) {
       await discard(folder)
@@ -131,7 +131,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
    */
   function adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, warnOnce) }
-    // Copies contain no links.
+    // Skip copies, which contain no links.
     if (!isBelow(apps, adopted.folder)) refuseLinksOut(adopted.folder)
     return adopted
   }
@@ -161,11 +161,11 @@ function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder)
   } catch {
-    // Not empty, or gone.
+    // The folder is not empty, or does not exist.
   }
 }
 
-/** Names of the subfolders; empty if the folder does not exist. */
+/** Lists the names of the subfolders; returns an empty list if the folder does not exist. */
 function foldersIn(path: string): string[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })

@@ -37,12 +37,12 @@ const AppRow = v.object({
 /** The stored part of an app. The record that clients see combines it with the manifest. */
 export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
 
-/** Clears a previous crash, except for the count. */
+/** The fields that clear a previous crash. The number of crashes is kept. */
 export const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
 
 type NewApp = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
 
-/** A newly installed app, without crashes. */
+/** Creates the stored state of a newly installed app. */
 export const newApp = (given: NewApp): StoredApp => ({
   enabled: true,
   autoupdate: true,
@@ -62,8 +62,8 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 export type SqliteState = ReturnType<typeof sqliteState>
 
 /**
- * Each write is durable when it returns. `givenId`: the id of the hub; default: its previous id, or a new one.
- * @throws HubError 400 for a value that is not JSON, 413 for a limit
+ * Each write is durable when the method returns. `givenId`: the id of the hub; default: its previous id, or a new one.
+ * @throws HubError 400 for a value that is not JSON, 413 if a limit is exceeded
  */
 function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   const all = <S extends v.GenericSchema>(schema: S, query: string, ...values: (string | number)[]) =>
@@ -88,7 +88,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   function put(app: StoredApp): void {
     sql.prepare(PUT_APP).run({
       ...app,
-      // A relative path in the data folder, so that the folder can be moved.
+      // Store a path in the data folder as a relative path, so that the data folder can be moved.
       folder: isBelow(folder, app.folder) ? relative(folder, app.folder) : app.folder,
       enabled: Number(app.enabled),
       autoupdate: Number(app.autoupdate),

@@ -1,11 +1,11 @@
-/** A limit per second. When the amount is used up, the caller waits for the next second. */
+/** A limit per second. When the amount for a second is used up, the caller waits for the next second. */
 import type { Clock } from '../../base/clock.ts'
 
 const SECOND_MS = 1000
 
 export type Allowance = ReturnType<typeof allow>
 
-/** @param refilled - Called when the used-up amount is available again. */
+/** @param refilled - Called at the start of the next second if the amount was used up. */
 export function allow(perSecond: number, clock: Clock, refilled: () => void) {
   let used = 0
   let since = clock.elapsed()

@@ -10,12 +10,12 @@ const LOOK_MS = 250
 /** Files beyond this number are not watched. */
 export const MAX_FILES = 5000
 
-/** Called with the changed files; with none if the folder no longer exists. Calls do not overlap. */
+/** Called with the changed files; with an empty list if the folder no longer exists. Calls do not overlap. */
 type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**
  * Polls, because file system notifications differ between systems, get lost, and stop if the folder is replaced.
- * Reports changes once two polls in a row agree.
+ * Reports changes when two consecutive polls find the same files.
  * @param known - The files with which the app was started.
  * @returns a function that stops the polling
  */
@@ -51,7 +51,7 @@ function changed(before: Files, after: Files): string[] {
   return [...paths].filter((path) => before.get(path) !== after.get(path))
 }
 
-/** Packages change only with `npm install`; hidden files and files with a tilde belong to editors and Git. */
+/** Skips packages, which only `npm install` changes, and hidden files and backups, which belong to editors and Git. */
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('~')
 
 /** Adds the files in a folder, or in its subfolder `below`, to `files`. */

@@ -27,11 +27,11 @@ interface Launch {
 
 /** How a process ended. */
 export interface End {
-  /** Whether the hub requested the end; otherwise it is a crash. */
+  /** Whether the hub requested the end of the process; otherwise the process crashed. */
   readonly requested: boolean
   readonly code: number | null
   readonly signal: string | null
-  /** The cause of a crash: the stack, or what is known. */
+  /** The cause of a crash: the stack, or a message derived from the last output, the exit code or the signal. */
   readonly message: string
 }
 
@@ -45,7 +45,7 @@ export interface AppHandlers {
 /** Time from SIGTERM to SIGKILL. */
 const GRACE_MS = 2000
 const OUTPUT_PER_SECOND = 1024 * 1024
-/** How many characters of the last output are kept, to find out why the process died. */
+/** Number of characters of the last output that are kept, to find out why the process ended. */
 const LAST_OUTPUT_LENGTH = 8192
 
 export class AppProcess {
@@ -56,7 +56,7 @@ export class AppProcess {
   readonly #channel: Channel | undefined
   readonly #ready = Promise.withResolvers<boolean>()
   readonly #ended = Promise.withResolvers<End>()
-  /** Resolves to whether the app has started; `false` if it ended before. */
+  /** Resolves to `true` when the app has started, or to `false` if the process ends before that. */
   readonly ready = this.#ready.promise
   readonly ended = this.#ended.promise
   readonly #limits: Allowance[] = []
@@ -67,7 +67,7 @@ export class AppProcess {
   #gone = false
   #cancelKill: (() => void) | undefined
 
-  /** Resolves when the process exists; `ready` and `ended` follow. */
+  /** Resolves when the process exists, before `ready` and `ended` resolve. */
   static async start(launch: Launch, ...rest: readonly [Clock, Output, AppHandlers]): Promise<AppProcess> {
     const { file, args } = await commandLine(launch)
     const stdio = ['ignore', 'pipe', 'pipe', 'pipe'] as const
@@ -115,14 +115,14 @@ export class AppProcess {
     await this.#channel?.request({ type: 'gc' })
   }
 
-  /** The usage that the process measures itself, for systems on which the hub cannot measure it. */
+  /** Returns the usage that the process itself measures, for systems on which the hub cannot measure it. */
   async ownUsage(): Promise<unknown> {
     return await this.#channel?.request({ type: 'usage' })
   }
 
-  /** Asks the process to end, and kills it if it does not. */
+  /** Sends SIGTERM to the process, and kills the process if it does not end. */
   stop(): Promise<End> {
-    // Do not count the end of a process that has just ended by itself as requested.
+    // If the process has just ended by itself, do not count its end as requested.
     if (this.#requested || this.#gone) return this.ended
     this.#requested = true
     this.#child.kill('SIGTERM')
@@ -133,7 +133,7 @@ export class AppProcess {
     return this.ended
   }
 
-  /** Kills the process at once, as a crash with this message. */
+  /** Kills the process immediately. Its end counts as a crash with this message. */
   unload(reason: string): void {
     this.#output.note(reason)
     this.#reason ??= reason
@@ -162,7 +162,7 @@ export class AppProcess {
     child.once('exit', () => {
       this.#gone = true
       this.#cancelKill?.()
-      // Read the rest of the pipes without a limit: there cannot be much.
+      // Read the remaining output without a limit: a pipe holds little data.
       for (const limit of this.#limits) limit.stop()
       this.#channel?.drain()
       child.stdout?.resume()
@@ -182,7 +182,7 @@ export class AppProcess {
     this.#ended.resolve({ requested: this.#requested, code, signal, message })
   }
 
-  /** When the heap is full, V8 prints a fatal error and no more JavaScript runs. */
+  /** Derives a crash message. If the heap was full, V8 printed a fatal error before the process ended. */
   #guess(code: number | null, signal: string | null): string {
     const fatal = /^FATAL ERROR: .*$/m.exec(this.#lastWords)?.[0]
     if (fatal !== undefined) return fatal
@@ -190,7 +190,7 @@ export class AppProcess {
   }
 }
 
-/** Options that restrict the app and end it with the hub. The permission model does not cover SQLite. */
+/** Builds a command that restricts the app and ends it with the hub. The permission model does not cover SQLite. */
 async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
   const node = [
     '--permission',
@@ -217,8 +217,8 @@ const PLACES = ['/usr/bin/setpriv', '/bin/setpriv']
 let endsWithHub: Promise<string | undefined> | undefined
 
 /**
- * On Linux, the kernel can kill a process with its parent, even a busy one. On other systems, an app exits when its
- * pipe to the hub closes, once it returns to its event loop.
+ * On Linux, finds a program that makes the kernel kill an app, even a busy one, when the hub ends. Without this
+ * program, an app exits when its pipe to the hub closes, once the app returns to its event loop.
  */
 async function findWrapper(): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined

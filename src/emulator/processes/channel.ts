@@ -18,7 +18,7 @@ import { allow } from './allowance.ts'
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
 
-/** In characters. */
+/** Maximum length of a stack, in characters. */
 const MAX_STACK_LENGTH = 16_384
 
 const FromApp = v.variant('type', [
@@ -62,14 +62,14 @@ const FromApp = v.variant('type', [
   }),
 ])
 
-/** An invalid message that still needs an answer. The ids of `answer` messages are the hub's own. */
+/** An invalid message that needs an answer. `answer` messages are excluded, because their ids are those of the hub. */
 const InvalidRequest = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>
 export type RequestFromApp = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
 export type AppNotice = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
-/** Messages of the hub. `answer` answers a request of the app; the hub's own requests also have an `id`. */
+/** Messages from the hub. An `answer` belongs to a request of the app; the hub's own requests also have an `id`. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }
@@ -84,11 +84,11 @@ type RequestToApp =
 
 const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024
-/** How long the app may take to answer. */
+/** Time limit for an answer of the app. */
 const ANSWER_MS = 10_000
-/** How many requests of the app the hub handles at the same time. */
+/** Maximum number of requests of the app that the hub handles at the same time. */
 const MAX_HANDLED = 16
-/** How many requests of the hub may be pending at the same time. */
+/** Maximum number of pending requests of the hub. */
 const MAX_PENDING = 64
 /** Bytes that may wait for an app that does not read; the hub drops further messages. */
 const MAX_UNREAD = 1024 * 1024
@@ -211,7 +211,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   function serve(id: number, task: () => unknown): void {
     if (isDraining) return
     handled += 1
-    // Never drops an answer. An app that reads slowly can send few new requests until it has read its answers.
+    // Never drop an answer: an app that reads slowly can send few new requests until it has read its answers.
     const done = (message: HubMessage) => {
       handled -= 1
       if (!isEnded) write(message)
@@ -263,7 +263,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   }
 }
 
-const notRunning = () => new HubError(503, 'not_running', 'The app does not run')
+const notRunning = () => new HubError(503, 'not_running', 'The app is not running')
 
 const NEWLINE = 10
 

@@ -11,7 +11,7 @@ import { Output } from './output.ts'
 import { supervise } from './supervisor.ts'
 import type { Limits, Watch } from './watch.ts'
 
-/** What all apps of a hub share. */
+/** The objects that all apps of a hub share. */
 export interface World {
   readonly clock: Clock
   readonly state: SqliteState
@@ -21,15 +21,15 @@ export interface World {
   readonly packages: Packages
   /** Whether the hub is stopping or rebooting; then no app is started. */
   readonly isDown: () => boolean
-  /** Called with each line that an app writes, or that the hub writes about it. */
+  /** Called with each line that an app writes, or that the hub writes about the app. */
   readonly onLine: ((id: string, line: string) => void) | undefined
-  /** The records of all apps; each app keeps its own up to date. */
+  /** The records of all apps; each app updates its own record. */
   readonly records: Map<string, AppRecord>
 }
 
-/** How often the usage is sent to clients; an answer always has the latest. */
+/** Interval at which the usage is sent to clients. An answer always contains the latest usage. */
 const SEND_USAGE_MS = 10_000
-/** How long a new version may take to start before the previous one is restored. */
+/** Time limit for the start of a new version, after which the previous version is restored. */
 const TRIAL_MS = 10_000
 
 export class InstalledApp {
@@ -70,7 +70,7 @@ export class InstalledApp {
   /** The running process. @throws HubError 503 */
   get process(): AppProcess {
     const process = this.#supervisor.process()
-    if (process === undefined) throw new HubError(503, 'not_running', 'The app does not run')
+    if (process === undefined) throw new HubError(503, 'not_running', 'The app is not running')
     return process
   }
 
@@ -101,7 +101,7 @@ export class InstalledApp {
     this.#show(patch)
   }
 
-  /** Sends an event if the newer version in the store has changed. */
+  /** Looks for a newer version in the store; sends an event if the result has changed. */
   lookForOffer(): void {
     const offer = newerVersion(this.#stored, this.#world.packages)
     if (offer === this.#offer || this.#onTrial) return
@@ -123,7 +123,7 @@ export class InstalledApp {
   }
 
   /**
-   * Replaces this version with another, and restores it if the other does not start.
+   * Replaces the current version with the given one, and restores the current version if the new one does not start.
    * @throws HubError 500 with the reason
    */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
@@ -146,7 +146,7 @@ export class InstalledApp {
     throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
   }
 
-  /** Restarts the app after its files have changed in place, even if it may crash. */
+  /** Restarts the app after its files have changed in place. There is no previous version to restore after a crash. */
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isGone) return
@@ -190,7 +190,7 @@ export class InstalledApp {
     const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
     const process = await AppProcess.start(launch, clock, this.output, handlers)
     void process.ended.then(() => handlers.end())
-    // Send the usage of a new process as soon as it is known.
+    // Send the usage of a new process as soon as it has been measured.
     this.#usageSentAt = Number.NEGATIVE_INFINITY
     watch.add(process, (usage) => this.#see(usage))
     return process
@@ -224,7 +224,7 @@ export class InstalledApp {
     if (!this.#isGone) this.#world.state.put(this.#stored)
   }
 
-  /** Stores a change that no client waits for: writes a failure only to the app's output. */
+  /** Stores a change that no client waits for. A failure is only written to the app's output. */
   #storeIfPossible(changed: Partial<StoredApp>): void {
     try {
       this.#store(changed)
@@ -244,7 +244,7 @@ export class InstalledApp {
   }
 }
 
-/** The newer version in the store, if there is one. */
+/** Returns the newer version in the store, if there is one. */
 function newerVersion({ id, channel, version }: StoredApp, packages: Packages): string | undefined {
   const found = packages.find({ id, channel, present: version })
   return found?.version === version ? undefined : found?.version

@@ -16,7 +16,7 @@ export class Output {
     this.#onLine = onLine
   }
 
-  /** Handlers for one stream of a process. */
+  /** Returns handlers for one stream of a process. */
   stream(): { readonly add: (chunk: Buffer) => void; readonly end: () => void } {
     const decoder = new StringDecoder('utf8')
     let rest = ''
@@ -37,7 +37,7 @@ export class Output {
   #add(chunk: Buffer): void {
     this.#chunks.push(chunk.length > LIMIT_BYTES ? chunk.subarray(-LIMIT_BYTES) : chunk)
     this.#bytes += this.#chunks.at(-1)?.length ?? 0
-    // Join chunks now and then, so that an app that writes byte by byte does not need an object for each byte.
+    // Join the chunks regularly, so that an app that writes byte by byte does not need an object for each byte.
     if (this.#bytes <= LIMIT_BYTES && this.#chunks.length < 1024) return
     const joined = Buffer.concat(this.#chunks)
     const kept = Buffer.from(joined.subarray(Math.max(0, joined.length - LIMIT_BYTES)))
@@ -45,13 +45,13 @@ export class Output {
     this.#bytes = kept.length
   }
 
-  /** Adds a line of the hub. */
+  /** Adds and shows a line from the hub. */
   note(text: string): void {
     this.#add(Buffer.from(`[hub] ${text}\n`))
     this.show(text)
   }
 
-  /** Shows a line of the hub without keeping it. */
+  /** Shows a line from the hub without storing it. */
   show(text: string): void {
     for (const line of text.split('\n')) this.#onLine?.(`[hub] ${line}`)
   }

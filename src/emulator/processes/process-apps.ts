@@ -117,7 +117,7 @@ export class ProcessApps implements HubApps {
   async reload(id: string, folder: string, paths: readonly string[]): Promise<void> {
     const app = this.#apps.get(id)
     if (app?.stored.folder !== folder || this.#installing.has(id)) return
-    if (paths.length === 0) return app.output.show('its folder no longer exists')
+    if (paths.length === 0) return app.output.show('the folder of the app no longer exists')
     app.output.show(`changed: ${listed(paths, 3)}`)
     this.#installing.add(id)
     try {
@@ -152,7 +152,7 @@ export class ProcessApps implements HubApps {
     this.#must(id).process.send({ type: 'crash' })
   }
 
-  /** The id of an app's process while it runs. */
+  /** Returns the process id of an app; `undefined` while the app is not running. */
   pid(id: string): number | undefined {
     return this.#must(id).pid
   }

@@ -17,7 +17,7 @@ export function supervise(
   /** Sequence number of the requested start; 0 if none is requested. */
   let wanted = 0
   let started = 0
-  /** The number of the last start that ended by itself. */
+  /** The number of the last start whose process ended by itself. */
   let over = 0
   let isBusy = false
   let settled = Promise.resolve()

@@ -8,15 +8,15 @@ import type { AppProcess } from './app-process.ts'
 export interface Limits {
   /** Limit of resident memory in bytes. The heap's limit is not enough, because buffers are outside the heap. */
   readonly memory: number
-  /** A fraction of one core. */
+  /** Limit of the CPU usage, as a fraction of one core. */
   readonly cpu: number
-  /** For how many consecutive seconds an app may use more CPU. */
+  /** Number of consecutive seconds above the CPU limit after which an app is killed. */
   readonly cpuSeconds: number
 }
 
 export const LIMITS: Limits = { memory: 256 * 1024 * 1024, cpu: 0.9, cpuSeconds: 30 }
 
-/** How many consecutive measurements may exceed the memory limit. */
+/** Number of consecutive measurements above the memory limit after which an app is killed. */
 const MEMORY_WARNINGS = 3
 const LOOK_MS = 1000
 /** Linux reports process times in hundredths of a second, independent of the kernel's tick rate. */
@@ -87,7 +87,7 @@ function measure(app: AppProcess, hear: (reading: Reading) => void): void {
   else app.ownUsage().then(hearValid, () => {})
 }
 
-/** Returns `undefined` for a process that has just ended. */
+/** Reads the usage of a process from `/proc`; returns `undefined` if the process has just ended. */
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -95,7 +95,7 @@ function readProc(pid: number | undefined): Reading | undefined {
     // 13th of these fields.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
-    // Not from `statm`, which counts pages: their size differs between machines.
+    // Do not read `statm`, which counts pages: the size of a page differs between machines.
     const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
     return { cpuMs: ticks * TICK_MS, mem: Number(kilobytes ?? 0) * 1024 }
   } catch {

@@ -18,7 +18,7 @@ export class HubError extends Error {
   }
 }
 
-/** A request as a line that the hub can read. @throws HubError */
+/** Converts a request to a line that the hub can read. @throws HubError */
 export function requestLine(message) {
   let line
   try {
@@ -105,13 +105,13 @@ export function refusal(error) {
   }
 }
 
-/** The methods that a pipe keeps, to open a descriptor such as the app's output. */
+/** The methods of pipes that stay available, because Node needs them to open descriptors such as the app's output. */
 const KEPT = ['constructor', 'open']
 
 /**
  * Closes gaps in Node's permission model before any code of the app runs: sockets with a path, which Node creates and
  * connects without a check of permissions, and flags that make V8 write files.
- * @param pipe the handle of a pipe: all pipes share its prototype, the only access to the native functions
+ * @param pipe the handle of a pipe: its prototype, which all pipes share, gives the only access to the native functions
  */
 function confine(pipe) {
   const { prototype } = pipe.constructor

@@ -51,7 +51,7 @@ export function createHub(connection) {
     new Proxy(own, {
       get(target, name) {
         if (Object.hasOwn(target, name)) return target[name]
-        // `await` on a manager must not call an operation of this name.
+        // `await` reads `then` of a manager; this must not return an operation.
         if (typeof name !== 'string' || name === 'then') return undefined
         return (args) => call(section, item, name, args)
       },

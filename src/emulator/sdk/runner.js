@@ -9,13 +9,13 @@ import { createHub } from './hub.js'
 
 const [id = '', version = '', main = 'app.js'] = process.argv.slice(2)
 const folder = pathToFileURL(`${process.cwd()}/`).href
-/** How the folder appears in front of file names in a stack. */
+/** The forms in which the app's folder appears in a stack: as a URL and as a path. */
 const FOLDERS = [folder, fileURLToPath(folder)]
 const own = new URL('./', import.meta.url).href
 
-/** In characters; the hub keeps no more. */
+/** Maximum length of a stack, in characters; the hub has the same limit. */
 const MAX_STACK_LENGTH = 16_384
-/** How long the hub may take to read the message of a crash. */
+/** Time limit for the hub to read the message of a crash. */
 const CRASH_MESSAGE_MS = 1000
 
 // Ignore a package.json above the app's folder: it may belong to another project with the type `commonjs`.
@@ -62,13 +62,13 @@ try {
   die(error)
 }
 
-/** Whether a package.json of the app applies to a file. If Node may not read it, Node returns another path. */
+/** Whether a package.json in the app's folder applies to a file. Node returns another path if it cannot read it. */
 function hasPackage(url) {
   const path = findPackageJSON(url) ?? ''
   return path.startsWith(fileURLToPath(folder)) && path.endsWith('package.json')
 }
 
-/** The stack with paths relative to the app's folder, as its developer knows them. */
+/** Returns the stack with paths relative to the app's folder. */
 function worded(error) {
   const text = error instanceof Error && typeof error.stack === 'string' ? error.stack : format(error)
   return FOLDERS.reduce((shorter, place) => shorter.replaceAll(place, '/'), text).replaceAll(own, 'hub:')

@@ -53,7 +53,7 @@ export interface Hub {
   manager(name: string): Manager
   /** Another app on this hub. */
   app(id: string): OtherApp
-  /** Makes the hub say something. Needs `hub.speech`. */
+  /** Makes the hub speak a text. Needs `hub.speech`. */
   speak(text: string): Promise<void>
 }
 

@@ -19,8 +19,8 @@ export interface TestOptions {
   /** The app's settings, any JSON. */
   readonly settings?: Readonly<Record<string, unknown>>
   /**
-   * Answers of the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. Throw to refuse a request. Other
-   * operations are refused with 404, except `speak`, which works.
+   * Answers of the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. To refuse a request, throw an
+   * error. Other operations are refused with 404, except `speak`, which works.
    */
   readonly managers?: Readonly<Record<string, Readonly<Record<string, (args: Record<string, unknown>) => unknown>>>>
   /** Answers of other apps, by id: `{ 'com.example.lights': { get: ({ path }) => ({ path }) } }`. */
@@ -47,15 +47,15 @@ export interface TestApp {
   delete(path: string): Promise<unknown>
   /** The events that the app has emitted. */
   readonly emitted: readonly (readonly [event: string, payload: unknown])[]
-  /** The texts that the app has made the hub say. */
+  /** The texts that the hub has spoken for the app. */
   readonly spoken: readonly string[]
   /** The lines that the app has logged. */
   readonly lines: readonly string[]
   /** The current settings of the app. */
   readonly settings: Readonly<Record<string, unknown>>
-  /** Changes a setting from outside. Throws a `HubError` if the hub would refuse it. */
+  /** Changes a setting, as a user of the hub would. Throws a `HubError` if the hub would refuse the change. */
   setSetting(name: string, value: unknown): void
-  /** Removes a setting from outside. */
+  /** Removes a setting, as a user of the hub would. */
   unsetSetting(name: string): void
   /** Sends the app an event of a manager: `managerEvent('apps', 'app.update', { id: 'com.example.lights' })`. */
   managerEvent(name: string, event: string, payload?: unknown): void

@@ -80,7 +80,7 @@ export async function startApp(start, options = {}) {
   }
 }
 
-/** Copies a value like the pipe between an app and its hub. */
+/** Copies a value as JSON, as the pipe between an app and its hub does. */
 const asJson = (value) => JSON.parse(JSON.stringify(value) ?? 'null')
 
 const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : undefined)

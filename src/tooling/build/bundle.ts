@@ -29,7 +29,7 @@ interface Graph {
   getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
 }
 
-/** The given modules, and everything that they import. */
+/** Returns the given modules and everything that they import. */
 function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
   for (const module of from.filter((one) => !found.has(one))) {
     found.add(module)
@@ -81,7 +81,7 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** Escapes other characters: a single one doubles V8's memory for the whole text. */
+/** Escapes characters outside ASCII: a single one of them doubles V8's memory for the whole text. */
 const ascii: Plugin = {
   name: 'ascii',
   renderChunk: (code) => ({
@@ -110,8 +110,8 @@ export async function bundle(folder: string): Promise<void> {
       outDir: folder,
       emptyOutDir: true,
       target: 'node24',
-      // A stack trace names the function, and a comment in the bundle its source file. Node.js would read a map at each
-      // start.
+      // A stack trace names the function, and a comment in the bundle names the source file. Node.js would read a
+      // source map at each start.
       minify: false,
       sourcemap: false,
       license: { fileName: 'licences.md' },

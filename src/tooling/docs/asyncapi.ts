@@ -17,13 +17,13 @@ const qos = 1
 
 const DESCRIPTION = `The apps of a home hub on MQTT: their state, their events, and commands to them.
 
-Every command is answered: on MQTT 5's Response Topic with its Correlation Data if it has one, else on the command's
-topic with \`cmd\` replaced by \`result\`. A payload that is a JSON object may have \`transaction\`, which the answer
-repeats, and \`expires_at\`, after which the command is not executed; under MQTT 5, Correlation Data and Message Expiry
-do the same for any payload. A command must not be retained. A payload has at most ${MAX_PAYLOAD_BYTES / 1024} KiB and ${MAX_JSON_DEPTH} levels of JSON.
+Every command is answered. If it has a Response Topic (MQTT 5), the answer is on that topic with the command's
+Correlation Data, otherwise on the command's topic with \`cmd\` replaced by \`result\`. A payload that is a JSON object
+may have \`transaction\`, which the answer repeats, and \`expires_at\`, after which the command is not executed.
+With MQTT 5, Correlation Data and Message Expiry do the same for any payload. A command must not be retained. A payload has at most ${MAX_PAYLOAD_BYTES / 1024} KiB and ${MAX_JSON_DEPTH} levels of JSON.
 The length of a text is in UTF-16 code units: an emoji is two or more.`
 
-/** An address with its parameters. */
+/** Returns an address with its parameters. */
 function addressed(topic: string) {
   const names: string[] = []
   const text = address(topic, (name) => {
@@ -36,7 +36,7 @@ function addressed(topic: string) {
   }
 }
 
-/** `app` and `get-setting` → `appGetSetting`; the form with the setting in its topic has its own name. */
+/** `app` and `get-setting` → `appGetSetting`. The command with the setting's name in its topic gets another id. */
 const idOf = ({ target, name, argument }: Command) =>
   camelCase(`${target} ${name}${argument === undefined ? '' : ' of topic'}`)
 
@@ -129,7 +129,7 @@ const answers = {
   },
 }
 
-/** The text of `config/asyncapi.yaml`. */
+/** Returns the text of `config/asyncapi.yaml`. */
 export function asyncapi(): string {
   const topics = Object.entries<Publication>(PUBLICATIONS)
   const messages = topics.map(([name, row]) => {

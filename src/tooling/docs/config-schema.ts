@@ -20,7 +20,7 @@ function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
   }
 }
 
-/** Converts a value of the table to JSON. */
+/** Converts the value of an option to a JSON value. */
 export const plain = (value: unknown): unknown => (value instanceof Map ? Object.fromEntries(value) : value)
 
 function ofOption({ doc, schema, default: fallback = null, required, example }: Option): Schema {
@@ -43,7 +43,7 @@ function ofNode(node: ReadonlyMap<string, unknown>): Schema {
   }
 }
 
-/** Matches a secret that is given twice: here, and in its own file. */
+/** Matches a secret that is given twice: as a value, and as the path of a file. */
 function givenTwice(key: string): Schema {
   const both = [key, fileKey(key)]
   return {
@@ -65,7 +65,7 @@ function ofTable(table: Table): Map<string, unknown> {
   )
 }
 
-/** Text of `config/hub2mqtt.schema.json`. No option is required, because the environment may supply it. */
+/** Returns the text of `config/hub2mqtt.schema.json`. No option is required, because the environment may supply it. */
 export function configSchema(): string {
   const hubs: Schema = {
     type: ['object', 'null'],

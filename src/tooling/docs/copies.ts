@@ -29,7 +29,7 @@ export type Copy = readonly [text: string, value: string]
 
 const OWN_TAG: Copy = ['hub2mqtt:{}', version]
 
-/** Keyed by file path. */
+/** The copies in each file, by the path of the file. */
 export const copies: Readonly<Record<string, readonly Copy[]>> = {
   'package-lock.json': [
     ['"name": "hub2mqtt",\n  "version": "{}"', version],

@@ -35,7 +35,7 @@ export function controlSection(): string {
   return markdownTable(['Endpoint', 'Description', 'Body'], rows)
 }
 
-/** The text above the table describes options that several behaviours share. */
+/** Options that several behaviours share. The text above the table describes these options. */
 const COMMON = ['times', 'operation', 'event']
 
 export function behavioursSection(): string {
@@ -53,15 +53,15 @@ function schemaFile(schema: v.GenericSchema, title: string): string {
   return `${JSON.stringify({ $schema, title, ...jsonSchema(schema, 'draft-2020-12') }, null, 2)}\n`
 }
 
-/** Text of `config/emulated-hub.schema.json`. */
+/** Returns the text of `config/emulated-hub.schema.json`. */
 export const hubFileSchema = () => schemaFile(HubFileSchema, 'emulated hub of hub2mqtt')
 
-/** Text of `config/app.schema.json`. */
+/** Returns the text of `config/app.schema.json`. */
 export const manifestSchema = () => schemaFile(ManifestSchema, 'app of the emulated hub of hub2mqtt')
 
 const TYPES: Readonly<Record<string, string>> = { array: 'list', object: 'map', string: 'text' }
 
-/** `text`, or the permitted words. */
+/** Returns the type's name in documents, such as `text`, or the permitted values. */
 function typeOf({ type, enum: words }: JsonSchema): string {
   if (words !== undefined) return words.map((word) => code(String(word))).join(', ')
   return TYPES[String(type)] ?? String(type)

@@ -29,7 +29,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   },
 }
 
-/** Whole files, by path. */
+/** The files that are generated as a whole, by path. */
 export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,
@@ -44,7 +44,7 @@ export class MarkerError extends Error {
   override readonly name = 'MarkerError'
 }
 
-/** A page with regenerated text between its markers. @throws {MarkerError} */
+/** Returns a page with regenerated text between its markers. @throws {MarkerError} */
 export function fillSections(page: string, known: Sections): string {
   const opened = [...page.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
   const unknown = opened.find((name) => !Object.hasOwn(known, name))

@@ -11,7 +11,7 @@ function current(path: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
-/** The current text for a file. @throws {MarkerError} with the file's path */
+/** Returns a file's text with its generated parts updated. @throws {MarkerError} with the file's path */
 function filled(path: string): string {
   const text = current(path) ?? ''
   try {
@@ -22,7 +22,7 @@ function filled(path: string): string {
   }
 }
 
-/** The outdated files, with their new content. */
+/** Returns the outdated files with their new content. */
 function drifted(): Map<string, string> {
   const written = new Set([...Object.keys(pages), ...Object.keys(copies)])
   const wanted = [

@@ -19,22 +19,22 @@ export const PLACEHOLDERS: Readonly<Record<string, string>> = {
   name: 'The name of a setting, written the same way.',
   transaction: 'The name of a rollout, written the same way.',
   prefix: 'The option `discovery.prefix`.',
-  object_id: 'The device: the id of the hub and that of the app, encoded.',
+  object_id: 'The device: the encoded ids of the hub and the app.',
   platform: "Home Assistant's platform, such as `sensor`.",
   unique_id: "The entity's unique id.",
 }
 
-/** A topic template with each parameter formatted by `show`. */
+/** Returns a topic template with each parameter formatted by `show`. */
 export function address(template: string, show: (name: string) => string): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => show(name))
 }
 
-/** Stand-ins for the parameters when topics are created: valid levels, which stay unchanged. */
+/** Stand-ins for the parameters, to create topics: valid levels, which are not encoded. */
 const at = { base: '_base_', hub: '_hub_', app: '_app_', name: '_name_' } as const
 const topics = createTopics(at.base)
 const template = (topic: string) => topic.replace(/(?<=^|\/)_([a-z]+)_(?=\/|$)/g, '{$1}')
 
-/** Templates of a command's topic, and of its default answer topic. */
+/** Returns the templates of a command's topic and of the default topic for its answer. */
 export function commandTopics({ target, name, argument }: Command): { topic: string; result: string } {
   const topic =
     target === 'bridge'

@@ -61,7 +61,7 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
   }
 }
 
-/** The answers to commands occur once in the document, not with each command. */
+/** Returns the answers that commands share. They occur once in the document, not with each command. */
 const commandResponses = () =>
   Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 
@@ -76,7 +76,7 @@ const parametersOf = (path: string) =>
 const queryOf = ({ query = {} }: Route) =>
   Object.entries(query).map(([name, description]) => ({ name, in: 'query', description, schema: { type: 'string' } }))
 
-/** @param head the start of the description, with `id` as words */
+/** @param head the first fields of the operation; `id` consists of words, which become the `operationId` */
 function operation(
   route: Route,
   path: string,
@@ -101,7 +101,7 @@ function routeOperation(route: Route): [string, object] {
   return operation(route, `/${path}`, { id, summary }, request && { required: true, schema: shown(request) })
 }
 
-/** Derives the path from the command's topic below the base topic. */
+/** Describes a command. Its path is the command's topic without the base topic and `cmd`. */
 function commandOperation(route: Route, command: Command): [string, object] {
   const { target, name, argument, payload, doc: summary } = command
   const path = `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`
@@ -110,7 +110,7 @@ function commandOperation(route: Route, command: Command): [string, object] {
   return operation(route, path, { id, tags: ['commands'], summary }, body)
 }
 
-/** The text of `config/openapi.json`. */
+/** Returns the text of `config/openapi.json`. */
 export function openapi(): string {
   const error = (description: string) => ({
     description,
@@ -124,7 +124,7 @@ export function openapi(): string {
       description: DESCRIPTION,
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: 'http://localhost:8099', description: 'As `http.host` and `http.port` say.' }],
+    servers: [{ url: 'http://localhost:8099', description: 'The address from `http.host` and `http.port`.' }],
     paths: Object.fromEntries(
       ROUTES.flatMap((route) =>
         route.commands ? COMMANDS.map((command) => commandOperation(route, command)) : [routeOperation(route)],
@@ -162,7 +162,7 @@ const ACCESS: Readonly<Record<Route['access'], string>> = {
   full: 'full access',
 }
 
-/** The table of routes. */
+/** Returns the table of routes. */
 export function routesSection(): string {
   return markdownTable(
     ['Route', 'For', 'Description'],

@@ -53,7 +53,7 @@ const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # has none: remove the # to use it.
 `
 
-/** Whether a default is empty, so that it does not show the form of a value. */
+/** Whether a default is empty, and therefore does not show what a value looks like. */
 function isNothing(shown: unknown): boolean {
   return shown === null || (Array.isArray(shown) && shown.length === 0) || (shown instanceof Map && shown.size === 0)
 }
@@ -78,7 +78,7 @@ function treeLines(tree: Tree<Option>, indent: string): string[] {
   )
 }
 
-/** Text of `config/hub2mqtt.example.yaml`: every option with its meaning; optional ones are commented out. */
+/** Returns the text of `config/hub2mqtt.example.yaml`: all options with comments; optional ones are commented out. */
 export function exampleConfig(): string {
   const hub = treeLines(nest<Option>(Object.entries(hubOptions)), '    ')
   return [

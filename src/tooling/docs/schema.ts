@@ -10,7 +10,7 @@ export type { JsonSchema }
 type AnyMap = v.MapSchema<v.GenericSchema, v.GenericSchema, undefined>
 const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'map'
 
-/** The JSON Schema of a value, without the checks that JSON Schema cannot express. JSON has only finite numbers. */
+/** Converts a schema to JSON Schema, without checks that JSON Schema cannot express. JSON has only finite numbers. */
 export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-2020-12' = 'draft-07'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
     target,
@@ -25,7 +25,7 @@ export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-
     },
     overrideAction({ valibotAction, jsonSchema: made }) {
       const requirement = 'requirement' in valibotAction ? valibotAction.requirement : undefined
-      // JSON Schema implies the flag `u` for patterns; a text never has more characters than bytes.
+      // JSON Schema implies the flag `u` for patterns. A limit of bytes also limits the number of characters.
       if (valibotAction.type === 'regex' && requirement instanceof RegExp)
         return { ...made, pattern: requirement.source }
       return valibotAction.type === 'max_bytes' ? { ...made, maxLength: Number(requirement) } : undefined
@@ -34,7 +34,7 @@ export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-
   return rest
 }
 
-/** The possible payloads of a command, including the envelope of objects. */
+/** Returns the schema of a command's payloads, including the envelope of objects. */
 export function payloadSchema({ schema, enveloped }: PayloadKind<unknown>): JsonSchema {
   const own = jsonSchema(schema)
   return enveloped ? withEnvelope(own) : own
@@ -45,7 +45,7 @@ function withEnvelope(schema: JsonSchema): JsonSchema {
     return { ...schema, anyOf: schema.anyOf.map((one) => (typeof one === 'boolean' ? one : withEnvelope(one))) }
   }
   if (schema.type !== 'object') return schema
-  // With the keys of the envelope, a minimum would be wrong; the command's description states it.
+  // Omit the minimum, because the keys of the envelope would count. The command's description states the minimum.
   const { minProperties: _, ...rest } = schema
   return { ...rest, properties: { ...schema.properties, ...jsonSchema(ENVELOPE).properties } }
 }
@@ -60,7 +60,7 @@ export function takesNothing({ read }: PayloadKind<unknown>): boolean {
   }
 }
 
-/** `{confirm: string, purge_settings?: boolean}` */
+/** Returns a schema in the form `{confirm: string, purge_settings?: boolean}`. */
 export function shortForm(schema: JsonSchema): string {
   if (schema.anyOf !== undefined) {
     return [...new Set(schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any' : shortForm(one))))].join(' | ')

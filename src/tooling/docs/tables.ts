@@ -48,7 +48,7 @@ export function topicsSection(): string {
   return markdownTable(['Topic', 'Retained', 'Payload', 'Meaning'], rows)
 }
 
-/** The permission for a command, with its name on the hub's settings page; none for a command of the bridge itself. */
+/** Returns the permission for a command, as the hub's settings page names it; `undefined` for the bridge's commands. */
 export function permissionOf(command: Command): string | undefined {
   const row: { readonly scope?: string } =
     command.target === 'bridge' || command.operation === null ? {} : OPERATIONS[command.operation]
@@ -95,14 +95,14 @@ const DEVICES: Readonly<Record<DeviceKind, string>> = {
   bridge: 'On the device of the bridge',
 }
 
-/** Where the entity is shown, and whether it must be enabled first. */
+/** Describes where the entity is shown, and whether it must be enabled first. */
 function placeOf({ category, enabled }: Entity): string {
   const places = { config: 'configuration', diagnostic: 'diagnostic' } as const
   const place = category === undefined ? 'main' : places[category]
   return enabled === false ? `${place}, off by default` : place
 }
 
-/** The permission that the key needs for the entity, in addition to reading the apps. */
+/** Returns the permission that the key needs for the entity, in addition to reading the apps. */
 function needOf(entity: Entity): string {
   const command = commandOf(entity)
   const scope = command && permissionOf(command)

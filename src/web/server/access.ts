@@ -13,11 +13,11 @@ import { networkOf, originOf, type Sender, senderOf } from './sender.ts'
 export interface Caller {
   /** `null`: unknown caller. */
   readonly access: Access | null
-  /** For the log. */
+  /** The name of the caller in the log. */
   readonly by: string
 }
 
-/** The access that a route needs. Each level includes those before it. */
+/** The levels of access that a route can need. Each level includes all earlier levels. */
 const RANKS = ['open', 'local', 'read', 'full'] as const
 export type Needed = (typeof RANKS)[number]
 
@@ -33,7 +33,7 @@ export const NO_PASSWORD =
 const OTHER_ORIGIN =
   'Requests from pages of another origin are refused. Behind a reverse proxy: list it in http.trusted_proxies; its X-Forwarded-Proto must be right.'
 
-/** How many passwords may wait: a comparison takes a while, and only one runs at a time. */
+/** Maximum number of passwords that wait for their comparison. Comparisons are slow, and only one runs at a time. */
 const MAX_WAITING = 8
 const BUSY_MS = 2_000
 
@@ -42,11 +42,11 @@ export class AccessControl {
   readonly #startToken: () => string
   readonly #sessions: Sessions
   readonly #tries: LoginLimit
-  /** Counted separately, so that a script with an old token does not use up the attempts for the password. */
+  /** Attempts with tokens. A script with an old token must not use up the attempts for the password. */
   readonly #tokenTries: LoginLimit
   #comparing: Promise<unknown> = Promise.resolve()
   #waiting = 0
-  /** Cookies ignore ports: two daemons on one host must not overwrite each other's. */
+  /** The name of the cookie contains the port, because daemons on one host would overwrite each other's cookies. */
   readonly #cookie: string
 
   /** @param startToken returns the login token; called only while there is no password */
@@ -70,16 +70,16 @@ export class AccessControl {
     return isLoopback(host) ? 'token' : 'none'
   }
 
-  /** The secret that opens sessions. */
+  /** The secret that a browser needs to open a session. */
   get #key(): string | null {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
 
-  /** The refusal of a request, if any. `writes`: the request changes something or opens a WebSocket. */
+  /** Returns the refusal of a request, if any. `writes`: the request changes something or opens a WebSocket. */
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
-    // A browser sends its cookie automatically.
+    // A cookie alone does not prove the origin, because browsers send cookies automatically.
     if (writes && origin === 'absent' && this.#sessionOf(request) !== undefined)
       return refuse(403, 'origin', 'A browser must send the Origin header.')
     if (writes && !isPlain(request))
@@ -118,7 +118,7 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** A login with the start-up token, which is valid regardless of failed attempts. */
+  /** Logs in with the start-up token, which failed attempts never block. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
     const waitMs = this.#tokenTries.take(sender.address)
@@ -186,20 +186,20 @@ export const isJson = ({ headers }: IncomingMessage): boolean =>
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 
-/** The token of a request; other `Authorization` schemes are for proxies in front of hub2mqtt. */
+/** Returns the token of a request. Other `Authorization` schemes are for proxies in front of hub2mqtt. */
 function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }
 
 const OF_ONE = { most: 5, everyMs: 30_000 }
 const OF_ALL = { most: 30, everyMs: 2_000 }
-/** Reserved for addresses without failures: many failing addresses must not lock out all others. */
+/** Attempts reserved for addresses without failures, so that other addresses cannot lock out everyone. */
 const FOR_OTHERS = 10
 const MAX_ADDRESSES = 1000
 
 export class LoginLimit {
   readonly #clock: Clock
-  /** Networks with failed attempts since their last success; the longest unused first. */
+  /** Networks with failed attempts since their last success, least recently used first. */
   readonly #buckets = new Map<string, Bucket>()
   readonly #all: Bucket
 
@@ -238,7 +238,7 @@ const digest = (token: string) => createHash('sha256').update(token).digest('bas
 /** Sessions opened with the password or the start-up token. Stores only hashes, so that a dump reveals no session. */
 export class Sessions {
   readonly #clock: Clock
-  /** Hash → time of the last use, the longest unused first. */
+  /** Hash → time of the last use, least recently used first. */
   readonly #used = new Map<string, number>()
   /** The password or start-up token that opened the sessions. */
   #key: string | null = null
@@ -256,7 +256,7 @@ export class Sessions {
     return token
   }
 
-  /** Whether a session is open under the current key; renews it. */
+  /** Renews a session; returns `false` if it is not open under the current key. */
   has(token: string, key: string | null): boolean {
     this.#follow(key)
     const mark = digest(token)
@@ -271,7 +271,7 @@ export class Sessions {
     this.#used.delete(digest(token))
   }
 
-  /** A changed key ends all sessions. */
+  /** Ends all sessions if the key has changed. */
   #follow(key: string | null): void {
     if (key === this.#key) return
     this.#key = key

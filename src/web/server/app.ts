@@ -1,6 +1,6 @@
 /**
  * The page and its API on hono: routes, methods and the sizes of bodies. Loaded at the first request, because hono
- * brings in Node's own HTTP client, which takes memory and time.
+ * loads Node's built-in HTTP client, which takes memory and time.
  */
 import type { IncomingMessage } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
@@ -16,9 +16,9 @@ import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text }
 import type { Sender } from './sender.ts'
 import { failed, type RequestHandler, send } from './server.ts'
 
-/** A little more than a command's payload, so that the command itself reports a payload that is too large. */
+/** Slightly more than the limit of a payload, so that the command itself refuses a payload that is too large. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
-/** How long the slowest route may take without a byte on the connection. */
+/** Maximum time without data on the connection while a slow route runs. */
 const SLOW_MS = 15 * 60_000
 
 type Env = { readonly Bindings: HttpBindings & { readonly sender: Sender } }
@@ -69,7 +69,7 @@ function notAllowed(methods: string[]): Reply {
   return refuse(405, 'method', `Expected ${allow}.`, { allow })
 }
 
-/** The path in hono's syntax: `api/hubs/{hub}` and `api/commands/{topic…}`. */
+/** Converts a path such as `api/hubs/{hub}` or `api/commands/{topic…}` to hono's syntax. */
 const patternOf = ({ path }: Route) => `/${path}`.replace(/\{(\w+)…\}/, ':$1{.+}').replaceAll(/\{(\w+)\}/g, ':$1')
 
 /** Refuses callers that have no access to the route. */
@@ -89,7 +89,7 @@ const LIMIT: Handler = bodyLimit({
   onError: () => written(refuse(413, 'too_large', `Expected at most ${MAX_BODY_BYTES} bytes.`)),
 })
 
-/** The listener's own time limit is too short for slow routes. */
+/** Extends the time limit of the listener, which is too short for slow routes. */
 const PATIENT: Handler = async ({ env }, next) => {
   const { socket } = env.incoming
   const { timeout = 0 } = socket
@@ -121,11 +121,11 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   if (!isGet(request)) return GET_ONLY
   const token = path === '' ? new URLSearchParams(request.url?.split('?')[1]).get('token') : null
   if (token !== null) return enter(context, token, sender)
-  // The page itself contains no secrets; it shows the login.
+  // Serve the page before the login: the page contains no secrets and shows the login form.
   const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
   if (!isOpen) return text(403, NO_PASSWORD)
   const { frame_ancestors } = live.value.http
-  // Home Assistant shows the page in a frame of its own origin.
+  // Home Assistant shows the page in a frame with the same origin.
   const ancestors = sender.ingress ? ['self', ...frame_ancestors] : frame_ancestors
   const encodings = parseAccept(String(request.headers['accept-encoding'] ?? '')).filter(({ q }) => q > 0)
   const accepted = encodings.map(({ type }) => type)

@@ -1,4 +1,4 @@
-/** A daemon without a hub: serves the setup page until one is configured. */
+/** A daemon without a hub: serves the setup page until a hub is configured. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fromHere, isLoopback } from '../../base/hosts.ts'

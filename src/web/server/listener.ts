@@ -1,4 +1,4 @@
-/** Opens the listener for the page, its API, health and metrics. The bridge works without it, too. */
+/** Opens the listener for the page, its API, health and metrics. The bridge also works without this listener. */
 import * as v from 'valibot'
 import { systemCode } from '../../base/failures.ts'
 import { fromHere } from '../../base/hosts.ts'
@@ -53,7 +53,7 @@ export async function openListener(options: ListenerOptions) {
     return { ...listener, feed: page?.feed }
   } catch (error) {
     const code = systemCode(error) || 'unknown error'
-    const why = code === 'EADDRINUSE' ? `port ${port} is taken; choose another http.port` : code
+    const why = code === 'EADDRINUSE' ? `port ${port} is in use; choose another http.port` : code
     options.log.error({ host, port, reason: code }, `the HTTP listener cannot start: no page, no health: ${why}`)
     return undefined
   }
@@ -131,7 +131,7 @@ export function siteOf(context: AppContext, channel: LiveChannel): RequestHandle
   return {
     hostOf(request) {
       const sender = access.senderOf(request)
-      // The proxy has authenticated its users, whatever host name they use.
+      // The proxy has authenticated its users, so any host name is accepted.
       return sender.ingress ? null : sender.host
     },
     async answer(request, response) {

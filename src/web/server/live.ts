@@ -1,4 +1,4 @@
-/** The live channel: sends the feed's frames over WebSockets, and closes those that fall behind or lose access. */
+/** The live channel: sends the feed's frames over WebSockets. Closes connections that are silent or lose access. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -13,12 +13,12 @@ const MAX_CLIENTS = 16
 const MAX_WAITING_BYTES = 512 * 1024
 const CHECK_MS = 1_000
 const PING_MS = 15_000
-/** How long a client may be silent or behind. */
+/** Maximum time without a pong from a client. */
 const GONE_MS = 60_000
 
 interface Client {
   readonly socket: WebSocket
-  /** Whether it gets the values of settings. */
+  /** Whether the client receives the values of settings. */
   readonly settings: boolean
   /** Maximum backlog, in bytes. */
   most: number
@@ -29,7 +29,7 @@ interface Client {
 export class LiveChannel {
   readonly #feed: Feed
   readonly #clock: Clock
-  // Frames are small and frequent, and the snapshot is sent once: compression would always take 300 KiB per client.
+  // Compression would permanently use 300 KiB per client, for one snapshot and many small frames.
   readonly #server = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: 1024 })
   readonly #clients = new Set<Client>()
 
@@ -38,7 +38,7 @@ export class LiveChannel {
     this.#clock = clock
   }
 
-  /** How many clients do not keep up. */
+  /** The number of clients that do not keep up. */
   get behind(): number {
     return [...this.#clients].filter(({ behind }) => behind).length
   }
@@ -83,7 +83,7 @@ export class LiveChannel {
     }
     let cancelCheck = clock.after(CHECK_MS, check)
     this.#clients.add(client)
-    // The client gets no frames before its snapshot.
+    // The client receives no frames before its snapshot, because it starts as `behind`.
     const end = this.#feed.subscribe((frame) => this.#send(client, frame), client)
     socket.on('pong', () => {
       heardAt = clock.elapsed()

@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const ENCODINGS = { br: '.br', gzip: '.gz' }
 
-/** The names contain a hash of the content. */
+/** For files whose names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /** Occurs only in a checkout without its development packages. */
@@ -32,7 +32,7 @@ export class Page {
     this.#built = built
   }
 
-  /** The answer for a path without its leading slash, in an accepted encoding; `undefined` if there is none. */
+  /** Returns the file for a path without leading slash, in an accepted encoding; `undefined` for an unknown path. */
   async answer(path: string, accepted: readonly string[], ancestors: readonly string[]): Promise<Reply | undefined> {
     // A checkout builds the page at the first request, and again when its sources have changed.
     if (path === '' || this.#files.size === 0) this.#files = filesOf(await this.#built())

@@ -7,7 +7,7 @@ export interface Reply {
   /** Default: JSON. */
   readonly type?: string
   readonly body: string | Buffer
-  /** In addition to the headers of every answer, or instead of them. */
+  /** Additional headers; they override the headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -22,7 +22,7 @@ export const json = (status: number, value: unknown): Reply => ({ status, body: 
 /** The answer of the page, health and metrics to methods other than GET and HEAD. */
 export const GET_ONLY: Reply = { ...text(405, 'method not allowed: use GET or HEAD'), headers: { allow: 'GET, HEAD' } }
 
-/** A refusal of the API. */
+/** Creates a refusal by the API. */
 export function refuse(status: number, code: string, message: string, headers: Record<string, string> = {}): Reply {
   const error: ApiError = { error: { code, message } }
   return { ...json(status, error), headers }
@@ -45,7 +45,7 @@ export function headersOf({ status, type = 'application/json', body, headers }: 
   return { ...(status !== 204 && content), ...headers }
 }
 
-/** The raw path without the query. */
+/** Returns the raw path without the query. */
 export function pathOf({ url = '/' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? url
 }

@@ -8,7 +8,7 @@ export type Sender = Readonly<ReturnType<typeof senderOf>>
 
 const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
-/** @param rules which proxies to trust, and whether they authenticate their users for `X-Ingress-Path` */
+/** @param rules the trusted proxies, and whether these authenticate users whose requests have `X-Ingress-Path` */
 export function senderOf({ socket, headers }: IncomingMessage, rules: Config['http']) {
   const peer = addressOf(socket.remoteAddress ?? '') ?? ''
   const isTrusted = (address: string) => rules.trusted_proxies.some((one) => addressOf(one) === address)
@@ -22,7 +22,7 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
     address: clients.findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
     /** Whether a trusted proxy sent the request. */
     trusted,
-    /** Whether a program on this machine sent the request. It may forward requests of others, as a tunnel does. */
+    /** Whether a program on this machine sent the request. The program may be a tunnel, which forwards requests. */
     local: !trusted && !isForwarded && isLoopback(peer),
     /** The browser's scheme, if a trusted proxy states it. Traefik states `ws` or `wss` for a WebSocket. */
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
@@ -59,13 +59,13 @@ const SCHEMES = ['http', 'https']
 
 function schemesOf({ trusted, scheme, ingress }: Sender): readonly string[] {
   if (!trusted) return ['http']
-  // Home Assistant states the scheme of its own listener if the TLS proxy in front of it states none.
+  // If a TLS proxy in front of Home Assistant states no scheme, Home Assistant states that of its own listener.
   return scheme === undefined || ingress ? SCHEMES : SCHEMES.filter((one) => one === scheme)
 }
 
 /**
- * The address in a header or of a socket, which may have a port, brackets or a zone; `undefined` if it is not an
- * address. An IPv4-mapped IPv6 address is returned as IPv4.
+ * Returns the IP address in a text from a header or a socket, which may include a port, brackets or a zone; `undefined`
+ * if there is none. Converts an IPv4-mapped IPv6 address to IPv4.
  */
 export function addressOf(text: string): string | undefined {
   const [, inBrackets, withPort] = /^(?:\[([^\]]*)\](?::\d+)?|([^:]*):\d+)$/.exec(text) ?? []
@@ -76,7 +76,7 @@ export function addressOf(text: string): string | undefined {
   return address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** The network of a normalised address: an IPv6 client can usually use 2^64 addresses. */
+/** Returns the network of an address. An IPv6 client can usually use 2^64 addresses, so its whole network counts. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''))

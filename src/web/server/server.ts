@@ -27,7 +27,7 @@ export interface HttpOptions {
 
 /** Handles requests for all paths that are not fixed. */
 export interface RequestHandler {
-  /** The requested host name, which a proxy may state; `null` if it needs no check. */
+  /** The requested host name, which a proxy may state; `null` if no check is needed. */
   hostOf(request: IncomingMessage): string | undefined | null
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>
   /** Takes over the socket, or returns a refusal. */
@@ -43,9 +43,9 @@ export interface HttpListener extends AsyncDisposable {
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
 const FAILED = 'an HTTP request failed'
-/** How long pending answers may take at shutdown. */
+/** Time limit for pending answers at shutdown. */
 const SENDING_MS = 500
-/** Time limit for the headers; clients send them at once. */
+/** Time limit for the headers, which clients send immediately. */
 const HEADERS_TIMEOUT_MS = 2000
 const MAX_HEADER_BYTES = 8 * 1024
 
@@ -58,7 +58,7 @@ const HEADERS = new Map([
   ['referrer-policy', 'no-referrer'],
 ])
 
-/** Starts to listen; rejects if that fails. */
+/** Starts the server; rejects if the server cannot listen. */
 export async function listen(options: HttpOptions): Promise<HttpListener> {
   const { host, port, handler, log } = options
   const unanswered = new Set<ServerResponse>()
@@ -116,7 +116,7 @@ async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, o
   send(request, response, reply)
 }
 
-/** Returns `undefined` if the handler answers. Refuses a foreign host name before it reads the path. */
+/** Returns `undefined` if the handler sends the answer itself. Checks the host name before the path. */
 async function replyTo(
   request: IncomingMessage,
   options: HttpOptions,
@@ -152,7 +152,7 @@ export function send(request: IncomingMessage, response: ServerResponse, reply: 
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-/** The answer to a failed request; only the log has the details. */
+/** Creates the answer to a failed request; only the log contains the details. */
 export function failed(err: unknown, log: HttpOptions['log']): Reply {
   log.warn({ err }, FAILED)
   return text(500, 'internal error')
@@ -176,7 +176,7 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
 }
 
 function boundConnections(server: Server, most: number): void {
-  /** Connections without an open request, the longest idle first. */
+  /** Connections without an open request, longest idle first. */
   const idle = new Set<Socket>()
   const busy = new Set<Socket>()
   const forget = (socket: Socket) => idle.delete(socket) || busy.delete(socket)
@@ -184,7 +184,7 @@ function boundConnections(server: Server, most: number): void {
     idle.add(socket)
     socket.once('close', () => forget(socket))
     if (idle.size + busy.size <= most) return
-    // The new connection counts as idle: if no other one is, close the connection with the oldest open request.
+    // The new connection is in `idle`. If no other connection is, close the one with the oldest open request.
     const [longest] = idle.size > 1 ? idle : busy
     if (longest === undefined) return
     forget(longest)

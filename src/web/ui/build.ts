@@ -9,7 +9,7 @@ import { DOCS_URL } from '../../base/version.ts'
 const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/web/ui/app`
 const OUTPUT = `${FOLDER}src/web/ui/dist`
-/** The sources of the page; the lock file stands for the packages. */
+/** The sources of the page. A changed lock file means that packages have changed. */
 const MADE_OF = [
   'src/web/{ui/app,server/api}/**',
   'src/{contract,guardian,hub,mqtt,base}/**/*.ts',
@@ -19,7 +19,7 @@ const MADE_OF = [
 
 let building: Promise<string | undefined> | undefined
 
-/** The folder of the page, rebuilt if missing or outdated; `undefined` if it is not built and cannot be built. */
+/** Returns the folder of the page, rebuilt if missing or outdated; `undefined` if the page cannot be built. */
 export function builtPage(): Promise<string | undefined> {
   building ??= present().finally(() => {
     building = undefined
@@ -83,7 +83,7 @@ export async function buildPage(): Promise<void> {
   }
 }
 
-/** All files that a visit loads, with their compressed sizes in bytes. Only an installed page loads the PNG icons. */
+/** Lists the files that a visit loads, with their compressed sizes in bytes. Only an installed page loads PNG icons. */
 export function weighPage(): { readonly path: string; readonly bytes: number }[] {
   return globSync('**/*', { cwd: OUTPUT })
     .filter((path) => !/\.(br|gz|png)$/.test(path) && statSync(`${OUTPUT}/${path}`).isFile())

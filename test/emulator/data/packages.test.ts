@@ -97,7 +97,7 @@ describe('the store', () => {
     for (let twice = 0; twice < 2; twice++)
       expect(packages.find({ id: LIGHTS, channel: 'stable' })?.version).toBe('1.0.0')
     expect(problems.map((text) => text.replaceAll(store, 'STORE')).sort()).toEqual([
-      `STORE/${LIGHTS}/2.0.0: contains ${LIGHTS} 3.0.0, unlike its name`,
+      `STORE/${LIGHTS}/2.0.0: contains ${LIGHTS} 3.0.0, not the version in its path`,
       expect.stringContaining(`STORE/${LIGHTS}/4.0.0/app.json: name: is missing`),
     ])
   })

@@ -333,7 +333,7 @@ describe('if a set-up would not help, the process ends with the error', () => {
     const port = await listening(createServer())
     const { daemon } = await begin({ file: '', env: { HTTP_PORT: String(port) } })
     expect(await daemon.closed).toBe('code 2')
-    expect(daemon.lines.join('\n')).toContain('is taken')
+    expect(daemon.lines.join('\n')).toContain('is in use')
     expect(daemon.errors.join('\n')).toContain('no hub configured')
   })
 

@@ -4,7 +4,6 @@ import { HubError } from '../../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS } from '../../records.ts'
 import { type Core, type Endpoints, endpoint, invalid, missing, settingIn } from '../endpoint.ts'
 
-/** The installed apps. */
 export const APPS = {
   getApps: endpoint({
     doc: 'All apps by id.',
@@ -37,7 +36,7 @@ export const APPS = {
     request: 'DELETE /app/:id',
     needs: 'homey.app',
     takes: {
-      /** `true` also deletes the settings, on older hubs and hubs of the reference. */
+      /** `true` also deletes the settings. Only for older hubs and the flavour `reference`. */
       purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
     },
     run(core, { id, purgeSettings }) {
@@ -51,7 +50,7 @@ export const APPS = {
     request: 'POST /app/:id/crashlog',
     needs: 'homey.app.readonly',
     takes: {
-      /** For the developer. Newer hubs require it, but it may be empty. */
+      /** A message for the developer. Newer hubs require the field, but it may be empty. */
       message: v.optional(v.string()),
     },
     run(core, { id, message }) {
@@ -146,7 +145,7 @@ export const APPS = {
   }),
 } as const satisfies Endpoints
 
-/** The app with this id. Does not use the record's `id`, which a test may have changed. */
+/** Returns the record of an app, with the right `id` even if a test has changed the `id` in the record. */
 function known({ apps }: Core, id: string): AppRecord {
   const record = apps.records.get(id)
   if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')

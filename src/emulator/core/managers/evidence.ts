@@ -4,18 +4,18 @@ import { HubError } from '../../hub-error.ts'
 import type { AppRecord, Flavour } from '../../records.ts'
 import { type Core, type Endpoints, endpoint } from '../endpoint.ts'
 
-/** A number below `end`, always the same for an app. */
+/** Derives a number below `end` from an app's id. */
 const numberOf = (id: string, end: number) =>
   [...Buffer.from(id)].reduce((sum, byte) => (sum * 31 + byte) % 9973, 7) % end
 
-/** The flavours with these managers; the reference has none of them. */
+/** The flavours with these managers. The flavour `reference` has none of them. */
 const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 
-/** All things of all apps, by id. */
+/** Collects the items that `thingsOf` returns for all apps, in one object by id. */
 const byId = ({ apps }: Core, thingsOf: (record: AppRecord) => readonly { readonly id: string }[]) =>
   Object.fromEntries([...apps.records.values()].flatMap(thingsOf).map((thing) => [thing.id, thing]))
 
-/** Each app with drivers has one to three devices, which are unavailable while the app does not run. */
+/** Each app with drivers has one to three devices, which are unavailable while the app is not running. */
 function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppRecord) {
   const driver =
     flavour === 'older' ? { driverUri: `homey:app:${app}`, driverId: 'thing' } : { driverId: `homey:app:${app}:thing` }
@@ -43,7 +43,7 @@ export const DEVICES = {
   }),
 } as const satisfies Endpoints
 
-/** A flow of a disabled app is broken. */
+/** Creates a flow for an app. The flow is broken if the app is disabled. */
 const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enabled: true, broken: enabled !== true })
 
 export const FLOWS = {

@@ -63,7 +63,7 @@ export const NOTIFICATIONS = {
   }),
 } as const satisfies Endpoints
 
-/** The settings of the calling app; for a client with a key, those of the hub. */
+/** The settings of the calling app; for a client with a key, the settings of the hub. */
 export const SETTINGS = {
   getSettings: endpoint({
     doc: 'All settings by name.',

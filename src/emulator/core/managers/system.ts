@@ -5,7 +5,6 @@ import { cpus, freemem, hostname, loadavg, tmpdir, totalmem } from 'node:os'
 import * as v from 'valibot'
 import { type Endpoints, endpoint } from '../endpoint.ts'
 
-/** The system. */
 export const SYSTEM = {
   ping: endpoint({
     doc: 'Needs no key. The headers X-Homey-ID and X-Homey-Version identify the hub, except on the kind `reference`.',
@@ -58,7 +57,6 @@ export const SYSTEM = {
   }),
 } as const satisfies Endpoints
 
-/** Sessions. */
 export const SESSIONS = {
   getSessionMe: endpoint({
     doc: 'The permissions of the key.',
@@ -69,7 +67,7 @@ export const SESSIONS = {
   }),
 } as const satisfies Endpoints
 
-/** No app has this id: app ids have no colon. */
+/** An owner that cannot be an app, because app ids have no colon. */
 const BACKUP_OWNER = 'manager:backup'
 const LAST_BACKUP = 'lastSuccessfulBackup'
 

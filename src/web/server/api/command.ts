@@ -38,7 +38,7 @@ const failures = [...byStatus].map(([status, rows]) => {
   return [status, { doc: rows.map(([code]) => `\`${code}\``).join(', '), schema: FAILURE }] as const
 })
 
-/** Status → its error codes. */
+/** The answers to commands, by status. The answers to failed commands list the error codes. */
 export const COMMAND_ANSWERS: Route['answers'] = {
   ...Object.fromEntries(failures),
   200: { doc: 'Done.', schema: SUCCESS },
@@ -92,7 +92,7 @@ function commandTopic(base: string, segments: readonly string[]): string | undef
   return [base, ...levels.slice(0, at), 'cmd', ...levels.slice(at)].join('/')
 }
 
-/** A path segment as a level of a topic, whatever the client has percent-encoded. */
+/** Converts a path segment to a topic level, regardless of which characters the client has percent-encoded. */
 function levelOf(segment: string): string | undefined {
   if (decodeLevel(segment) !== undefined) return segment
   try {

@@ -10,7 +10,7 @@ const BATCH_MS = 100
 /** Changes within this time are sent together. */
 const GATHER_MS = 20
 const MAX_RECENT = 500
-/** How much of the usage history a snapshot contains. */
+/** The period of the usage history in a snapshot. */
 const USAGE_MS = 15 * 60_000
 /** Limit for all stored events, in characters; the largest payload of a command fits. */
 const MAX_RECENT_LENGTH = 512 * 1024
@@ -30,7 +30,7 @@ export interface FeedOptions {
   readonly clock: Clock
 }
 
-/** A stored event. Its payload may be rendered only when the event is sent. */
+/** A stored event. If its payload is a function, the payload is rendered when the event is sent. */
 interface Kept {
   /** Epoch milliseconds. */
   readonly at: number
@@ -49,7 +49,7 @@ export class Feed {
   readonly #options: FeedOptions
   /** Every retained topic as it was last sent; `undefined` without subscribers. */
   #shown: Map<string, string> | undefined
-  /** State topics, including those of other bridges. */
+  /** Retained state topics, including those of other bridges. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   #recent: Kept[] = []
   #recentLength = 0
@@ -68,7 +68,7 @@ export class Feed {
     this.#options = options
   }
 
-  /** Every retained topic with its payload. */
+  /** Returns every retained topic with its payload. */
   state(view = ALL): protocol.LiveMessage[] {
     return this.#seen([...(this.#shown ?? this.#render())], view)
   }
@@ -131,13 +131,13 @@ export class Feed {
     this.#batchSoon()
   }
 
-  /** Sends a subscriber all changes from now on; returns a function that ends the subscription. */
+  /** Sends all further changes to a subscriber; returns a function that ends the subscription. */
   subscribe(subscriber: (frame: string) => void, view = ALL): () => void {
     this.#sendBatch()
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
       this.#shown = this.#render()
-      // The snapshot contains the page state.
+      // Mark the page state as sent, because the snapshot contains it.
       this.#changedState()
       this.#aliveLater()
     }
@@ -150,7 +150,7 @@ export class Feed {
     }
   }
 
-  /** Renders everything. Sends pending changes first, so that no client gets them twice. */
+  /** Renders a snapshot frame. Sends pending changes first, so that no client gets a change twice. */
   snapshot(view = ALL): string {
     this.#sendBatch()
     const { topics, usage } = this.#options
@@ -165,7 +165,7 @@ export class Feed {
     })
   }
 
-  /** Leaves out Home Assistant's discovery topics, which may be below the base topic. */
+  /** Whether the page shows a topic. Hides Home Assistant's discovery topics, which may be below the base topic. */
   #isShown(topic: string): boolean {
     const { topics, discoveryPrefix } = this.#options
     return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
@@ -177,7 +177,7 @@ export class Feed {
     this.#cancelBatch ??= clock.after(wait, () => this.#sendBatch())
   }
 
-  /** Sends all subscribers what has changed since the last batch. */
+  /** Sends all changes since the last batch to the subscribers. */
   #sendBatch(): void {
     const { changed, events } = this.#takeBatch()
     if (this.#subscribers.size === 0 || (changed.size === 0 && events.length === 0)) return
@@ -195,7 +195,7 @@ export class Feed {
     return batch
   }
 
-  /** The parts of the page state that have changed since they were last sent. */
+  /** Returns the parts of the page state that have changed since they were last sent, and marks them as sent. */
   #changedState() {
     const before = this.#sentState
     const now = pageState(this.#options)
@@ -231,7 +231,7 @@ export class Feed {
   }
 }
 
-/** The state that the page shows and no MQTT message contains. */
+/** Returns the state that the page shows and no MQTT message contains. */
 function pageState({ refusals, logLevel, fleet }: FeedOptions) {
   return { refusals: refusals(), log_level: logLevel(), ...(fleet !== undefined && { fleet: fleet() }) }
 }

@@ -14,7 +14,7 @@ export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call'
 const MAX_ICON_BYTES = 256 * 1024
 /** The total size of the cache. */
 const MAX_BYTES = 8 * 1024 * 1024
-/** The counted size of an entry without an icon. */
+/** The size that counts for an entry itself, in addition to its icon. */
 const ENTRY_BYTES = 256
 /** Limit of parallel requests, so that commands need not wait for icons. */
 const AT_ONCE = 2
@@ -22,7 +22,7 @@ const AT_ONCE = 2
 export class Icons {
   readonly #hubs: Hubs
   readonly #limiter: Limiter
-  /** The cached icons, the longest unused first. */
+  /** The cached icons, least recently used first. */
   readonly #kept = new Map<string, Icon | undefined>()
   #bytes = 0
   readonly #loading = new Map<string, Promise<Icon | undefined>>()
@@ -32,12 +32,12 @@ export class Icons {
     this.#limiter = new Limiter({ slots: AT_ONCE, clock })
   }
 
-  /** The icon of an app; `undefined` if the hub does not have the icon or the app. @throws HubError */
+  /** Returns the icon of an app; `undefined` if the hub does not have the icon or the app. @throws HubError */
   async get(hubName: string, id: string): Promise<Icon | undefined> {
     const hub = this.#hubs.get(hubName)?.hub
     const app = hub?.apps.all.get(id)
     if (hub === undefined || app === undefined) return undefined
-    // Another version may have another icon.
+    // A new version of the app may have a new icon.
     const key = JSON.stringify([hubName, id, app.version])
     if (this.#kept.has(key)) return this.#keep(key, this.#kept.get(key))
     const load = async () => this.#keep(key, await this.#limiter.run({}, () => fetchIcon(hub, id)))
@@ -46,7 +46,7 @@ export class Icons {
     return await loading
   }
 
-  /** Moves the entry to the end, as the one used last. */
+  /** Moves an entry to the end, as the most recently used one, and removes the oldest entries beyond the limit. */
   #keep(key: string, icon: Icon | undefined): Icon | undefined {
     if (!this.#kept.delete(key)) this.#bytes += sizeOf(icon)
     this.#kept.set(key, icon)
@@ -72,14 +72,14 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<I
   return undefined
 }
 
-/** What may precede `<svg`: the beginning and the end of each. */
+/** The constructs that may precede `<svg`, each with its beginning and its end. */
 const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
   [/^<\?xml\s/, '?>'],
   [/^<!--/, '-->'],
   [/^<!doctype\s+svg\b/, '>'],
 ]
 
-/** The type by content, whatever type the hub states. `undefined` if the body is not a picture. */
+/** Detects the media type from the content, not from the hub's header. `undefined` if the body is not an image. */
 export function typeOf(body: Buffer): string | undefined {
   const start = body.toString('latin1', 0, 12)
   if (start.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'

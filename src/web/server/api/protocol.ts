@@ -6,7 +6,7 @@ const text = v.string()
 const time = v.pipe(text, v.isoTimestamp())
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
 
-/** Relative to the address of the page: a reverse proxy may serve it under a prefix. */
+/** Relative to the address of the page, because a reverse proxy may serve the page under a prefix. */
 export const LIVE_PATH = 'api/live'
 
 /** The caller's access: everything, read only, or only what is open to every program on this machine. */
@@ -53,7 +53,7 @@ export type Sample = v.InferOutput<typeof sample>
 /** Close code of the WebSocket when a login is required, such as after a logout or a change of the password. */
 export const LOGIN_DUE = 4401
 
-/** Hub → impossible command, as named in the configuration (`restart`, `hub/install`) → why it is not possible. */
+/** Hub → unavailable command, as named in the configuration (`restart`, `hub/install`) → the reason. */
 const refusals = v.record(text, v.record(text, text))
 export type Refusals = v.InferOutput<typeof refusals>
 
@@ -111,7 +111,7 @@ export const API_ERROR = v.strictObject({
 export type ApiError = v.InferOutput<typeof API_ERROR>
 
 export const LOG_LINES = v.strictObject({
-  lines: about(v.array(text), 'Each a JSON object, oldest first. Long ones are shortened.'),
+  lines: about(v.array(text), 'Each line is a JSON object, oldest first. Long lines are shortened.'),
   missed: about(v.number(), 'How many lines between the previous answer and this one are no longer stored.'),
   next: about(text, 'The value of `after` for the lines that follow.'),
   level: LOG_LEVEL,
@@ -164,7 +164,7 @@ export const SETUP_DONE = v.strictObject({
   ),
   lines: about(
     text,
-    'The configuration as lines of a file, or as environment variables if there is no file. Secrets are masked if the file was written, and placeholders otherwise.',
+    'The configuration as lines of a file, or as environment variables if there is no file. Secrets are masked if the file was written, and replaced with placeholders otherwise.',
   ),
 })
 export type SetupDone = v.InferOutput<typeof SETUP_DONE>

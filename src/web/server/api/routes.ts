@@ -1,4 +1,4 @@
-/** Every route of the HTTP API, one row each: router, access checks, OpenAPI and documentation follow from it. */
+/** Every route of the HTTP API, one row each. Router, access checks, OpenAPI and documentation use these rows. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as v from 'valibot'
@@ -70,7 +70,7 @@ export interface Route {
   readonly request?: v.GenericSchema
   /** Status → its meaning; statuses that every route may return are left out. */
   readonly answers: Readonly<Record<number, Answer>>
-  /** Whether it may take longer than a few seconds. */
+  /** Whether a request may take longer than a few seconds. */
   readonly slow?: true
   /** Whether the OpenAPI document has one operation for each command instead of this row. */
   readonly commands?: true
@@ -82,7 +82,7 @@ const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
 
-/** In the same place in a checkout and in the package. */
+/** A checkout and the package have the document in the same place. */
 const OPENAPI = new URL('config/openapi.json', ROOT)
 
 function noneIfHubFailed(error: unknown): undefined {
@@ -123,7 +123,7 @@ function setupStep<S extends v.GenericSchema>({ request, answer, act, ...row }: 
 
 const reports = new WeakMap<AppContext, Promise<string>>()
 
-/** The report of `hub2mqtt doctor`. Only one examination runs at a time; concurrent requests share its report. */
+/** Returns the report of `hub2mqtt doctor`. Concurrent requests share one examination and its report. */
 function doctorReport(context: AppContext): Promise<string> {
   const report = reports.get(context) ?? examineNow(context).finally(() => reports.delete(context))
   reports.set(context, report)

@@ -13,7 +13,7 @@ import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 /** In the format of the configuration: `url` is a list of addresses. */
 export type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
-/** A hub, and a broker unless the current one stays. */
+/** A hub and a broker; `undefined` keeps the current broker. */
 export interface Choice {
   readonly hub: SetupHub
   readonly broker: ChosenBroker | undefined
@@ -33,7 +33,7 @@ export function checkHub(given: SetupHub) {
   return { value: { chosen: { name, url, api_key }, hub } }
 }
 
-/** The value of an option; `undefined`, and a line for the mistake, if it is not valid. */
+/** Returns the value of an option. If the value is not valid, adds a line to `wrong` and returns `undefined`. */
 function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknown, wrong: string[]): T | undefined {
   const result = v.safeParse(schema, value, { abortPipeEarly: true })
   if (result.success) return result.output
@@ -41,7 +41,7 @@ function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknow
   return undefined
 }
 
-/** Returns the configuration with the given broker. For the current one, `chosen` is `undefined`: its login is kept. */
+/** Returns the configuration with the given broker. `chosen` is missing for the current one, whose login is kept. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,
@@ -87,11 +87,11 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
       else doc.setIn(['mqtt', key], show(schema, broker[key]))
     }
   }
-  // Long keys stay on one line.
+  // Do not wrap long API keys.
   return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }
 
-/** A JSON file must stay JSON for other programs that read it. */
+/** Whether a file is JSON. A JSON file must stay JSON for other programs that read it. */
 function isJson(text: string): boolean {
   try {
     return typeof JSON.parse(text) === 'object'
@@ -100,13 +100,13 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Replacements of secrets: a mask for what was written, or a placeholder in lines to copy. */
+/** Replacements for secrets: a mask if the file was written, or a placeholder in lines to copy. */
 const WORDS = {
   written: { key: MASK, password: MASK },
   copy: { key: String(hubOptions.api_key.example), password: String(options['mqtt.password'].example) },
 }
 
-/** The choice without its secrets, as lines of a file or an environment. */
+/** Returns the choice without its secrets, as lines of a file or as environment variables. */
 export function linesOf({ hub, broker }: Choice, as: 'file' | 'environment', use: keyof typeof WORDS): string {
   const { key, password } = WORDS[use]
   const safe: Choice = {

@@ -10,11 +10,11 @@ const PTR = 12
 const IN = 1
 const HEADER_BYTES = 12
 const MAX_NAME_BYTES = 255
-/** More than any responder announces. */
+/** No responder announces as many records. */
 const MAX_RECORDS = 64
 const IS_RESPONSE = 0x8000
 
-/** A question for the instances of services such as `_http._tcp.local`. */
+/** Encodes a question for the instances of services such as `_http._tcp.local`. */
 export function question(services: readonly string[]): Buffer {
   const header = Buffer.alloc(HEADER_BYTES)
   header.writeUInt16BE(services.length, 4)
@@ -25,7 +25,7 @@ export function question(services: readonly string[]): Buffer {
   return Buffer.concat([header, ...questions])
 }
 
-/** The supported records of an answer, with names in lower case. Stops at the first fault. */
+/** Decodes the supported records of an answer, with names in lower case. Stops at the first malformed record. */
 export function readRecords(packet: Buffer): DnsRecord[] {
   const records: DnsRecord[] = []
   try {
@@ -71,7 +71,7 @@ function* textsOf(data: Buffer): Generator<string> {
   }
 }
 
-/** Reads a name; `end` is the offset behind it. Pointers must point backwards, which prevents loops. */
+/** Reads a name; `end` is the offset after the name. Pointers must point backwards, which prevents loops. */
 function readName(packet: Buffer, start: number): { readonly name: string; readonly end: number } {
   const labels: string[] = []
   let end: number | undefined

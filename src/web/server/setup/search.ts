@@ -1,6 +1,6 @@
 /**
  * Searches for hubs in the local network by mDNS: one query on each network interface, from a separate port, so that
- * responders answer only to that port (RFC 6762, 5.1 and 6.7). A result counts only if it answers a ping like a hub.
+ * responders answer only to that port (RFC 6762, 5.1 and 6.7). A device counts only if it answers a ping like a hub.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 
 const GROUP = { address: '224.0.0.251', port: 5353 }
-/** Queries may get lost, and responders wait up to half a second. */
+/** Time until the query is repeated, because a query can get lost. Responders wait up to half a second. */
 const ASK_AGAIN_MS = 400
 const LISTEN_MS = 1_500
 const PING_MS = 1_400
@@ -28,7 +28,7 @@ const MAX_INTERFACES = 8
 const MAX_NAME_LENGTH = 64
 
 interface Candidate extends FoundHub {
-  /** Whether it announces itself as a hub. */
+  /** Whether the device announces itself as a hub. */
   readonly isHub: boolean
 }
 
@@ -85,7 +85,7 @@ async function openSockets(
   return (await Promise.all(opening)).filter((socket) => socket !== undefined)
 }
 
-/** The addresses in an answer, or its sender's. */
+/** Returns the possible hubs in an mDNS answer. A hub without a usable address gets the address of the sender. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
   const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
     records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)
@@ -96,7 +96,7 @@ export function candidatesOf(records: readonly DnsRecord[], sender: string): Can
     const own = of('A', service?.target.toLowerCase()).find(({ address }) => isOfTheHome(address, sender))
     const address = own?.address ?? sender
     const isHub = record.name === HUB_SERVICE
-    // A hub may announce the port of another service; its API is at port 80.
+    // A hub may announce the port of another service, but its API is on port 80.
     const ports = new Set([...(service === undefined ? [] : [service.port]), ...(isHub ? [80] : [])])
     const name = nameOf(of('TXT', instance)[0]?.texts ?? [], record)
     return [...ports].map((port) => ({ url: `http://${address}${port === 80 ? '' : `:${port}`}`, name, isHub }))
@@ -111,7 +111,7 @@ function nameOf(texts: readonly string[], { name, target }: { name: string; targ
 
 const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
-/** Ignores addresses outside the local network. */
+/** Whether an address is in the local network. */
 const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
 /** Pings a candidate without a key. */

@@ -20,7 +20,7 @@ export interface SetupOptions {
   readonly config: Config
   /** The path of the configuration file, whether it exists or not. */
   readonly path: string | null
-  /** The configuration with this text in the file. @throws ConfigError */
+  /** Returns the configuration with this text as the content of the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
   readonly search: () => Promise<Look['found']>
   /** Starts and stops the embedded broker. @returns its address, or why it cannot be started */
@@ -61,7 +61,7 @@ export class Setup {
     }
   }
 
-  /** @throws Refusal */
+  /** Tests a hub that the user entered. @throws Refusal */
   async testHub(given: SetupHub): Promise<SetupTest> {
     const { config, clock } = this.#options
     const checked = checkHub(given)
@@ -71,7 +71,7 @@ export class Setup {
     return await this.#paced(() => tryHub({ name: chosen.name, hub, config, clock }))
   }
 
-  /** @throws Refusal */
+  /** Tests a broker that the user entered. @throws Refusal */
   async testBroker(given: SetupBroker): Promise<SetupTest> {
     const checked = checkBroker(given, this.#options.config)
     if (checked.wrong !== undefined) return failed(checked.wrong)
@@ -80,7 +80,7 @@ export class Setup {
     return await this.#paced(() => this.#tryBroker(config))
   }
 
-  /** One test at a time, and a few per minute: each connects to an address that the user entered. @throws Refusal */
+  /** Limits the tests, because each connects to an address that the user entered. @throws Refusal */
   async #paced(test: () => Promise<SetupTest>): Promise<SetupTest> {
     const now = this.#options.clock.elapsed()
     this.#tests = this.#tests.filter((at) => now - at < MINUTE_MS)
@@ -120,7 +120,7 @@ export class Setup {
     }
   }
 
-  /** Call this after the answer to `apply` was sent: if the configuration was written, the bridge starts. */
+  /** Must be called when the answer to `apply` has been sent. Starts the bridge if the configuration was written. */
   answered(): void {
     if (this.#state === 'written') this.#options.onWritten()
   }
@@ -145,7 +145,7 @@ export class Setup {
     return { written: path, lines: linesOf(choice, 'file', 'written') }
   }
 
-  /** The new text of the file, which is a valid configuration. */
+  /** Returns the new text of the file, after checking that the text is a valid configuration. @throws Refusal */
   async #textWith(choice: Choice, path: string): Promise<string> {
     const text = textOf(path)
     if (Object.keys(this.#check(text).hubs).length > 0) {
@@ -188,7 +188,7 @@ function valid<T>(checked: Checked<T>): T {
   return checked.value
 }
 
-/** The variable that overrides the choice. */
+/** Returns the environment variable that overrides the choice, if there is one. */
 function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefined {
   const differs = Object.entries(broker ?? {}).find(([key, value]) => !isDeepStrictEqual(valueAt(mqtt, key), value))
   return differs && environmentName(`mqtt.${differs[0]}`)
@@ -204,7 +204,7 @@ export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<S
   return verdict(findings, [hub.api_key])
 }
 
-/** The problems, or all findings if there are no problems. They may quote arbitrary text of hubs and brokers. */
+/** Lists the problems, or all findings if there are no problems. Masks secrets and control characters in the texts. */
 function verdict(findings: readonly Finding[], secrets: readonly string[]): SetupTest {
   const scrubber = new Scrubber(secrets)
   const problems = findings.filter(({ outcome }) => outcome === 'problem')

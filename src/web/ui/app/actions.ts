@@ -1,6 +1,6 @@
 /**
- * The actions on apps, in menus, on an app's page and for several apps: one row each, with its confirmation. On several
- * apps, an action runs on one after another, until the first failure or a request to stop.
+ * The actions on apps, in menus, on an app's page and for several apps: one row each, with its confirmation. An action
+ * on several apps runs on one app after the other, until the first failure or until the user stops the action.
  */
 import { effect, signal } from '@preact/signals'
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
@@ -81,7 +81,7 @@ function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
   const severity = step !== null && step !== 'none' && text.update.severities[step]
   const about = severity ? text.update.severity({ versions, severity }) : versions
   const published = readTopic(entry, 'appUpdate')
-  // The two topics do not change at the same time.
+  // The topics of the app and of its update do not change at the same time.
   const isSame = published?.latest_version === latest_version
   return { about, note: isSame ? published?.release_summary : undefined }
 }
@@ -194,7 +194,7 @@ export const MANY = ACTIONS.filter(({ many }) => many !== undefined)
 
 export const actionName = ({ name, command }: Action, entry?: AppEntry): string => name?.(entry) ?? commandName(command)
 
-/** The actions that an app offers now; refused ones with the reason. */
+/** Returns the actions to offer for an app. An action that is not possible now has the reason in `refused`. */
 export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'command'>)[] {
   const busy = entry.running.value === undefined ? undefined : terms.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({
@@ -247,7 +247,7 @@ export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isInProgress() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
-/** The apps for which the action is possible now, and why it is not possible for the others. */
+/** Returns the apps for which the action is possible now, and why it is not possible for the other apps. */
 function possible(page: PageContext, action: Action, entries: readonly AppEntry[]) {
   const able: AppEntry[] = []
   let why: string | undefined
@@ -259,7 +259,7 @@ function possible(page: PageContext, action: Action, entries: readonly AppEntry[
   return { able, why: why ?? bulkText.noneFits }
 }
 
-/** Why the action is not possible for any of these apps. */
+/** Returns the reason why the action is possible for none of these apps; `undefined` if it is possible for one. */
 export function bulkRefusal(page: PageContext, action: Action, entries: readonly AppEntry[]): string | undefined {
   if (isInProgress()) return bulkText.busy
   const isPossible = (entry: AppEntry) =>
@@ -301,7 +301,7 @@ export function resumeBulk(): void {
   void proceed()
 }
 
-/** The current page: since the confirmation, apps may have been removed and the session may have changed. */
+/** Returns the current page, because it may have changed since the confirmation; `undefined` without a connection. */
 function livePage(): PageContext | undefined {
   const now = stage.value
   return now.at === 'open' && now.channel.liveness.value === 'live' ? now : undefined
@@ -311,7 +311,7 @@ export function stopBulk(): void {
   const now = bulk.value
   if (now === undefined || !isInProgress()) return
   if (livePage() !== undefined) bulk.value = { ...now, state: 'stopping' }
-  // The answer may never arrive.
+  // Without a connection, the answer may never arrive.
   else bulk.value = { ...now, results: [...now.results, { as: 'failed', why: bulkText.lost }], state: 'stopped' }
 }
 

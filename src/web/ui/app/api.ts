@@ -16,7 +16,7 @@ export const apiUrl = (path: string) => new URL(`api/${path}`, document.baseURI)
 
 export type Result<T> =
   | { readonly ok: true; readonly value: T }
-  /** Status 0: no answer. */
+  /** `status` is 0 if there was no answer. */
   | { readonly ok: false; readonly status: number; readonly message: string }
 
 /** Sends a request; resolves to `undefined` if there is no answer. */
@@ -45,13 +45,13 @@ const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: Re
   resultOf(schema, await ask(path, init))
 const post = <S extends v.GenericSchema>(schema: S, path: string, body: object) => get(schema, path, sending(body))
 
-/** The options for a POST; an object is sent as JSON, and an empty text as no body. */
+/** Returns the options for a POST. An object is sent as JSON, an empty text as no body. */
 function sending(body: object | string): RequestInit {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   return { method: 'POST', ...(text !== '' && { headers: { 'content-type': 'application/json' }, body: text }) }
 }
 
-/** The log is sent at once, so a longer wait means that the connection is lost. */
+/** The daemon sends the log immediately, so a longer wait means that the connection is lost. */
 const LOG_MS = 10_000
 
 export const api = {
@@ -61,7 +61,7 @@ export const api = {
   history: (hub: string, app: string, hours: number) =>
     get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
   config: () => get(protocol.CONFIG_REPORT, 'config'),
-  /** The lines after an earlier answer; `after` is its `next`. */
+  /** Reads the lines that follow an earlier answer; `after` is the `next` of that answer. */
   log: (after: string) =>
     get(protocol.LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
   doctor: () => get(protocol.DOCTOR_REPORT, 'doctor'),
@@ -71,12 +71,12 @@ export const api = {
   applySetup: (wanted: protocol.SetupApply) => post(protocol.SETUP_DONE, 'setup/apply', wanted),
 }
 
-/** The app's icon from the hub. */
+/** Returns the address of an app's icon. */
 export function iconUrl(hub: string, app: string): string {
   return apiUrl(`hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/icon`).href
 }
 
-/** The answer of a command, or why there is none. Without a code, it is unknown whether the command was executed. */
+/** The answer to a command, or an error. Without a code, it is unknown whether the command was executed. */
 export type Ended =
   | Answer
   | { readonly ok: false; readonly error: { readonly code: string | null; readonly message: string } }
@@ -84,7 +84,7 @@ export type Ended =
 /** The target of a command: the bridge, a hub, or an app of a hub. */
 export type For = { readonly hub?: string; readonly app?: string }
 
-/** Sends a command with the payload as over MQTT; an object is sent as JSON. Resolves when the command has ended. */
+/** Sends a command with the payload as on MQTT; an object is sent as JSON. Resolves when the command has ended. */
 export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]

@@ -22,13 +22,13 @@ const text = defineStrings('commands', {
   },
 })
 
-/** Why no command is possible now; `undefined` if commands are possible. */
+/** Returns the reason why no command is possible now; `undefined` if commands are possible. */
 export function pageRefusal({ session, channel }: Pick<PageContext, 'session' | 'channel'>): string | undefined {
   if (session.access !== 'full') return terms.readOnly
   return channel.liveness.value === 'live' ? undefined : terms.noConnection
 }
 
-/** Why a command is not possible now; `undefined` if no reason is known. */
+/** Returns the reason why a command is not possible now; `undefined` if no reason is known. */
 export function refusal(page: PageContext, target: For, name: string): string | undefined {
   const { store } = page
   const kind = target.app !== undefined ? 'app' : target.hub !== undefined ? 'hub' : 'bridge'
@@ -50,7 +50,7 @@ export const commandName = (command: string): string => textFor(terms.commands, 
 function outcomeOf(command: string, ended: Ended): Outcome {
   return {
     ok: ended.ok,
-    // In the language of the page when the text is shown.
+    // A getter, because the user may have changed the language when the text is shown.
     get text() {
       const name = commandName(command)
       if (!ended.ok) return text.failed({ command: name, why: inLanguage(ended.error.message) })
@@ -59,7 +59,7 @@ function outcomeOf(command: string, ended: Ended): Outcome {
   }
 }
 
-/** How long a success is shown on the row. A failure is shown until the next command. */
+/** Time for which a success is shown on the row. A failure is shown until the next command. */
 const SHOWN_MS = 8_000
 
 /** Sends a command to an app, and shows its progress on the app's row. `isQuiet`: shows no notice of the result. */
@@ -84,7 +84,7 @@ export async function actOn(
   return ended
 }
 
-/** Sends a command for the data in its answer. */
+/** Sends a command, and returns the data in its answer. */
 export async function dataOf(target: For, command: AppCommand, payload?: object): Promise<Answer> {
   const ended = await sendCommand(target, command, payload)
   return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: inLanguage(ended.error.message) }

@@ -1,4 +1,4 @@
-/** The languages of the page, and the choice of one. All texts except the English ones load on demand. */
+/** The languages of the page, and the user's choice. All texts except the English ones are loaded on demand. */
 import { signal } from '@preact/signals'
 import { openMenu, toast } from './parts/overlays.tsx'
 import { store, stored } from './preferences.ts'
@@ -25,7 +25,7 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map([
   ['de', { name: 'Deutsch', load: () => import('./languages/de.json', { with: { type: 'json' } }) }],
 ])
 
-/** The choice to use the first of the browser's languages that the page has. */
+/** The choice to follow the browser: the page uses the first of the browser's languages that it supports. */
 const BROWSER = 'browser'
 /** `BROWSER`, or the code of a language. */
 const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]

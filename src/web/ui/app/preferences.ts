@@ -5,7 +5,7 @@ import { parseJson, read } from './live/payload.ts'
 
 type Place = 'localStorage' | 'sessionStorage'
 
-/** Reads a stored value; `null` if there is none or the browser stores nothing. */
+/** Reads a stored value; `null` if there is no value or the browser does not allow storage. */
 export function stored(place: Place, key: string): string | null {
   try {
     return globalThis[place].getItem(`hub2mqtt.${key}`)
@@ -18,7 +18,7 @@ export function store(place: Place, key: string, value: string): void {
   try {
     globalThis[place].setItem(`hub2mqtt.${key}`, value)
   } catch {
-    // The browser refuses: the choice lasts until the page is closed.
+    // The browser does not allow storage: the choice lasts until the page is closed.
   }
 }
 
@@ -66,7 +66,7 @@ const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ??
 export const search = signal(first.search)
 export const filter = signal(first.filter)
 export const sort = signal(first.sort)
-/** Whether to group apps by hub, if there are several. */
+/** Whether to group apps by hub if there are several hubs. */
 export const grouped = signal(first.grouped)
 
 effect(() => {

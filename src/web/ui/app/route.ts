@@ -7,13 +7,13 @@ export type Route =
   | { readonly at: 'app'; readonly hub: string; readonly app: string }
 
 export const route = signal<Route>(read())
-/** The choices of a view in the address, after its `?`. */
+/** The parameters after the `?` in the fragment: the user's choices in the current view. */
 const query = signal(readQuery())
 
 addEventListener('hashchange', () => {
   query.value = readQuery()
   const to = read()
-  // Only the query has changed: the view stays the same.
+  // Keep the view if only the query has changed.
   if (hrefOf(to) === hrefOf(route.value)) return
   route.value = to
   scrollTo(0, 0)
@@ -25,7 +25,7 @@ export function chosenInAddress<const K extends string>(name: string, options: r
   return inAddress(name, 'pushState', first, (kept) => options.find((option) => option === kept) ?? first)
 }
 
-/** The same for a text. Typing adds no steps to the browser's history. */
+/** A text of the current view, stored like a choice. Typing adds no entries to the browser's history. */
 export function textInAddress(name: string): Changeable<string> {
   return inAddress(name, 'replaceState', '', (kept) => kept ?? '')
 }

@@ -35,7 +35,7 @@ export function usePage(): PageContext {
 
 const RETRY_MS = 3_000
 
-/** Whether the daemon does not answer, or a proxy answers in its place. */
+/** Whether the daemon does not answer, or a proxy answers instead of the daemon. */
 const isAway = (result: Result<Session>): boolean => !result.ok && (result.status === 0 || result.status >= 500)
 
 /** Requests the session, and opens the matching view. */
@@ -63,7 +63,7 @@ function connect(session: Session): Stage {
   return { at: 'open', session, store, channel }
 }
 
-/** Whether the session is unchanged; assumed if the daemon does not answer, because the next attempt checks again. */
+/** Whether the session is unchanged. Without an answer, assumes that it is: the next attempt checks again. */
 async function isUnchanged(before: Session): Promise<boolean> {
   const result = await api.session()
   if (isAway(result)) return true
@@ -83,10 +83,10 @@ export async function logout(): Promise<void> {
 
 const STALE_AFTER_MS = 2 * LIVE_INTERVAL_MS
 const BACKOFF = { min: 1_000, max: 30_000, random: Math.random }
-/** Hidden pages have no animation frames. */
+/** Time between updates of a hidden page, which has no animation frames. */
 const HIDDEN_MS = 500
 
-/** @param mayRetry called before each retry; `false` ends the channel, because a login is required */
+/** @param mayRetry called before each retry; `false` ends the channel, because the session has changed */
 function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
   /** `stale`: the page is no longer updated. */
   const liveness = signal<'connecting' | 'live' | 'stale'>('connecting')

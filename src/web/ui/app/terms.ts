@@ -1,7 +1,7 @@
 /**
  * The language of the page: its texts, numbers and times. Each part defines its English texts as plain data beside its
  * code; a translation is a table with the same keys. `{name}` is a placeholder, and `{count}` selects the plural form.
- * Here are also the texts that many parts share, and the names for the codes and messages of the MQTT interface.
+ * This file also contains the texts that many parts share, and the names for codes and messages of the MQTT interface.
  */
 import { computed, signal } from '@preact/signals'
 import { ERROR_CODES } from '../../../contract/errors.ts'
@@ -36,7 +36,7 @@ export const locale = computed(() => {
   return navigator.languages.find(isOf) ?? code
 })
 
-/** @param part the part of the page, which is the first level of the keys */
+/** Defines the English texts of a part of the page. @param part the name of the part, the first level of the keys */
 export function defineStrings<const T extends Strings>(part: string, english: T): Filled<T>
 export function defineStrings(part: string, english: Strings): unknown {
   return group(part, english)
@@ -69,7 +69,7 @@ const shown = (value: Value) => (typeof value === 'number' ? value.toLocaleStrin
 
 const isText = (text: Text | Strings): text is Text => typeof text === 'string' || typeof text['other'] === 'string'
 
-/** The text for a code of the interface; a code without a text is shown unchanged. */
+/** Returns the text for a code of the interface; a code without a text is returned unchanged. */
 export function textFor(texts: Readonly<Record<string, string>>, code: string): string {
   return (Object.hasOwn(texts, code) ? texts[code] : undefined) ?? code
 }
@@ -105,7 +105,6 @@ export const terms = defineStrings('terms', {
   password: 'Password',
   keys: 'Keys',
   pause: 'Pause',
-  /** States of apps. */
   states: { running: 'Running', starting: 'Starting', stopping: 'Stopping', stopped: 'Stopped', crashed: 'Crashed' },
   events: {
     installed: 'Installed',
@@ -231,7 +230,7 @@ export function inLanguage(message: string): string {
   return code === undefined ? message : textFor(messages.errors, code)
 }
 
-/** A format that is created once for each language of the page. */
+/** Returns a formatter that is created once for each language of the page. */
 function inLocale(make: (language: string) => { format(value: number): string }) {
   const made = computed(() => make(locale.value))
   return (value: number): string => made.value.format(value)
@@ -243,7 +242,7 @@ const unit = (name: string, maximumFractionDigits = 1, unitDisplay: 'short' | 'l
 }
 const time = (options: Intl.DateTimeFormatOptions) => inLocale((language) => new Intl.DateTimeFormat(language, options))
 
-/** Compares names, which are independent of the page's language. */
+/** Compares names. Their order does not depend on the page's language. */
 export const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' })
 
 export const formatCount = inLocale((language) => new Intl.NumberFormat(language, { maximumFractionDigits: 1 }))
@@ -260,22 +259,22 @@ export function formatBytes(bytes: number): string {
 const [milliseconds, seconds] = [unit('millisecond', 0), unit('second')]
 export const formatDuration = (ms: number): string => (ms < 1000 ? milliseconds(ms) : seconds(ms / 1000))
 
-/** Hours, minutes and seconds. */
+/** Formats hours, minutes and seconds. */
 export const formatSecond = time({ timeStyle: 'medium' })
-/** Hours and minutes. */
+/** Formats hours and minutes. */
 export const formatClock = time({ timeStyle: 'short' })
 export const formatDay = time({ dateStyle: 'full' })
 export const formatMoment = time({ dateStyle: 'medium', timeStyle: 'medium' })
 const formatDate = time({ day: 'numeric', month: 'short' })
 
-/** The label of a mark on a time axis, in epoch seconds: a date at midnight and for steps of a day or more. */
+/** Formats a tick of a time axis, in epoch seconds: as a date at midnight and for steps of a day or more. */
 export function formatTick(at: number, step: number): string {
   const date = new Date(at * 1000)
   const isDay = step >= 86_400 || (date.getHours() === 0 && date.getMinutes() === 0)
   return (isDay ? formatDate : formatClock)(at * 1000)
 }
 
-/** The date and time; for today, only the time. */
+/** Formats a date and time; for today, only the time. */
 export function formatTime(at: number): string {
   return (new Date(at).toDateString() === new Date().toDateString() ? formatSecond : formatMoment)(at)
 }
@@ -286,7 +285,7 @@ const UNITS = [
   ['minute', 60_000],
 ] as const
 
-/** How long something lasted, in its largest unit. */
+/** Formats a duration in its largest unit. */
 export function formatSpan(length: number): string {
   const [name, ms] = UNITS.find(([, one]) => length * 1000 >= one) ?? ['second', 1000]
   return unit(name, 0, 'long')(Math.floor((length * 1000) / ms))

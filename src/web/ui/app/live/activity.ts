@@ -1,4 +1,4 @@
-/** The latest events and answers: reads them, and groups related ones, as the lists show them. */
+/** Reads the latest events and answers, and groups related ones for the lists. */
 import type * as v from 'valibot'
 import { findCommand } from '../../../../contract/commands.ts'
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
@@ -11,7 +11,7 @@ import { ANSWER, type Answer, parseJson, read } from './payload.ts'
 type BridgeEvent = v.InferOutput<typeof EVENT_OF_HUB>
 
 export type Entry = {
-  /** Increases with each entry; the key in lists. */
+  /** A number that increases with each entry; the key in lists. */
   readonly number: number
   /** Epoch milliseconds. */
   readonly at: number
@@ -48,7 +48,7 @@ export class ActivityReader {
   #read({ at, topic, payload }: FeedEvent): Entry | undefined {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
-      // The topic of the app has the same event.
+      // The same event on the app's own topic is ignored.
       const event = read(EVENT_OF_HUB, parseJson(payload))
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
@@ -74,11 +74,11 @@ export class ActivityReader {
 
 const FAILURES = new Set<EventType>(['crashed', 'command_failed', 'gave_up', 'update_failed', 'bad_update'])
 
-/** Whether the entry is a failure, which lists mark. */
+/** Whether lists mark the entry as a failure. */
 export const isFailure = (entry: Entry): boolean =>
   entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
 
-/** Apps, as `hub/id`, whose update failed and whose version has not changed since. */
+/** Returns the apps, as `hub/id`, whose update failed and whose version has not changed since then. */
 export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
   const failed = new Set<string>()
   for (const entry of entries) {
@@ -90,7 +90,7 @@ export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
   return failed
 }
 
-/** The full texts of an app's crashes among these entries, newest first. */
+/** Returns the full texts of an app's crashes, newest first. */
 export function crashTexts(entries: readonly Entry[], hub: string, app: string): string[] {
   return entries
     .flatMap((entry) => {
@@ -112,7 +112,7 @@ type Group = { readonly lead: Entry; readonly entries: readonly Entry[] }
 
 /** Maximum time between two entries of a group. */
 const TOGETHER_MS = 10_000
-/** An answer's time is that of its publication, a moment after the command ended. */
+/** Tolerance for the time of an answer, which is published shortly after the command has ended. */
 const PUBLISHED_MS = 100
 
 const isNear = (one: Entry | undefined, other: Entry, ms: number) =>
@@ -127,8 +127,8 @@ const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
 }
 
 /**
- * Groups entries of one app that follow within seconds. A crash, a new version and a client's command start a new
- * group. A command's group includes the events that arrived while the command ran.
+ * Groups entries of one app that follow each other within seconds. A crash, a new version and a client's command start
+ * a new group. A command's group includes the events that arrived while the command was running.
  */
 export function groupsOf(entries: readonly Entry[]): Group[] {
   const found: [Entry, ...Entry[]][] = []
@@ -165,7 +165,7 @@ function follows(entry: EventEntry, before: readonly Entry[]): boolean {
   return causes === undefined || isAfter(true, causes)
 }
 
-/** Whether a command ran when all of these entries arrived, and can have caused the first one. */
+/** Whether a command can have caused the first of these entries, and was running when all of them arrived. */
 function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]]): boolean {
   const [first] = before
   const isWrite = findCommand('app', answer.command, false)?.write === true
@@ -181,7 +181,7 @@ export type Row = Readonly<ReturnType<typeof rowOf>>
 const REPEATED_MS = 3_600_000
 const ONE_GO_MS = 600_000
 
-/** The lines of the list, newest first. Equal groups are counted by day. */
+/** Returns the lines of the list, newest first. Equal groups are counted by day. */
 export function rowsOf(entries: readonly Entry[]): Row[] {
   const found: { readonly is: string; readonly all: [Group, ...Group[]] }[] = []
   const open = new Map<string, (typeof found)[number]>()
@@ -221,7 +221,7 @@ function isUpdate(entry: Entry): boolean {
   return UPDATES.has(isEvent(entry) ? entry.event.event_type : entry.answer.command) && !isFailure(entry)
 }
 
-/** The content of an entry without its time and other parts that always differ. */
+/** Returns the content of an entry for comparison, without the time and other parts that always differ. */
 function contentOf(entry: Entry): string {
   if (!isEvent(entry)) return JSON.stringify([entry.answer.command, entry.answer.ok, entry.answer.error?.message])
   const { event } = entry
@@ -229,9 +229,9 @@ function contentOf(entry: Entry): string {
   return JSON.stringify({ ...event, changed, at: '', count: 0, transaction: '' })
 }
 
-/** The start of the day of a time, in the viewer's time zone. */
+/** Returns the start of the day that contains a time, in the viewer's time zone. */
 export const dayOf = (at: number): number => new Date(at).setHours(0, 0, 0, 0)
 
-/** The starts of the next and the previous day. */
+/** These two functions return the starts of the next and the previous day. */
 export const dayAfter = (day: number): number => new Date(day).setHours(24, 0, 0, 0)
 export const dayBefore = (day: number): number => dayOf(day - 1)

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { type Payload, PUBLICATIONS, type PublicationName } from '../../../../contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../../../contract/schemas.ts'
 
-/** The value, or `undefined` if the text is not JSON. */
+/** Parses JSON; returns `undefined` if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -12,13 +12,13 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The value, or `undefined` if it does not match the schema. */
+/** Returns the value; `undefined` if it does not match the schema. */
 export function read<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> | undefined {
   const result = v.safeParse(schema, value)
   return result.success ? result.output : undefined
 }
 
-/** The value of a topic; `undefined` if the payload is missing or does not match the schema. */
+/** Returns the value of a topic; `undefined` if the payload is missing or does not match the schema. */
 export function readPayload<N extends PublicationName>(name: N, payload: string | null): Payload<N> | undefined {
   if (payload === null) return undefined
   const row = PUBLICATIONS[name]

@@ -1,4 +1,4 @@
-/** Reads at once, and repeatedly while the page is visible; never two reads at a time. */
+/** Reads immediately, and repeatedly while the page is visible. Reads never overlap. */
 export function poll(ms: number, read: (isOver: () => boolean) => Promise<void>) {
   let [isReading, hasEnded] = [false, false]
   const readNow = async () => {

@@ -1,4 +1,4 @@
-/** The page's data from the live channel, as signals. Each app has its own, so that a change renders only one row. */
+/** The page's data from the live channel. Each app has its own signals, so that a change renders only one row. */
 import { batch, computed, signal } from '@preact/signals'
 import type { Json } from '../../../../base/json.ts'
 import type { LogLevel } from '../../../../contract/log-levels.ts'
@@ -13,7 +13,7 @@ import { readPayload } from './payload.ts'
 /** The result of a command. */
 export type Outcome = { readonly ok: boolean; readonly text: string }
 
-/** The content of another topic of an app. */
+/** The content of a retained topic of an app, except its state and its settings. */
 type OtherTopic = { readonly name: PublicationName; readonly payload: string }
 
 export type AppEntry = Readonly<ReturnType<typeof newApp>>
@@ -68,10 +68,10 @@ function addSample(samples: Sample[], sample: Sample): void {
 
 type OtherTopicName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
 
-/** The parsed contents, so that lists of many apps parse each only once. */
+/** The parsed payloads, so that lists of many apps parse each payload only once. */
 const readOnce = new WeakMap<OtherTopic, { readonly [N in OtherTopicName]?: Payload<N> | undefined }>()
 
-/** The payload of another topic of the app; `undefined` if it is missing or does not match its schema. */
+/** Returns the payload of one of the app's other topics; `undefined` if it is missing or does not match its schema. */
 export function readTopic<N extends OtherTopicName>({ topics }: AppEntry, name: N): Payload<N> | undefined {
   for (const one of topics.value.values()) {
     if (one.name !== name) continue
@@ -87,7 +87,7 @@ type Changes = Extract<LiveFrame, { type: 'changes' }>
 
 export class Store {
   readonly topics: Topics
-  /** All hubs; in a fleet including those of other members, of which only the state is known. */
+  /** All hubs. In a fleet, the hubs of other members are included, but only with their state. */
   readonly hubs = signal<readonly HubEntry[]>([])
   /** The hubs of this bridge. */
   readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))
@@ -103,14 +103,14 @@ export class Store {
   readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
   readonly refusals = signal<Refusals>({})
   readonly recent = signal<readonly Entry[]>([])
-  /** Apps whose last update failed, as `hub/id`. Only events show this, so a restart of the daemon clears it. */
+  /** Apps, as `hub/id`, whose last update failed. Derived from events, so a restart of the daemon clears the set. */
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** Whether a snapshot has been read. */
   readonly complete = signal(false)
   /** Counts changes of apps, for lists that are not sorted at every change. */
   appChanges = 0
   readonly #activity: ActivityReader
-  /** The topics that have a payload. */
+  /** The retained topics that have a payload. */
   readonly #held = new Set<string>()
   /** Hubs with added or removed apps, whose signals are not updated yet. */
   readonly #outdated = new Set<HubEntry>()
@@ -121,7 +121,7 @@ export class Store {
     this.#activity = new ActivityReader(base)
   }
 
-  /** The other member of the fleet that serves a hub; `undefined` if no other member does. */
+  /** Returns the other member of the fleet that serves a hub; `undefined` if no other member serves it. */
   ownerElsewhere(hub: string): string | undefined {
     const { member, owners = {} } = this.fleet.value ?? {}
     const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
@@ -143,7 +143,7 @@ export class Store {
     return this.away.value.some(({ name }) => name === hub)
   }
 
-  /** Why a hub is not (fully) usable, as a text for people. */
+  /** Returns the text for the reason why a hub is not, or not fully, usable. */
   reasonOf({ name, info }: HubEntry): string | undefined {
     const reason = info.value?.reason ?? this.health.value?.hubs[name]?.reason
     return reason == null ? undefined : textFor(terms.hubReasons, reason)
@@ -177,7 +177,7 @@ export class Store {
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
         this.recent.value = this.#activity.add(this.recent.value, happenings)
-        // An update may have failed.
+        // The events may have changed `failedUpdates`, by which lists are filtered.
         if (happenings.length > 0) this.appChanges += 1
         if (refusals !== undefined) this.refusals.value = refusals
         if (log_level !== undefined) this.logLevel.value = log_level
@@ -208,7 +208,7 @@ export class Store {
     else this.#holdPart(hub, topic, own, payload)
   }
 
-  /** Handles a setting of an app, or another topic of the app. */
+  /** Handles a topic of an app other than its state, such as a setting. */
   #holdPart(hub: HubEntry, topic: string, { name, owner }: OwnTopic, payload: string | null): void {
     if (owner.kind !== 'app' && owner.kind !== 'setting') return
     const entry = hub.apps.value.get(owner.app)
@@ -268,7 +268,7 @@ export class Store {
   }
 }
 
-/** A copy of the map with one value changed; `undefined` removes the key. */
+/** Returns a copy of the map with one value changed; `undefined` removes the key. */
 function changed<T>(map: ReadonlyMap<string, T>, key: string, value: T | undefined): ReadonlyMap<string, T> {
   const after = new Map(map)
   if (value === undefined) after.delete(key)

@@ -14,7 +14,7 @@ export type Mark = { readonly at: number; readonly kind: 'crash' | 'restart' | '
 
 /** The data of one or more charts. */
 export interface Charted {
-  /** Times in epoch seconds, oldest first, with their values; `null`: the app did not run, or the value is unknown. */
+  /** Times in epoch seconds, oldest first, with their values; `null`: the app was stopped, or the value is unknown. */
   readonly points: {
     readonly times: readonly number[]
     readonly cpu: readonly (number | null)[]
@@ -41,7 +41,7 @@ const HEIGHT = 168
 /** Room for the marks above the lines, in pixels. */
 const TOP = 20
 const AXIS_WIDTH = 68
-/** How many points each key moves. */
+/** The number of points by which each key moves the pointer. */
 const STEPS: Readonly<Record<string, number>> = {
   ArrowLeft: -1,
   ArrowRight: 1,
@@ -63,7 +63,7 @@ async function load(): Promise<void> {
 interface ChartProps {
   readonly figure: Figure
   readonly label: string
-  /** The chart in words, until a point is selected. */
+  /** The chart in words, for screen readers while no point is selected. */
   readonly summary: string
   readonly charted: Charted
   /** The selected time, which other charts can share. */
@@ -106,12 +106,12 @@ export function Chart({ figure, label, summary, charted, hovered }: ChartProps) 
   )
 }
 
-/** A point in words: its time, its value, and its marks. */
+/** Describes a point in words: its time, its value, and its marks. */
 export function described({ points, marks }: Charted, figure: Figure, index: number): string {
   const { times } = points
   const [at = 0, value = null] = [times[index], points[figure][index]]
   const said = value === null ? text.noFigure : FORMAT[figure](value)
-  // A mark belongs to the last point that is not after it, or else to the first point.
+  // A mark belongs to the last point at or before its time, or to the first point if there is none.
   const indexOf = ({ at }: Mark) =>
     Math.max(
       0,
@@ -157,7 +157,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
     [[...points.times], [...points[figure]]],
     holder,
   )
-  // Draw now, because this resets the pointer.
+  // Draw immediately, because drawing resets the pointer.
   made.batch(() => {})
   hovered.value = kept !== undefined && points.times.includes(kept) ? kept : undefined
   const observer = new ResizeObserver(() => {
@@ -192,7 +192,7 @@ const RANGES: Readonly<Record<Figure, (plot: Plot, low: number, high: number) =>
   },
 }
 
-/** A variable of the style sheet as a colour for a canvas. */
+/** Returns the value of a CSS variable as a colour for a canvas. */
 function colour({ root }: Plot, name: string): string {
   root.style.color = `var(${name})`
   return getComputedStyle(root).color
@@ -206,7 +206,7 @@ function axis(more: Plot.Axis): Plot.Axis {
 
 function line(name: string): Plot.Series {
   const stroke = (plot: Plot) => colour(plot, name)
-  /** Points without neighbours, which no line would show. */
+  /** Selects points without neighbours, which the line does not show. */
   const alone = ({ data }: Plot, series: number) =>
     [...(data[series] ?? []).keys()].filter((i) => {
       const [before, value, after] = [data[series]?.[i - 1], data[series]?.[i], data[series]?.[i + 1]]
@@ -215,7 +215,7 @@ function line(name: string): Plot.Series {
   return { stroke, width: 1.5, points: { show: false, filter: alone, size: 6, stroke, fill: stroke } }
 }
 
-/** Draws vertical lines with a glyph each, so that they do not differ only by colour. */
+/** Draws each mark as a vertical line with a glyph, so that the kinds do not differ only in colour. */
 function drawMarks(plot: Plot, marks: readonly Mark[]): void {
   const { ctx, bbox } = plot
   const { min = 0, max = 0 } = plot.scales['x'] ?? {}

@@ -1,4 +1,4 @@
-/** What the views are built of: buttons, fields, badges, and cards with their content. */
+/** The building blocks of the views: buttons, fields, badges, and cards with their content. */
 import { useSignal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren, SelectHTMLAttributes } from 'preact'
 import { defineStrings, formatAgo, formatMoment, formatSecond, formatTime } from '../terms.ts'
@@ -19,7 +19,7 @@ export function Badge({ tone, children, title }: { tone: Tone; children: Compone
 
 interface ButtonProps {
   readonly label: string
-  /** Why the button cannot be used. It stays focusable, so that keyboard users also learn the reason. */
+  /** Why the button cannot be used. The button stays focusable, so that keyboard users also learn the reason. */
   readonly refused?: string | undefined
   readonly busy?: boolean
   readonly act: (button: HTMLElement) => void
@@ -51,7 +51,7 @@ export function Switch({ on, label, ...rest }: ButtonProps & { readonly on: bool
   )
 }
 
-/** Takes only these properties, so that a caller can spread a larger object. */
+/** Ignores other properties, so that a caller can spread a larger object. */
 export function Action(props: ButtonProps & { glyph?: GlyphName; tone?: 'primary' | 'danger' | undefined }) {
   const { label, glyph, tone, refused, busy = false, act } = props
   return (
@@ -75,7 +75,7 @@ export function IconButton(
   )
 }
 
-/** A signal, or an object that is used like one. */
+/** A signal, or an object that is used like a signal. */
 export type Changeable<T> = { value: T }
 
 /** `shortcut`: the key that focuses the field; `open`: opens the first match. */
@@ -174,18 +174,18 @@ export async function copyText(text: string): Promise<boolean> {
   return ok
 }
 
-/** Sets a value in a handler, which must not return anything. */
+/** Sets a value and returns nothing, for use in event handlers. */
 export function set<T>(to: Changeable<T>, value: T): void {
   to.value = value
 }
 
-/** A submit handler for forms that the page sends itself. */
+/** Returns a submit handler for forms that the page sends itself. */
 export const submits = (act: () => unknown) => (event: Event) => {
   event.preventDefault()
   void act()
 }
 
-/** The state of a request on demand: whether it is running, and its last result. */
+/** Returns the state of a request on demand: whether it is running, and its last result. */
 export function useRequest<T>() {
   const busy = useSignal(false)
   const result = useSignal<T | undefined>(undefined)
@@ -230,7 +230,7 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
 
 type TableProps = { label: string; children: ComponentChildren; columns?: readonly string[]; head?: 'hidden' }
 
-/** Without `columns`, it has no head. A hidden head, for self-explanatory columns, is only for screen readers. */
+/** A table, without a head if `columns` is missing. A hidden head, for obvious columns, is only for screen readers. */
 export function Table({ label, children, columns, head }: TableProps) {
   return (
     <table class="list" aria-label={label}>
@@ -293,7 +293,7 @@ export type Answer =
 interface Request {
   readonly label: string
   readonly refused: string | undefined
-  /** `undefined`: cancelled. */
+  /** Resolves to `undefined` if the user cancels. */
   readonly ask: () => Promise<Answer | undefined>
 }
 

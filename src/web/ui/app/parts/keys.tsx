@@ -21,7 +21,7 @@ export const SEARCH_KEY = '/'
 const SEARCH = 'input[type=search]'
 const TYPING = 'input:not([type=checkbox]), textarea, select'
 
-/** `act` returns `false` if it did nothing. If it is missing, the browser handles the key. */
+/** `act` returns `false` if it did nothing. If `act` is missing, the browser handles the key. */
 const KEYS: Readonly<Record<string, { name: string; does: keyof typeof text; act?: () => boolean }>> = {
   [SEARCH_KEY]: { name: SEARCH_KEY, does: 'search', act: () => focus(document.querySelector(SEARCH)) },
   ArrowDown: { name: '↓', does: 'down', act: () => step(1) },
@@ -43,7 +43,7 @@ function focus(element: HTMLElement | null | undefined): boolean {
   return element != null
 }
 
-/** Focuses the app below or above the focused one, or the first visible app; above the first app is the search. */
+/** Focuses the app below or above the focused one, or the first visible app. The search is above the first app. */
 function step(by: 1 | -1): boolean {
   const { activeElement: now } = document
   const row = now?.closest('tr.app')

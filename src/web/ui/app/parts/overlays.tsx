@@ -8,7 +8,7 @@ export interface Listed {
   readonly name: string
   /** Shown on the same line. */
   readonly about?: string | undefined
-  /** Shown below: a text from outside the page. */
+  /** Shown on a separate line: a text from another source, such as a changelog. */
   readonly note?: string | undefined
 }
 
@@ -125,7 +125,7 @@ const roleOf = (checked: boolean | undefined) =>
   ({ role: checked === undefined ? 'menuitem' : 'menuitemradio', 'aria-checked': checked }) as const
 
 const MARGIN = 8
-/** If the opener moves by more pixels than this, the list was scrolled. */
+/** The menu closes if its opener moves by more than this number of pixels. */
 const SCROLLED = 60
 
 function MenuList({ label, items, opener }: Menu) {

@@ -67,11 +67,11 @@ export function lastState(app: App): string | undefined {
 
 export const crashMessage = ({ crash_message }: App): string => crash_message ?? terms.noMessage
 
-/** The guardian's unsolved problem with the app; `undefined` if there is none. */
+/** Returns the guardian's unsolved problem with the app; `undefined` if there is none. */
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
   const guard = readTopic(entry, 'guard')
   if (guard?.state === 'given_up') return 'gave_up'
-  // A command can clear it without changing the history.
+  // A command can clear `attention` without changing the history.
   const isBad = guard !== undefined && guard.attention.length > 0
   const { version } = entry.app.value
   if (isBad && lasting(readTopic(entry, 'history') ?? [], 'bad_update', version) !== undefined) return 'bad_update'
@@ -94,14 +94,14 @@ export function UpdateBadge({ app: { update_available, latest_version } }: { rea
   return <Badge tone="info">{latest_version === null ? text.update : `→ ${latest_version}`}</Badge>
 }
 
-/** Since when a hub or the broker has been offline, and why. */
+/** Returns a text with the time when a hub or the broker went offline, and the reason. */
 export function whyAway(since: number | undefined, reason: string | undefined): string {
   if (since === undefined) return reason ?? ''
   const time = formatTime(since)
   return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
-/** A switch that turns a feature of an app on or off with a command; `act` by default sends its new state. */
+/** A switch that turns a feature of an app on or off with a command. By default, `act` sends the new state. */
 export function CommandSwitch(
   props: AppProps & { command: AppCommand; label: string; on: boolean; act?: () => Promise<unknown> },
 ) {
@@ -131,7 +131,7 @@ const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: 
 }
 const ORDER = Object.keys(LOOKS)
 
-/** The sort position of an app; apps that the guardian does not know come last. */
+/** Returns the sort position of an app. Apps that the guardian does not know are last. */
 export function guardOrder(entry: AppEntry): number {
   const state = readTopic(entry, 'guard')?.state
   return state === undefined ? ORDER.length : ORDER.indexOf(state)
@@ -141,7 +141,7 @@ export function GuardBadge({ state }: { readonly state: GuardState }) {
   return <Badge tone={LOOKS[state].tone}>{text.guard.states[state]}</Badge>
 }
 
-/** When the guardian acts next; `undefined` if no action is planned. */
+/** Returns the time of the guardian's next action as a text; `undefined` if no action is planned. */
 export function nextOf(entry: AppEntry): string | undefined {
   const guard = readTopic(entry, 'guard')
   if (guard?.state === 'snoozed' && guard.snoozed_until !== null)
@@ -156,7 +156,7 @@ function inWords(state: GuardState, entry: AppEntry): string {
   return [text.guard.states[state], nextOf(entry)].filter((part) => part !== undefined).join(', ')
 }
 
-/** A glyph with a text for screen readers and pointers; nothing if the guardian does not watch the app. */
+/** A glyph with a text for screen readers and as a tooltip; empty if the guardian does not watch the app. */
 export function GuardMark({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null
@@ -169,7 +169,7 @@ export function GuardMark({ entry }: AppProps) {
   )
 }
 
-/** The guardian's state in words, where there is room. */
+/** The content of the guardian's column: the state in words, and the time of the next action. */
 export function GuardCell({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined) return null

@@ -44,7 +44,7 @@ const PASSES: Readonly<Record<Kind, (entry: Entry) => boolean>> = {
 const kind = chosenInAddress('kind', KINDS)
 const search = textInAddress('search')
 
-/** How many lines are shown at first, and how many are added on request. */
+/** Number of lines that are shown at first, and that each request adds. */
 const STEP = 50
 
 export function Activity() {
@@ -127,7 +127,7 @@ function dayName(day: number, today: number): string {
 
 const MINUTE_MS = 60_000
 
-/** The current day. Changes at midnight; after sleep or a change of the clock within a minute. */
+/** Returns the current day. Renders again at midnight, or within a minute after sleep or a change of the clock. */
 function useToday(): number {
   const today = useSignal(dayOf(Date.now()))
   useEffect(() => {
@@ -150,7 +150,7 @@ function searchable(entry: Entry, store: Store): string {
   return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${said}`.toLowerCase()
 }
 
-/** A group on one line, which can be expanded. `store`: for the apps' names in a list of several apps. */
+/** A group on one line, which can be expanded. `store`: contains the apps' names; only in a list of several apps. */
 export function GroupRows({ row, store }: { readonly row: Row; readonly store?: Store }) {
   const { lead, entries, count, apps } = row
   const isOpen = useSignal(false)
@@ -176,7 +176,7 @@ export function GroupRows({ row, store }: { readonly row: Row; readonly store?: 
 interface Content {
   readonly at: number
   readonly what: ComponentChildren
-  /** `false` in the list of one app, which has no headings. */
+  /** `false` in the list of one app, which has neither this column nor headings for the days. */
   readonly where: ComponentChildren
   readonly details: ComponentChildren
 }
@@ -224,7 +224,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-/** `more`: of the first line of a group, which gets the focus if it is the first of those shown on request. */
+/** A line of the list. `more`: the button of a group. Only lines of groups can be focused, after more are shown. */
 function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
     <tr tabIndex={more === undefined ? undefined : -1}>
@@ -257,7 +257,7 @@ function labelOf(entry: Entry): string {
   return entry.kind === 'answer' ? commandName(entry.answer.command) : terms.events[entry.event.event_type]
 }
 
-/** The details of an entry: facts on one line, and the unchanged text of the app or the hub. */
+/** Returns the details of an entry: facts on one line, and the unchanged text of the app or the hub. */
 function detailOf(entry: Entry): { readonly facts: string; readonly said: string } {
   if (entry.kind === 'answer') {
     const { ok, duration_ms, replayed, error } = entry.answer

@@ -10,7 +10,7 @@ import { defineStrings, terms } from '../terms.ts'
 
 const text = defineStrings('setup', {
   title: 'Set up hub2mqtt',
-  intro: 'No hub is configured yet. You need its address and an API key, and a broker.',
+  intro: 'No hub is configured yet. You need the address of your hub, an API key and a broker.',
   incomplete: 'Some fields are still empty.',
   hub: {
     title: 'Your hub',
@@ -210,7 +210,7 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
   )
 }
 
-/** Tests a hub or a broker. Keyed by the tested values, because the result is valid only for these. */
+/** Tests a hub or a broker. Keyed by the tested values, because the result is valid only for these values. */
 function Test({ label, ready, test }: { label: string; ready: boolean; test: () => Promise<Result<SetupTest>> }) {
   const { busy, result, ask } = useRequest<Result<SetupTest>>()
   const ended = result.value?.ok ? result.value.value : result.value

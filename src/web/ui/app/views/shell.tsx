@@ -176,7 +176,7 @@ async function leave(): Promise<void> {
 }
 
 declare const DOCS_URL: string
-/** The document about a view. */
+/** The documentation of each view. */
 const DOCS: { readonly [At in Route['at']]?: string } = {
   app: 'mqtt.md',
   activity: 'mqtt.md#events',
@@ -196,7 +196,7 @@ function Footer() {
   )
 }
 
-/** Part of the line in the health report. */
+/** A part of the problem text for standby in the health report. */
 const STANDBY_MARK = 'stands by'
 
 function Banners() {

@@ -1,4 +1,4 @@
-/** Everything about one app. */
+/** The view of one app. */
 import { useSignal } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
@@ -81,7 +81,7 @@ export function AppPage({ hub, id }: { readonly hub: string; readonly id: string
 
 function Found({ entry }: AppProps) {
   const page = usePage()
-  // A current crash comes first.
+  // Show a current crash before all other cards.
   const crashed = isCrashed(entry.app.value)
   return (
     <>
@@ -151,7 +151,7 @@ function Head({ entry }: AppProps) {
 
 const yesNo = (value: boolean | null) => (value === null ? undefined : value ? terms.yes : terms.no)
 
-/** A count, and how many of these are bad, if there are any. */
+/** Formats a count, with the number of bad items if there are any. */
 function partly(total: number | null, bad: number | null, both: typeof text.broken): string | undefined {
   if (total === null) return undefined
   return bad ? both({ total: formatCount(total), bad: formatCount(bad) }) : formatCount(total)
@@ -254,8 +254,8 @@ const automate = defineStrings('automate', {
   programs: { homeAssistant: 'Home Assistant', nodeRed: 'Node-RED', shell: 'Shell' },
   hints: {
     homeAssistant:
-      'Paste it in the YAML mode of a new script. In an automation, use the part after sequence as its actions.',
-    automation: 'Paste it in the YAML mode of a new automation.',
+      'Paste this into the YAML mode of a new script. In an automation, use the part after sequence as its actions.',
+    automation: 'Paste this into the YAML mode of a new automation.',
     nodeRed: 'Menu, Import; then choose your broker in the MQTT node.',
     shell: 'Add the address and the login of your broker: -h, -u and -P.',
   },

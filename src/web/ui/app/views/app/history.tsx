@@ -1,4 +1,4 @@
-/** What happened to an app: its latest crash, how the guardian treats it, its activity, and the guardian's history. */
+/** An app's latest crash, its guardian, its events and commands, and the guardian's history. */
 import { useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import * as v from 'valibot'
@@ -40,9 +40,9 @@ const crashText = defineStrings('crash', {
   appUp: 'App had been up for',
   exit: 'Exit code',
   signal: 'Exit signal',
-  usage: 'Usage before it',
+  usage: 'Usage before the crash',
   over: 'before the crash',
-  before: 'What happened before it',
+  before: 'What happened before the crash',
   others: 'Crashed at about the same time',
   hub: 'The hub at that time',
   happened: {

@@ -31,13 +31,13 @@ const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart
 /** Characters that are invisible or change the text direction. */
 const INVISIBLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 
-/** A text in double quotes, for JSON, YAML and templates of Home Assistant. */
+/** Puts a text in double quotes, for JSON, YAML and templates of Home Assistant. */
 const quoted = (text: string) => JSON.stringify(text.toWellFormed()).replace(INVISIBLE, escaped)
 
-/** A text that Home Assistant might take for a template becomes a template that returns the text. */
+/** Converts a text that Home Assistant might take for a template to a template that returns the text. */
 const literal = (text: string) => quoted(/\{[{%#]/.test(text) ? `{{ ${quoted(text)} }}` : text)
 
-/** A text as one word for a shell. */
+/** Quotes a text as one word for a shell. */
 const word = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 export function commandRecipe(label: string, topic: string, payload: string) {
@@ -76,7 +76,7 @@ actions:
   }
 }
 
-/** A node of a flow. If its id is taken, Node-RED assigns another one. */
+/** Creates a node of a flow. If its id is already in use, Node-RED assigns another id. */
 function node(type: string, name: string, x: number) {
   return { id: `hub2mqtt-${type.replace(' ', '-')}`, type, name, x, y: 80 }
 }

@@ -1,4 +1,4 @@
-/** An app's settings: names first, values on demand, and possible secrets only one by one. Each can be changed. */
+/** An app's settings: names first, values on demand, and possible secrets only one by one. */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { isRecord } from '../../../../../base/json.ts'
@@ -54,12 +54,12 @@ export function Settings({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry
   const { busy, result, ask } = useRequest<Ended>()
-  /** The values as last read; a failed read does not change them. */
+  /** The values of the last successful read. */
   const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
   const shown = useSignal(NO_NAMES)
   /** Names of settings whose value is unknown, because the answer to a write was lost. */
   const unknown = useSignal(NO_NAMES)
-  /** Names of settings that were edited here. Their lines keep the typed text, even if the app removes the setting. */
+  /** Names of settings that were edited in this view. Their lines stay, even if the app removes the setting. */
   const edited = useSignal(NO_NAMES)
   const read = async (): Promise<Ended> => {
     const ended = await ask(() => sendCommand(target, 'get-settings'))
@@ -182,7 +182,7 @@ interface SettingProps {
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
-/** The state of a change: `edited` has the value when the field was opened, `former` the value to restore. */
+/** The state of a change. `edited`: the value at the time when the field was opened; `former`: the value to restore. */
 function useChange(props: SettingProps) {
   const edited = useSignal<{ value: unknown } | undefined>(undefined)
   const former = useSignal<{ value: unknown } | undefined>(undefined)
@@ -217,7 +217,7 @@ function Setting(props: SettingProps) {
   const isOpen = base !== undefined
   useEffect(() => {
     if (!isOpen) return
-    // The editor closes, and the focus in it is lost: the keyboard continues at the pencil.
+    // Closing the editor loses the focus: focus the pencil.
     return () => {
       if (document.activeElement === document.body) line.current?.querySelector<HTMLElement>(PENCIL)?.focus()
     }

@@ -39,7 +39,7 @@ const KINDS = ['crash', 'restart', 'update'] as const
 const TONES = { crash: 'bad', restart: 'info', update: 'ok' } as const
 const RANGES = ['1', '24', '168'] as const
 const REFRESH_MS = 60_000
-/** A chart of a shorter time would show noise. */
+/** The minimum period of a chart, because a shorter one would show only noise. */
 export const SHORTEST_SECONDS = 15 * 60
 
 /** An answer, and when it arrived, in epoch seconds. */
@@ -54,7 +54,7 @@ export function Usage({ entry }: AppProps) {
   const { store } = usePage()
   const range = useSignal<(typeof RANGES)[number]>('24')
   const { answered, failure } = useHistory(entry, range.value)
-  // Most events are about other apps: draw again only if a mark is new.
+  // Draw the charts again only if the marks of this app have changed, because most events are about other apps.
   const marked = useComputed(() => String(marksOf(entry, store.recent.value).map(({ at }) => at))).value
   const charted = useMemo(
     () => answered && chartedOf(answered, marksOf(entry, store.recent.peek())),
@@ -91,7 +91,7 @@ export function Usage({ entry }: AppProps) {
   )
 }
 
-/** The history of the last hours, polled each minute while the page is visible and connected. */
+/** Polls the history of the last hours each minute while the page is visible and connected. */
 function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   const { channel } = usePage()
   const answered = useSignal<Answered | undefined>(undefined)
@@ -112,7 +112,7 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   return { answered: answered.value, failure: failure.value }
 }
 
-/** Every period from the first known one to the last, so that unknown ones are gaps. */
+/** Returns one point for every period between the first and the last known one. Unknown periods become gaps. */
 function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Charted['points'] {
   const [cpu, memory] = [new Map(cpu_percent), new Map(memory_bytes)]
   const known = [...cpu.keys(), ...memory.keys()]
@@ -123,7 +123,7 @@ function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: Usage
   return { times, cpu: along(cpu), memory: along(memory) }
 }
 
-/** The data of the charts, for the whole period or its known part. */
+/** Returns the data of the charts, for the whole period or its known part. */
 function chartedOf({ hours, at, points }: Answered, marks: readonly Mark[]): Charted {
   const recent = marks.flatMap((mark) => (mark.at < at + REFRESH_MS / 1000 ? mark.at : []))
   const to = Math.max(at, points.times.at(-1) ?? 0, ...recent)
@@ -152,7 +152,7 @@ const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
   ['updated', 'update'],
 ])
 
-/** The marks of an app, from the guardian's history, the latest crash and the latest events. */
+/** Returns the marks of an app, from the guardian's history, the latest crash and the latest events. */
 function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
   const crash = readTopic(entry, 'crash')
   const isOwn = ({ app }: { readonly app: string | null }) => app === entry.id

@@ -24,7 +24,7 @@ export function kindOf(value: unknown): Kind {
 /** Maximum length of JSON on one line, in characters. */
 const LINE = 80
 
-/** The value as it is shown and edited. */
+/** Returns the text that shows a value, also for editing. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   const line = JSON.stringify(value)
@@ -40,7 +40,7 @@ const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
 /** The bridge's replacement of its own secrets. */
 const MASK = '***'
 
-/** Whether the setting may hold a secret: by its name, by a name inside its value, or as the login in an address. */
+/** Whether the setting may contain a secret, by its name, by a name in its value, or by a login in an address. */
 export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (SECRET.test(name) || depth > MAX_JSON_DEPTH) return true
   if (typeof value === 'string') {
@@ -51,7 +51,7 @@ export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (typeof value !== 'object' || value === null) return false
   return Object.entries(value).some(([key, child]) => maySecret(Array.isArray(value) ? '' : key, child, depth + 1))
 }
-/** Whether the bridge has masked a part of the value, so that the page does not have all of it. */
+/** Whether the bridge has masked a part of the value, so that the page does not know the whole value. */
 export const isCut = (value: unknown) => JSON.stringify(value)?.includes(MASK) === true
 
 type Typed<T> = { readonly ok: true; readonly value: T } | ReturnType<typeof wrong>
@@ -65,7 +65,7 @@ function withLineEnds(typed: string, before: unknown): string {
   return hadCrlf ? typed.replaceAll('\r\n', '\n').replaceAll('\n', '\r\n') : typed
 }
 
-/** Reads typed text that replaces another value, as a value of this type. */
+/** Converts typed text to a value of the given type. `before`: the previous value. */
 export function readTyped(kind: Kind, typed: string, before: unknown): Typed<unknown> {
   if (kind === 'text') return { ok: true, value: withLineEnds(typed, before) }
   const trimmed = typed.trim()
@@ -88,14 +88,14 @@ function isExact(json: string): boolean {
   }
 }
 
-/** Whether JSON can hold the value: it would parse a number out of range as Infinity, and write it as `null`. */
+/** Whether JSON can represent the value. A number out of range is parsed as Infinity and written as `null`. */
 function isWritable(value: unknown, depth = 0): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true
   return depth < MAX_JSON_DEPTH && Object.values(value).every((inner) => isWritable(inner, depth + 1))
 }
 
-/** The payload that sets a setting, whatever its name. */
+/** Returns the payload of the command that sets a setting. The setting can have any name. */
 export function payloadFor(name: string, value: unknown): Typed<object> {
   const payload = { name, value }
   const isLong = new TextEncoder().encode(JSON.stringify(payload)).length > MAX_PAYLOAD_BYTES

@@ -1,4 +1,4 @@
-/** All apps of all hubs. */
+/** The view of all apps of all hubs. */
 import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { isCrashed } from '../../../../../contract/classify.ts'
@@ -28,7 +28,7 @@ const text = defineStrings('apps', {
   empty: 'There are no apps yet. They appear when the list of a hub has been read.',
 })
 
-/** The number of columns, including those for selection and actions. */
+/** Returns the number of columns, including those for selection and actions. */
 const widthOf = () => shownColumns.value.length + 2
 
 export function Apps() {

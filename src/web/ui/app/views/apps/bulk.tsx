@@ -63,12 +63,12 @@ const BUTTONS: readonly string[] = ['restart', 'install']
 
 export function BulkBar({ list }: ListProps) {
   const page = usePage()
-  // The possible actions depend on the apps: update them with the totals.
+  // Update the possible actions when the totals change, because they depend on the apps.
   void list.totals.value
   const chosen = selected.value
   if (chosen.size === 0 || bulk.value !== undefined) return null
   const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
-  // Use the order of the list; apps hidden by a filter come last.
+  // Use the order of the list, with apps that a filter hides at the end.
   const shown = shownIn(list)
   const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
   const topics = new Set(shown.map(({ topic }) => topic))
@@ -102,12 +102,12 @@ export function BulkBar({ list }: ListProps) {
 
 const MAX_NAMED = 5
 
-/** The progress, above all views, so that the action can be stopped from each of them. */
+/** The progress, above all views, so that the user can stop the action from each view. */
 export function BulkProgress() {
   const { channel } = usePage()
   const panel = useRef<HTMLElement>(null)
   const now = bulk.value
-  // The button that started the action may no longer exist.
+  // Focus the panel, because the button that started the action may no longer exist.
   useEffect(() => panel.current?.focus(), [now?.all])
   if (now === undefined) return null
   const { action, all, results, state } = now
@@ -139,7 +139,7 @@ export function BulkProgress() {
   )
 }
 
-/** What was done, what failed and why, what is left, and a button to continue. */
+/** The results, the failure with its reason, the remaining apps, and a button to continue. */
 function Ended() {
   const page = usePage()
   const now = bulk.value
@@ -158,7 +158,7 @@ function Ended() {
     failures.length > 0 && text.failed({ count: failures.length }),
     count('skipped') > 0 && text.skipped({ count: count('skipped') }),
   ]
-  // Do not offer to continue if commands are refused: the next app would count as tried.
+  // Do not offer to continue while commands are refused: the next app would count as processed.
   const refused = pageRefusal(page)
   return (
     <>

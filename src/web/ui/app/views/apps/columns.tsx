@@ -39,7 +39,7 @@ interface Column {
   /** Whether the greatest value comes first, because users look for it. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
-  /** In pixels, on a wide and on a narrow screen; without it, the column takes the remaining width. */
+  /** Width in pixels on a wide and on a narrow screen. If missing, the column takes the remaining width. */
   readonly width?: readonly [wide: number, narrow: number]
 }
 
@@ -62,7 +62,7 @@ export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
 }
 
 const wide = matchMedia('(min-width: 1360px)')
-/** Whether the window has room for the column of the guardian. Otherwise, the column of the state has its mark. */
+/** Whether the window has room for the guardian's column. Otherwise, the state column shows the guardian's mark. */
 const hasGuardian = signal(wide.matches)
 wide.addEventListener('change', () => set(hasGuardian, wide.matches))
 
@@ -81,7 +81,7 @@ function Name({ entry }: AppProps) {
   )
 }
 
-/** The id, with the hub if the list does not show it elsewhere; or the progress or result of a command. */
+/** The line below the name: the progress or result of a command, or the id, with the hub unless hubs are grouped. */
 function Below({ entry }: AppProps) {
   const isOneOfMany = usePage().store.own.value.length > 1
   const running = entry.running.value
@@ -166,7 +166,7 @@ const WIDTH = 64
 const HEIGHT = 22
 const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
 
-/** The last 15 minutes as a line. Hidden from screen readers, because the value is beside it. */
+/** The last 15 minutes as a line. Hidden from screen readers, because the value is shown beside the line. */
 function Spark({ samples, figure }: { readonly samples: readonly Sample[]; readonly figure: Figure }) {
   const { line, area } = pathOf(samples, figure)
   return (
@@ -180,7 +180,7 @@ function Spark({ samples, figure }: { readonly samples: readonly Sample[]; reado
 /** The line fills the whole width if the data covers at least this time. */
 const SHORTEST_MS = 2 * 60_000
 
-/** The last sample of each step; a step without a sample keeps the previous one. */
+/** Draws the last sample of each step; a step without a sample keeps the previous value. */
 function pathOf(samples: readonly Sample[], figure: Figure) {
   const end = samples.at(-1)?.[0] ?? 0
   const length = Math.min(KEPT_USAGE_MS, Math.max(SHORTEST_MS, end - (samples[0]?.[0] ?? end)))

@@ -80,7 +80,7 @@ function arrange(hubs: readonly Members[], isGrouped: boolean, store: Store): It
   })
 }
 
-/** The apps that match the filter and the search, in order. */
+/** Returns the apps that match the filter and the search, in order. */
 function shownOf(entries: readonly AppEntry[], store: Store): AppEntry[] {
   const passes = PASSES[filter.value]
   const words = search.value.trim().toLowerCase()
@@ -105,7 +105,7 @@ function count(hubs: readonly Members[], store: Store) {
   return counts
 }
 
-/** Hub → the memory of its apps; without hubs whose apps report no memory. */
+/** Returns the memory of the apps by hub. Omits hubs whose apps report no memory. */
 function memoryOf(hubs: readonly Members[]): ReadonlyMap<string, number> {
   const memory = new Map<string, number>()
   for (const { hub, apps } of hubs) {
@@ -136,17 +136,17 @@ interface Range {
 
 /** Lists up to this length are drawn completely, so that the browser's search works. */
 const ALL_DRAWN = 100
-/** How many lines are drawn before and after the visible ones; also how far to scroll until the range changes. */
+/** Number of lines that are drawn before and after the visible ones; also the step in which the range changes. */
 const AROUND = 5
 /** The lines drawn before the position is known. */
 const FIRST: Range = { from: 0, to: 30, above: 0, below: 0 }
 
-/** @param body the body of the table, whose style defines the height of each kind of line */
+/** Returns the range of lines to draw. @param body the table's body, whose style defines the heights of lines */
 export function useWindow(body: RefObject<HTMLElement | null>, items: readonly Item[]): ReadonlySignal<Range> {
   const count = items.length
   const range = useMemo(() => signal(FIRST), [])
   if (count <= ALL_DRAWN) set(range, { from: 0, to: count, above: 0, below: 0 })
-  // The list became shorter: start over; the effect below reads the scroll position.
+  // The list became shorter: draw the first lines until the effect below has read the scroll position.
   else if (range.peek().to > count) set(range, FIRST)
   useLayoutEffect(() => {
     const list = body.current
@@ -182,7 +182,7 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
   return range
 }
 
-/** The top of each line, in pixels from the top of the list, and the end of the last one. */
+/** Returns the top of each line, in pixels from the top of the list, and the end of the last line. */
 function topsOf(items: readonly Item[], list: HTMLElement): number[] {
   const style = getComputedStyle(list)
   const height = (kind: Item['kind']) => Number.parseFloat(style.getPropertyValue(`--${kind}-height`))
@@ -192,7 +192,7 @@ function topsOf(items: readonly Item[], list: HTMLElement): number[] {
   return tops
 }
 
-/** The index of the line at a height. */
+/** Returns the index of the line at a distance from the top of the list. */
 function lineAt(tops: readonly number[], height: number): number {
   const line = tops.findLastIndex((top) => top <= height)
   return Math.max(0, line)

@@ -109,13 +109,13 @@ function HealthBadge({ ready, problems }: { readonly ready: boolean; readonly pr
   return problems.length === 0 ? <Badge tone="ok">{text.well}</Badge> : <Badge tone="warn">{text.ready}</Badge>
 }
 
-/** Updated only now and then, because the counts need not always be current. */
+/** The numbers of apps. Not updated with every change of an app, because they need not always be current. */
 function Counts() {
   const { store } = usePage()
   const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
   const crashed = apps.filter(isCrashed).length
   const updates = text.updates({ count: apps.filter(({ update_available }) => update_available === true).length })
-  // Update with each report.
+  // Update when the health or the events change.
   void store.health.value
   void store.recent.value
   return <>{text.apps({ apps: apps.length, crashed, updates })}</>
@@ -208,7 +208,7 @@ type State = keyof typeof TONES
 
 const TONES = { online: 'ok', offline: 'bad', leased: 'ok' } as const
 
-/** Empty if this bridge is not in a fleet. */
+/** The fleet and its members; empty if this bridge is not in a fleet. */
 function FleetCard() {
   const { store } = usePage()
   const fleet = store.fleet.value
@@ -302,7 +302,7 @@ function StateBadge({ state }: { readonly state: State | undefined }) {
   return <Badge tone={TONES[state]}>{state === 'leased' ? fleetText.leased : terms[state]}</Badge>
 }
 
-/** The state on a retained state topic; `undefined` while the broker is not connected. */
+/** Returns the state on a retained state topic; `undefined` while the broker is not connected. */
 function reported(store: Store, topic: string): State | undefined {
   return store.bridgeState.value === 'online' ? store.memberStates.value.get(topic) : undefined
 }

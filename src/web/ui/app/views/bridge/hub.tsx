@@ -160,7 +160,7 @@ function Health({ hub }: HubProps) {
   )
 }
 
-/** The values that all lists of a hub's health show. */
+/** Returns the values of a hub's health that the overview and the hub's card show. */
 export function figuresOf(health: HubHealth): readonly (readonly [name: string, value: string | undefined])[] {
   const { load_1m: load, temperature_celsius: temperature, storage_free_bytes, storage_total_bytes } = health
   return [

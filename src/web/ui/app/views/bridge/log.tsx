@@ -88,7 +88,7 @@ function Level({ reader }: { readonly reader: ReturnType<typeof followLog> }) {
   )
 }
 
-/** Within this distance from the end, the log counts as scrolled to the end, in pixels. */
+/** Maximum distance from the end, in pixels, at which the log counts as scrolled to the end. */
 const NEAR_END = 24
 
 function Log() {
@@ -96,7 +96,7 @@ function Log() {
   const reader = useMemo(followLog, [])
   useEffect(() => reader.end, [reader])
   const filters = { level: useSignal(''), hub: useSignal(''), app: useSignal(''), search: useSignal('') }
-  /** The lines when the reader scrolled up. */
+  /** The lines at the time when the user scrolled up. */
   const held = useSignal<readonly LogLine[] | undefined>(undefined)
   const box = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
@@ -152,7 +152,7 @@ function Log() {
 
 type Filters = Readonly<Record<'level' | 'hub' | 'app' | 'search', Signal<string>>>
 
-/** A note about missing lines passes all filters, because some of these lines may have matched. */
+/** Returns a filter. Notes about missing lines always pass, because some of these lines may have matched. */
 function filterOf({ level, hub, app, search }: Filters): (line: LogLine) => boolean {
   const all: readonly (string | undefined)[] = LOG_LEVELS
   const levels = all.slice(0, all.indexOf(level.value) + 1)
@@ -226,7 +226,7 @@ function Line({ line, store }: { readonly line: LogLine; readonly store: Store }
   )
 }
 
-/** Not reactive: a changed name is shown with the next line. */
+/** Returns an app's name. Not reactive: a changed name is shown when the next line arrives. */
 function nameOf(store: Store, hub: string | undefined, app: string): string {
   const hubs = store.hubs.peek().filter(({ name }) => hub === undefined || hub === name)
   return hubs.map(({ apps }) => apps.peek().get(app)?.name.peek()).find((name) => name !== undefined) ?? app
@@ -243,11 +243,11 @@ function download(lines: readonly LogLine[]): void {
 
 type LogLine = Readonly<ReturnType<typeof lineOf>>
 
-/** How many lines to keep, as many as the daemon does. */
+/** Maximum number of stored lines, the same as in the daemon. */
 const MAX_LINES = 2_000
 const INTERVAL_MS = 1_000
 
-/** The schema of an optional field; `null` counts as missing. */
+/** Returns the schema of an optional field; `null` counts as missing. */
 const optional = (schema: v.GenericSchema<string>) => v.nullish(schema, () => undefined)
 const FIELDS = v.looseObject({
   ...v.entriesFromList(['level', 'part', 'hub', 'app', 'msg'], optional(v.string())),
@@ -258,7 +258,7 @@ const ERROR = v.object({ stack: v.string() })
 /** Reads the log until `end` is called. */
 function followLog() {
   const lines = signal<readonly LogLine[]>([])
-  /** The level of the log, and the level that follows. */
+  /** The level of the log, and the level to which it will return. */
   const level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
   /** Why the last attempt to read failed. */
   const failure = signal<string | undefined>(undefined)
@@ -290,13 +290,13 @@ function lineOf(json: string, number: number) {
   const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
   const fields = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
   return {
-    /** Increases with each line; the key in lists. */
+    /** A number that increases with each line; the key in lists. */
     number,
-    /** How many lines are missing here; such an entry has no other content. */
+    /** The number of missing lines. An entry for missing lines has no other content. */
     missed: 0,
     ...{ level, time, part, hub, app },
     message: msg ?? '',
-    /** The other fields. */
+    /** All other fields of the line. */
     fields: fields.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
     /** The stack of an error, which has several lines. */
     stack,
