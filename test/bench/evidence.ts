@@ -57,7 +57,7 @@ async function measureBridge(apps: number, evidence: boolean, minutes: number) {
   return { perMinute, cpuPerMinute, rss, retained: sizeOf(retained), health, links, crash }
 }
 
-/** The CPU time for reading all of these, from the request to the figures, in milliseconds. */
+/** Returns the CPU time for reading all `names`, from the request to the figures, in milliseconds. */
 async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): Promise<number> {
   await using hubs = await Hubs.start(1, apps, true)
   const polling = { realtime: false, pollInterval: HOUR_MS, pollIntervalFallback: HOUR_MS, timeoutMs: 10_000 }
@@ -121,7 +121,7 @@ export async function measureEvidence(minutes: number): Promise<string> {
   ].join('\n\n')
 }
 
-/** The current section of the page; '' if there is none. */
+/** Returns the current section of the page, or '' without one. */
 export function evidenceSection(): string {
   const [, section] = readFileSync(PAGE, 'utf8').split(HEADING)
   return section === undefined ? '' : `${HEADING}${section.split(NEXT)[0]?.trimEnd()}`

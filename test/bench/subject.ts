@@ -1,4 +1,4 @@
-/** The measured programs: the shortest one, the same with the defaults of most bridges, and hub2mqtt. */
+/** The measured programs: the shortest program, the same program with the defaults of most bridges, and hub2mqtt. */
 import { mkdtempDisposableSync, readFileSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
@@ -31,7 +31,7 @@ const startOptions = words.slice(words.indexOf('node') + 1)
 let program: Promise<string> | undefined
 let earlier: string | undefined
 
-/** Sets the path of the earlier version: its `src/bin.js`, beside its bundle in `dist/`. */
+/** Sets the path of the earlier version: its `src/bin.js`, next to the bundle in `dist/`. */
 export function compareWith(path: string): void {
   earlier = path
 }
@@ -58,7 +58,7 @@ export interface Place {
 }
 
 export class Subject implements AsyncDisposable {
-  /** The port of the page; 0: there is no page. */
+  /** The port of the page; 0 without a page. */
   readonly port: number
   readonly #process: Process
   readonly #open: AsyncDisposableStack

@@ -1,4 +1,4 @@
-/** A dispatcher between an emulated hub and a link that only records what it is given: no broker, no daemon. */
+/** A dispatcher between an emulated hub and a link that only records its messages: no broker, no daemon. */
 import pino from 'pino'
 import { Dispatcher } from '../../src/bridge/dispatcher.ts'
 import { Evidence } from '../../src/bridge/evidence.ts'

@@ -153,7 +153,7 @@ describe('the evidence of a crash', () => {
     await until('nothing', () => world.observer.last(topicOf(app)) === '')
   })
 
-  test('is made once for an app that is found crashed, and the time is kept over restarts', async () => {
+  test('is created once for an app that is found crashed, and its time is kept over restarts', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app } = world
     await world.bridge.stop()
@@ -314,7 +314,7 @@ describe("the hub's logs", () => {
     expect(world.state(world.app)?.['memory_bytes']).toBeGreaterThan(0)
   })
 
-  test('give figures in the order of their times, the last one for each time, and none of the far future', async () => {
+  test('give figures in the order of their times, the last one for each time, and none from the far future', async () => {
     await using world = await start()
     const now = Math.floor(world.clock.now() / 1000)
     const [three, four, five] = [3, 4, 5].map((hours) => now - hours * 3600)

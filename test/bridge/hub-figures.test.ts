@@ -28,7 +28,7 @@ const LINK_READS = ['getDevices', 'getFlows', 'getAdvancedFlows'] as const
 
 /** The hub uses the clock of the bridge. */
 async function start(scopes: readonly string[], { env, hub, ...options }: WorldOptions = {}): Promise<World> {
-  // Small packets are sent at once: the 40 ms for which Mosquitto delays them are a minute on such a clock.
+  // Without Mosquitto's delay of 40 ms for small packets, which would be a minute on the accelerated clock.
   const broker = mosquittoPath === undefined ? 'aedes' : await Mosquitto.start({ config: ['set_tcp_nodelay true'] })
   let shared: Clock = systemClock
   const clock = { ...systemClock, now: () => shared.now(), elapsed: () => shared.elapsed() }
@@ -194,7 +194,7 @@ describe('the health of a hub', () => {
     expect(health(world)).toBeUndefined()
   })
 
-  test('is published again at the next minute if a figure moved by a tenth or a flag changed, otherwise after 15', async () => {
+  test('is published again at the next minute if a figure moved by a tenth or a flag changed, otherwise after 15 minutes', async () => {
     await using world = await start([SYSTEM])
     const steady = { loadavg: [1, 1, 1], videoCoreTemperature: 50, freemem: 1e9 }
     set(world, 'getInfo', steady)
@@ -327,7 +327,7 @@ describe('the usage of devices and flows', () => {
     await until('the restart', () => asked(world.hub, ['restartApp']).length === 1)
   })
 
-  test('is kept on the broker until it is known again after a restart of the bridge', async () => {
+  test('is kept on the broker after a restart of the bridge until it is read again', async () => {
     await using world = await start([SYSTEM, ...LINKS])
     await first(world)
     await until('links', () => links(world) !== undefined)
@@ -383,7 +383,7 @@ describe('the pure rules', () => {
     expect(hasMoved({ ...NOTHING, ...before }, { ...NOTHING, ...after })).toBe(is)
   })
 
-  test('the boot time stays the same while the hub runs, whatever its clock and ours do', async () => {
+  test('the boot time stays the same while the hub runs, whatever its clock and that of the bridge do', async () => {
     const clock = new FakeClock()
     const start = bootOf(undefined, 1_000, clock)
     expect(start.at).toBe(clock.now() - 1_000_000)

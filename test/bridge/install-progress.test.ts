@@ -38,7 +38,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
 })
 
 describe.concurrent('an install that the hub confirms before it is done', () => {
-  /** What the update entity has shown: whether an install is in progress, and of which version. */
+  /** Returns what the update entity has shown: whether an install is in progress, and of which version. */
   const shown = ({ observer }: World) =>
     observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
       const { in_progress, installed_version } = JSON.parse(text || '{}')
@@ -53,7 +53,7 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
     expect(shown(world)).toEqual(['false 1.0.0', 'true 1.0.0'])
   }
 
-  test.each(['true', 'false'])('shows progress until its version is there (realtime: %s)', async (realtime) => {
+  test.each(['true', 'false'])('shows progress until the hub has its version (realtime: %s)', async (realtime) => {
     await using world = await World.start(optionsWith({ HUB_REALTIME: realtime }))
     await confirmed(world)
     world.hub.install(APP)

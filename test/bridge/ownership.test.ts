@@ -6,9 +6,9 @@ import { createTopics } from '../../src/contract/topics.ts'
 const READ = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: true } } as const
 const UNREAD = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: false } } as const
 const HALF = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: false } } as const
-/** Its list has been read, its identity has not. */
+/** A hub whose list has been read, but not its identity. */
 const NAMELESS = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: true } } as const
-/** It has answered without an identity. */
+/** A hub that has answered without an identity. */
 const ANONYMOUS = { status: { id: null, api: 'manager', reason: null }, apps: { complete: true } } as const
 
 /** How a case differs from a single bridge that has read everything of its only hub, `home`. */

@@ -34,7 +34,7 @@ async function secondBridge({ broker, env }: World, changes: Readonly<Record<str
   return { hub, bridge }
 }
 
-/** The answer to a command, from either bridge: the first one may have ended. */
+/** Returns the answer to a command, from either bridge: the first one may have ended. */
 async function answerTo({ observer }: World, command: string) {
   const result = `hub2mqtt/${command.replace('/cmd/', '/result/')}`
   const before = observer.texts(result).length
@@ -142,7 +142,7 @@ test('a command that arrives after the goodbye of a bridge is left to the one th
   expect(observer.texts(`hub2mqtt/${command.replace('/cmd/', '/result/')}`)).toHaveLength(1)
 })
 
-test('a bridge that takes over clears nothing that it has not read yet and the first one had published', async () => {
+test('a bridge that takes over does not clear what the first one published before it has read the hub itself', async () => {
   await using world = await World.start()
   const { observer, hub } = world
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url, HUB_POLL_INTERVAL: '1h' })
@@ -239,7 +239,7 @@ test('a bridge that steps back reports that it was active, whatever causes the s
       return instance === older.instance ? [] : [role]
     })
   const before = roles().length
-  // This message belongs to a lost connection: the next one delivers it, before the hello that asks.
+  // The first message is from before a lost connection: the next connection delivers it before the hello that asks.
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'active' }))
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'undecided', asks: true }))
   await until('both', () => roles().length >= before + 2)

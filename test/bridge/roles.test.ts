@@ -49,7 +49,7 @@ class Room {
   }
 }
 
-test('a bridge without an answer is active: at once, or after a second if another one seems to be online', async () => {
+test('a bridge without an answer is active: immediately, or after a second if another one seems to be online', async () => {
   const room = new Room()
   const { clock } = room
   const alone = room.join('a', EARLY)

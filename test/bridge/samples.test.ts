@@ -130,7 +130,7 @@ describe('the samples of an app', () => {
     expect(read(DAY).samples).toHaveLength(144)
   })
 
-  test('have the current bucket among those of ten minutes too', async () => {
+  test('include the current bucket if buckets have ten minutes too', async () => {
     const { clock, hub, start, read } = open()
     await clock.advance(10 * MINUTE)
     hub.uses('x', 1, 100)
@@ -212,7 +212,7 @@ describe('the samples of many apps', () => {
     expect(left.map(([, cpu]) => cpu).slice(0, -1)).toEqual(Array(left.length - 1).fill(4))
     expect(left.at(-1)?.[2]).toBe(8000)
     expect(left.length).toBeGreaterThanOrEqual(8)
-    // The last apps have no room.
+    // There is no room for the last apps.
     expect([...samples.read('home', 'app-90000', HOUR).samples]).toEqual([])
   })
 })

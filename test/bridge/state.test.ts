@@ -207,7 +207,7 @@ describe.concurrent('an app that configuration leaves out', () => {
 describe.concurrent('a published setting', () => {
   const file = 'settings:\n  publish:\n    com.athom.hue:\n      "a/b": switch\n      missing: text\n'
 
-  test('is retained, follows our own writes and the polls, and is cleared when it is unset', async () => {
+  test('is retained, follows writes of the bridge and polls, and is cleared when it is unset', async () => {
     await using world = await World.start({ file })
     const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
     const cmd = 'home/app/com.athom.hue/cmd'

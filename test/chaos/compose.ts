@@ -55,7 +55,7 @@ export interface Shrunk {
   readonly path: string
 }
 
-/** Searches for the smallest script that still fails, until `limitMs` is over; `fails` runs a script. */
+/** Searches for the smallest script that still fails, for at most `limitMs`; `fails` runs a script. */
 export async function shrink(
   seed: number,
   index: number,

@@ -34,9 +34,9 @@ export interface Asked {
 
 /** Commands that the configuration denied for some time. */
 export interface Denial {
-  /** When the bridge had applied it, in epoch milliseconds. */
+  /** When the bridge had applied the denial, in epoch milliseconds. */
   readonly from: number
-  /** When it was lifted. */
+  /** When the denial was lifted. */
   to?: number
   /** In the notation of `Sent.asks`. */
   readonly asks: RegExp
@@ -50,9 +50,9 @@ export interface Life {
   /** The lines that it wrote to standard output. */
   readonly lines: readonly string[]
   readonly errors: readonly string[]
-  /** How it ended, if it has: `code 0`, `signal SIGKILL`. */
+  /** How the process ended, such as `code 0` or `signal SIGKILL`; undefined while it runs. */
   readonly end: string | undefined
-  /** The expected end; undefined: it must still run. */
+  /** The expected end; undefined if the process must still run. */
   readonly wantedEnd: string | undefined
   /** The time from the signal to the end, in milliseconds. */
   readonly endedWithinMs: number | undefined

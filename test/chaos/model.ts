@@ -127,7 +127,7 @@ export function disagreement(
   return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
 }
 
-/** Optional topics, whose content only the bridge knows; an app's only together with the app. */
+/** Returns whether a topic is optional, because only the bridge knows its content. An app's topics require the app. */
 function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
   if (MAY_BE.has(topic)) return true
   return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))

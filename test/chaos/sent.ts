@@ -18,7 +18,7 @@ export function passing({ jumps }: Pick<History, 'jumps'>): (at: number) => numb
   return (at) => at + jumps.filter((jump) => jump.at <= at).reduce((sum, { by }) => sum + by, 0)
 }
 
-/** How often the bridge may have forgotten a transaction, after five minutes, between the first copy and the last. */
+/** Returns how often the bridge may have forgotten a transaction, each time after five minutes, between its copies. */
 export function timesForgotten(history: History, copies: readonly Sent[]): number {
   const passed = passing(history)
   let times = 0
@@ -59,7 +59,7 @@ export function wasReceived({ links, onlineAt }: History, { at, offline }: Sent)
     (one) => one.openedAt < at && (one.closedAt ?? Number.POSITIVE_INFINITY) > at + ANSWER_MS + MAX_WAIT_MS,
   )
   if (link === undefined) return false
-  // Another connection with the same client id ends the previous one, which may have published `online` until then.
+  // Another connection with the same client id ends the previous one, which may have published `online` until its end.
   const overlapped = links.filter(({ openedAt, closedAt = 0 }) => openedAt < link.openedAt && closedAt > link.openedAt)
   const since = Math.max(link.openedAt, ...overlapped.map(({ closedAt = 0 }) => closedAt))
   return onlineAt.some((online) => online > since && online < at)

@@ -71,7 +71,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
-  /** The waiting time of each process when the episode began. */
+  /** How long each process had waited for a processor when the episode began. */
   #waitedBefore: ReadonlyMap<number, number> = new Map()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
@@ -216,7 +216,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     throw new Error(`${topic} cannot be published`)
   }
 
-  /** Advances the bridge's clock and timers at once; the rest of the world is not affected. */
+  /** Advances the bridge's clock and timers; the rest of the world is not affected. */
   jump(by: number): void {
     this.jumps.push({ at: Date.now(), by })
     // The bridge may drop messages that have waited for more than a minute.
@@ -282,7 +282,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Starts the broker. The bridge can connect only after the watcher, so that the watcher misses nothing. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
-    // The watcher has now seen all messages from before the end; the broker may hold others after its start.
+    // When its connection ends, the watcher has seen all earlier messages; the restarted broker may hold others.
     await until('the end of the connection', () => !this.observer.ready)
     this.watch.returns.forgetHeld()
     await this.broker.run()
@@ -332,7 +332,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return agrees(await this.disagreement())
   }
 
-  /** Whether the realtime channel is connected, according to the hub and, if seen, the hub's info. */
+  /** Whether the realtime channel is connected, according to the hub and to the hub's info, if one was received. */
   get realtimeIsUp(): boolean {
     const info = this.observer.seen.findLast(({ topic }) => topic === `${BASE}/${HUB}/info`)
     return this.hub.connections.subscribers > 0 && (info === undefined || info.text.includes('"realtime":"connected"'))

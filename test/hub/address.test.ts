@@ -69,7 +69,7 @@ describe('a hub below a path', () => {
   })
 })
 
-test('a hub that follows another spelling is found behind a server whose pages answer everything', async ({
+test('a hub with another path prefix is found behind a server that answers every other path with a page', async ({
   emulate,
   hold,
   listen,

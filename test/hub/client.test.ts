@@ -34,7 +34,7 @@ describe.each(['older', 'newer'] as const)('with a hub of the %s kind', (flavour
   })
 })
 
-describe('each way in which a hub fails is one error', () => {
+describe('each kind of failure of a hub is one error', () => {
   const answer = (status: number, body: string, headers = {}) =>
     serveHub((_, response) => void response.writeHead(status, headers).end(body))
 
@@ -252,7 +252,7 @@ describe("an answer that is not the hub's own", () => {
     return client
   }
 
-  test('does not verify anything: if it lacks the identity that the hub shows, or is not JSON', async () => {
+  test('is no proof of the hub: if it lacks the identity that the hub shows, or is not JSON', async () => {
     for (const [first, then] of [
       [
         [ID, LIST],
@@ -276,7 +276,7 @@ describe("an answer that is not the hub's own", () => {
     expect(await own.look('getApp', { id: 'a' })).toMatchObject({ name: 'A' })
   })
 
-  test('is no answer to a read if the hub shows its identity with its lists', async () => {
+  test('is refused for a read if the hub shows its identity with its lists', async () => {
     const client = await answering([ID, LIST], [{}, LIST], [ID, LIST])
     await client.call('getApps', {})
     expect([client.hub.signsLists, client.hub.listSigned]).toEqual([true, true])

@@ -1,4 +1,4 @@
-/** Apps keep their last state while the hub's answers are nonsense, and never take that of another hub. */
+/** Apps keep their last state while the hub's answers are nonsense, and never get the state of another hub's apps. */
 import { describe, expect } from 'vitest'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
 import { HttpGateway } from '../support/http-gateway.ts'
@@ -66,7 +66,7 @@ describe.concurrent('an invalid list leaves every app as it was', () => {
 })
 
 describe.concurrent('a list that lost more than half of its apps', () => {
-  polling.for([0.3, 0])('is not believed at once: %f of them', async (keep, { emulated, watched }) => {
+  polling.for([0.3, 0])('is not believed immediately: %f of them', async (keep, { emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep, times: 1 })
     emulated.forgetRequests()
@@ -92,7 +92,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
 })
 
 describe.concurrent('an identity', () => {
-  test('that is missing once is not another one, and no proof either', async ({ emulated, hold }) => {
+  test('that is missing once counts neither as another identity nor as proof', async ({ emulated, hold }) => {
     // Without polls, because one might be in progress.
     const watched = hold(emulated.url, { ...POLLS, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
     await listed(watched)
@@ -109,7 +109,7 @@ describe.concurrent('an identity', () => {
     expect(watched.hub.status).toMatchObject({ id, firmware, online: true })
   })
 
-  test('that arrives late is known after the next reads', async ({ emulate, hold }) => {
+  test('that arrives late is used after the next reads', async ({ emulate, hold }) => {
     const emulated = await emulate()
     emulated.behave('no-identity')
     const watched = hold(emulated.url, POLLS)
@@ -229,7 +229,7 @@ describe.concurrent('a removed app stays removed', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
-  test('until a generic call installs it again, whose event is believed at once', async ({ attach }) => {
+  test('until a generic call installs it again, whose event is believed immediately', async ({ attach }) => {
     const store = [{ id: 'the.app', version: '2.0.0' }]
     const { emulated, watched } = await attach({
       emulated: { apps: [{ id: 'the.app' }, { id: 'another.app' }, { id: 'third.app' }], store },
@@ -249,7 +249,7 @@ describe.concurrent('a removed app stays removed', () => {
     expect(asked(emulated, 'getApps')).toBe(0)
   })
 
-  test('until a command installs it again: each step of that is reported', async ({ attach }) => {
+  test('until a command installs it again: each step is reported', async ({ attach }) => {
     const { emulated, watched } = await attach({ emulated: { settleMs: 50 } })
     const id = 'com.harborlight.irrigation'
     emulated.install(id, { silent: true })

@@ -310,7 +310,7 @@ describe('a failure leaves the newest version unknown', () => {
     expect(app()?.latest_version).toBeNull()
   })
 
-  test('it is tried again after an hour, the others first, and logged once', async () => {
+  test('an app is tried again after an hour, the other apps first, and the failure is logged once', async () => {
     const other = { id: 'com.example.other', version: '1.0.0' }
     const { shop, pass, paths, lines } = await open([installed(), other], [offered, { id: other.id, live: '1.0.0' }])
     shop.fault = answer(503)

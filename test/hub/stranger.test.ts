@@ -33,7 +33,7 @@ interface Reply {
 const JSON_TYPE = 'application/json'
 const HOME = 'the-hub'
 
-/** Answers to a ping, and whether the key is sent then: at first, and in place of a hub that had shown its identity. */
+/** Answers to a ping, and whether a server with this answer gets the key: at first, and in place of a known hub. */
 const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: boolean])[] = [
   ...['true', 'null', '"pong"', ' true\n', '\ufefftrue'].map((body) => [{ body }, true, false] as const),
   [{ type: 'Application/JSON; charset=utf-8', body: 'true' }, true, false],
@@ -60,7 +60,7 @@ interface Fixtures {
 
 interface Impostor {
   readonly url: string
-  /** The keys that it got. */
+  /** The keys that the server received. */
   readonly shown: string[]
   /** Closes all connections and continues with another reply. */
   readonly become: (reply: Reply) => void

@@ -112,7 +112,7 @@ interface Fixtures {
     options?: Partial<HubOptions> & { readonly emulated?: EmulatedHubOptions },
     surroundings?: Surroundings,
   ) => Promise<{ readonly emulated: EmulatedHub; readonly watched: Watched }>
-  /** How the client of `watched` differs. */
+  /** Options for the client of `watched`. */
   readonly options: Partial<HubOptions>
   /** The hub that `attach` starts. */
   readonly emulated: EmulatedHub

@@ -30,7 +30,7 @@ describe('the order of the addresses', () => {
       tried.push([url, wait])
       await clock.advance(wait)
     }
-    // Each waits 1, 2 and 4 s after its own failures.
+    // Each address waits 1, 2 and 4 s after its own failures.
     expect(tried).toEqual([
       ['mqtt://a', 0],
       ['mqtt://b', 1000],
@@ -134,7 +134,7 @@ describe('the preferred address', () => {
     return { first, second, bridge, observer }
   }
 
-  test('is used again when it is reachable: no offline, and nothing is lost', async () => {
+  test('is used again when it is reachable, without offline, and nothing is lost', async () => {
     const sent: string[] = []
     const onMove = () => {
       sent.push(`event ${sent.length}`)
@@ -168,14 +168,14 @@ describe('the preferred address', () => {
     expect(asked).toBe(3)
   })
 
-  test('may hang when the link ends, which takes no time', async () => {
+  test('may hang when the link ends, and does not delay the end', async () => {
     const { first, bridge } = await atTheSecond()
     first.swallow('down')
     first.refuse(false)
     await until('a look', () => first.open === 1)
     await bridge.link.close({ deadlineMs: 60_000 })
-    // Without the end it would give up after ten seconds.
-    await until('nobody to be left', () => first.open === 0, 5_000)
+    // Without the end of the link, the probe would give up after ten seconds.
+    await until('the last connection to end', () => first.open === 0, 5_000)
   })
 
   test('is probed less often if the connection is lost soon after each return', async () => {

@@ -18,7 +18,7 @@ const LIMITED = [
 const [, WORDLESS] = LIMITED
 
 describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 bytes', { timeout: 60_000 }, () => {
-  test.each(LIMITED)('sees at most one offline, and gets all that fits (MQTT %s, %s)', async (protocol, config) => {
+  test.each(LIMITED)('sees at most one offline, gets all messages that fit (MQTT %s, %s)', async (protocol, config) => {
     await using broker = await Mosquitto.start({ config })
     const ids = Array.from({ length: 40 }, (_, i) => `app.number-${i}`)
     const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, apps: ids.map((id) => ({ id })) })
@@ -84,7 +84,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       await settled(bridge, reconnects + 2)
       const held = await through(bridge, broker, 1)
       expect(held.get('b/app/5000')).toHaveLength(5_000)
-      // This one was caused by the restart of the broker.
+      // The additional reconnect was caused by the restart of the broker.
       expect(bridge.link.status().reconnects).toBe(reconnects + 1)
     })
   })

@@ -45,7 +45,7 @@ describe.each(WITH_PROTOCOLS)('on %s under MQTT %s', (kind, protocol) => {
     expect(bridge.touched).toEqual([{ topic: 'b/app/end', payload: 'x' }])
   })
 
-  test('changes and clears by others are reported and can be repaired, and what they add can be swept', async () => {
+  test('changes and clears by others are reported and can be repaired, and their additional messages can be swept', async () => {
     await using broker = await startBroker(kind)
     await using other = await Observer.on(broker.port)
     await using bridge = startLink({ url: broker.url, protocol, watchedFilters })

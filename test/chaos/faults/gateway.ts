@@ -73,7 +73,7 @@ const answering = (answer: Reply) =>
     return (asking) => (concerns(asking) ? answer : undefined)
   }, allOrSome)
 
-/** Refreshes, because a refresh begins by asking the hub for its identity. */
+/** Sends refreshes, each of which begins with a request for the hub's identity. */
 async function askWhoItIs({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))
@@ -253,7 +253,7 @@ export const GATEWAY_FAULTS: Faults = {
   'a stranger at the address': gateway(
     async (scene) => {
       const { world, random } = scene
-      // Long enough that the bridge notices it.
+      // Long enough for the bridge to notice the outage.
       world.hubProxy.refuse(true)
       world.hubProxy.reset()
       await after(3500)

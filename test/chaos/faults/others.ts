@@ -99,7 +99,7 @@ export const OTHERS: Faults = {
   'hub starts up for long': {
     async run({ world }) {
       world.gateway.rule((asking) => (isList(asking) ? json({ error: 'starting up' }) : undefined))
-      // The bridge reads a list that lost all apps twice.
+      // If a list has lost all apps, the bridge reads the list a second time.
       await after(6000)
     },
     hubWell: false,

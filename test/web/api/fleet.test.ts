@@ -62,7 +62,7 @@ describe('over HTTP, a member of a fleet', () => {
     expect(NAMES).toContain(fleet?.speaker)
   })
 
-  it('has the states of the others and of their hubs, and nothing else about those', async () => {
+  it('has the states of the other members and of their hubs, and no other topics of those hubs', async () => {
     const topics = ['bridge', 'bridge/shard-2', ...hubsOf('shard-2')].map((one) => `hub2mqtt/${one}/state`)
     const areOnline = async () => {
       const now = await state()
@@ -94,7 +94,7 @@ describe('over HTTP, a member of a fleet', () => {
     })
   })
 
-  it('reports that another member has gone', async () => {
+  it('reports that another member has left', async () => {
     await members.process(1).stop('SIGKILL')
     const isGone = async () => (await state())['hub2mqtt/bridge/shard-2/state'] === 'offline'
     await until('its state', isGone, 10_000, LOOK_MS)

@@ -67,7 +67,7 @@ export interface DoorOptions {
   readonly role?: Role
   /** The duration of a command, in real milliseconds. */
   readonly commandMs?: number
-  /** Takes secrets out of answers to commands; default: changes nothing. */
+  /** Removes secrets from answers to commands; default: changes nothing. */
   readonly clean?: (text: string) => string
   /** Files of the built page by their names; if missing, the page is not built. */
   readonly page?: Readonly<Record<string, string>>
@@ -91,7 +91,7 @@ export interface Answered {
 
 export interface Asking {
   readonly method?: string
-  /** The port of a proxy before the listener. */
+  /** The port of a proxy in front of the listener. */
   readonly port?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -199,7 +199,7 @@ export async function openDoor({
     })
   return {
     port,
-    /** The topics that the bridge retains from now on. */
+    /** Retains a message, like the bridge. */
     hold(topic: string, payload: string) {
       retained.set(topic, payload)
       feed.held(topic, payload)

@@ -37,7 +37,7 @@ describe('the live channel', () => {
     expect(frames.find(({ type }) => type === 'changes')?.state).toEqual([[topicOf(7), payloadOf(8)]])
   })
 
-  it('buffers little for a client that does not read, and sends a new snapshot when it does', async () => {
+  it('buffers little for a client that does not read, and sends a new snapshot when the client reads again', async () => {
     const { hold, webSocket, channel } = await openDoor({ clock: systemClock })
     const socket = webSocket()
     const frames = framesOf(socket)
@@ -94,7 +94,7 @@ describe('the live channel', () => {
     await Promise.all(pongs)
   })
 
-  it('closes for a client without a sign of life for a minute, and for no other', async () => {
+  it('closes for a client that has not answered a ping for a minute, and for no other', async () => {
     const clock = new FakeClock()
     const { webSocket } = await openDoor({ clock })
     const [silent, alive] = [webSocket(), webSocket()]

@@ -162,7 +162,7 @@ describe('a daemon without a password', () => {
     for (const line of logged) expect(() => JSON.parse(line)).not.toThrow()
   })
 
-  it('prints it when a changed configuration has no password any more, and not before', async () => {
+  it('prints the address when a changed configuration no longer has a password, and not before', async () => {
     const { run, write, ask, openCommand } = await start({ password: 'correct horse battery' })
     const daemon = await run()
     expect(await openCommand()).toMatchObject({ status: 1 })
@@ -194,7 +194,7 @@ describe('hub2mqtt open explains why there is no address', () => {
     expect(ran.stderr).toContain(config)
   })
 
-  it('but prints it on a first run, without a file, because there is a token', async () => {
+  it('but prints the address on a first run, without a file, because there is a token', async () => {
     const config = join(temporaryFolder(), 'hub2mqtt.yaml')
     writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
     const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {

@@ -1,4 +1,4 @@
-/** Every route by every way in: what access a request to a listener for this machine has, with each kind of client. */
+/** Every route with every kind of client: the access of its requests to a listener for this machine. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ROUTES, type Route } from '../../../src/web/server/api/routes.ts'
@@ -58,7 +58,7 @@ const WITH_TOKENS = { HTTP_TOKENS: TOKENS }
 const PROXY = { HTTP_TRUSTED_PROXIES: '127.0.0.1' }
 const basic = { authorization: `Basic ${Buffer.from('nginx:login').toString('base64')}` }
 
-/** Like a browser that has opened the printed address. */
+/** Returns the headers of a browser that has opened the printed address. */
 async function entered({ ask, origin }: Door) {
   return { cookie: cookieOf(await ask(`/?token=${START_TOKEN}`)), origin }
 }
@@ -135,7 +135,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   },
 }
 
-/** The logout comes last, because it ends the session. */
+/** The routes, with the logout last because it ends the session. */
 const inOrder = ROUTES.toSorted((one, other) => Number(one.path === 'api/logout') - Number(other.path === 'api/logout'))
 
 it('every route has its required access', () => {

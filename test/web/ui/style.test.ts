@@ -53,7 +53,7 @@ test('its distances are 4 to 24 px in steps of 4, or the 2 px of a gap between l
   expect(values.filter((value) => !allowed.test(value))).toEqual([])
 })
 
-test('it has one accent colour: a colour that is no state is the accent, or has no hue', () => {
+test('it has one accent colour: a colour that does not mark a state is the accent, or has no hue', () => {
   const coloured = [...styles.matchAll(/(--[\w-]+): light-dark\(#(\w\w)(\w\w)(\w\w), /g)].flatMap(
     ([, name = '', ...parts]) => {
       const levels = parts.slice(0, 3).map((part) => Number.parseInt(part, 16))
