@@ -1,4 +1,4 @@
-/** Which task may begin, and when. */
+/** Tests which tasks may begin, and when. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Limiter, type LimiterOptions, type Slot } from '../../src/base/limiter.ts'

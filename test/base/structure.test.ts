@@ -29,7 +29,7 @@ const order = [...allowed.keys()]
 const roomsIn = (text: string) => [...text.matchAll(/`([a-z-]+)`/g)].map(([, one = '']) => one)
 
 describe('each room imports only from the rooms that it may know', () => {
-  test('there are fourteen rooms, each with its row in docs/internals/architecture.md, and three files beside them', () => {
+  test('there are fourteen rooms, each with its row in docs/internals/architecture.md, and three files next to them', () => {
     const entries = readdirSync('src', { withFileTypes: true })
     const rooms = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
     expect(order.toSorted()).toEqual(rooms.sort())

@@ -18,9 +18,7 @@ describe('an answer', () => {
     expect(desk.ends[1]).toMatchObject({ command: 'hub/install', outcome: 'invalid_payload' })
   })
 
-  test('is marked as an answer, with the correlation data of its command and the code of a failure', async ({
-    desk,
-  }) => {
+  test('is marked as an answer, with the correlation data of its command and any error code', async ({ desk }) => {
     const mark = { correlationData: Buffer.from('c') }
     await desk.ask('bridge/cmd/ping', '', mark)
     expect(desk.sent[0]?.options).toMatchObject({ isAnswer: true, contentType: 'application/json', ...mark })

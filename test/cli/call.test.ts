@@ -81,7 +81,7 @@ describe.each(BROKERS)('without an answer, on %s', (broker) => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('a call reports at once', () => {
+describe.skipIf(mosquittoPath === undefined)('a call reports immediately', () => {
   test('that no bridge receives commands', async () => {
     await using broker = await Mosquitto.start()
     const calling = call({

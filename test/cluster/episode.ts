@@ -48,7 +48,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   try {
     const faulty = found.run(scene)
     await after(100)
-    // Asks each hub until it has answered: a command for a hub without an owner gets no answer, and is sent again.
+    // Sends commands for each hub until one is answered: a command for a hub without an owner gets no answer.
     const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
     await faulty
     gaps = await answering
@@ -70,7 +70,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
 const isOk = (answer: string) => answer.includes('"ok":true')
 const transactionOf = (answer: string): unknown => Object(JSON.parse(answer)).transaction
 
-/** The time at which a hub answered a command that was sent after the fault had begun. */
+/** Resolves with the time at which a hub answered a command that was sent after the fault had begun. */
 async function answered({ world, random }: Scene, hub: string): Promise<number> {
   const result = `hub2mqtt/${hub}/result/get-apps`
   for (const endsAt = Date.now() + CALM_MS; Date.now() < endsAt; ) {

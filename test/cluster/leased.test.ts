@@ -71,7 +71,7 @@ function servers(simulation: Simulation): Map<string, number> {
   return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))
 }
 
-/** Three members that serve everything, each its share. */
+/** Starts three members; resolves when they serve everything, each its share. */
 async function settled() {
   const simulation = new Simulation(() => 0.5)
   const member = (i: number) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1)
@@ -114,7 +114,7 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  test('serves them again even if the watch of a member omitted what the killed one had written', async () => {
+  test('serves the hubs of a killed member again even if the watch of another member omitted its row', async () => {
     let chance = 0.5
     const simulation = new Simulation(() => chance)
     const killed = new Member(simulation, 'member-0', RESOURCES, LEASE_MS, 1)

@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 import { type Asked, Members, type MembersOptions } from './members.ts'
 
 const QUIET_MS = 3_000
-/** The cases of one fleet run one after the other; the fleets run side by side, because their cases mostly wait. */
+/** The cases of one fleet run one after the other; the fleets run in parallel, because their cases mostly wait. */
 const BESIDE = { concurrent: true, timeout: 120_000 }
 const IN_TURN = { concurrent: false }
 
@@ -164,7 +164,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     expect(cleared.map(({ topic }) => topic)).toEqual([])
   })
 
-  test('send no requests to hubs that others have taken while they were suspended', IN_TURN, async () => {
+  test('send no requests to hubs that other members have taken over during a suspension', IN_TURN, async () => {
     const world = fleet()
     const owners = world.owners()
     const stopped = world.process(0)
@@ -173,7 +173,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     const wokenAt = Date.now()
     stopped.signal('SIGCONT')
     await until('its hubs again', () => isDeepStrictEqual(world.owners(), owners), 60_000)
-    // Each hub gets requests again only after the last one of the other member, except the end of its own old session.
+    // A member sends requests to a hub again only after the other member's last one, except to end its old session.
     const since = world.asked(wokenAt).filter(({ path }) => !path.startsWith('unsubscribe'))
     for (const hub of world.hubs.keys()) {
       const away = changes(since, hub).filter(({ from, afterMs }) => from === 0 && afterMs > SAME_MOMENT_MS)
@@ -181,7 +181,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     }
   })
 
-  test('leave their hubs to the others while they cannot reach the broker', IN_TURN, async () => {
+  test('leave their hubs to other members while they cannot reach the broker', IN_TURN, async () => {
     const world = fleet()
     const owners = world.owners()
     const { broker } = world.lines(0)

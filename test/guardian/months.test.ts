@@ -13,7 +13,7 @@ test('ninety days with forty apps that fail in every way break no promise', { ti
 
 const { obstacle } = DECISIONS
 
-/** One wrong decision each, and the promise that it breaks. */
+/** Wrong decisions, each with the promise that it breaks. */
 const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<Decisions>]>> = {
   'every stop is treated as a crash': [
     /person's will/,

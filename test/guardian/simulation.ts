@@ -73,31 +73,31 @@ interface Truth {
   readonly id: string
   readonly vice: Vice
   app: App
-  /** Since when it is down because of a crash or the hub, not a user; `null`: it is not down. */
+  /** When the app went down because of a crash or the hub, not a user; `null` while it is not down. */
   downSince: number | null
-  /** Times of the guardian's restarts since it last ran for an hour, had an update, or received a command. */
+  /** Times of the guardian's restarts since the app last ran for an hour, had an update, or received a command. */
   streak: number[]
   restarts: number[]
-  /** The restart in progress: until it runs or crashes again. */
+  /** Whether a restart is in progress, until the app runs or crashes again. */
   starting: boolean
   upSince: number | null
   updating: boolean
   gaveUp: boolean
   personAt: number
   memory: number
-  /** Crashes since the version changed. */
+  /** When the version changed, and the crashes since then. */
   updatedAt: number
   crashesSince: number
   offeredAt: number
-  /** Restarts that count: none after a storm, and none after it was given up. */
+  /** Restarts that count: not those after a storm or after the app was given up. */
   counted: number[]
-  /** Whether its latest crash was in a storm, and how many restarts did not count because of that. */
+  /** Whether the latest crash was in a storm, and how many restarts did not count because of a storm. */
   isSpared: boolean
   spared: number
-  /** When it was last given up or tried again, and how often it was tried. */
+  /** When the app was last given up or tried again, and how often it was tried. */
   triedAt: number
   tries: number
-  /** Whether the hub's firmware makes it crash at each start. */
+  /** Whether the hub's firmware makes the app crash at each start. */
   broken: boolean
   readonly log: { readonly what: HistoryEntry['what']; readonly at: number }[]
   cancel: () => void
@@ -132,7 +132,7 @@ export interface SimulationOptions {
   readonly days: number
   readonly apps: number
   readonly decisions?: Partial<Decisions>
-  /** Ends with the day on which a promise with this name is broken. */
+  /** Ends the run after the day on which a promise with this name is broken. */
   readonly until?: RegExp
 }
 
@@ -274,7 +274,7 @@ class Simulation {
     if (vice === 'bad-update' || vice === 'well') this.#offerLater(home, truth)
   }
 
-  /** What a running app does without any cause. */
+  /** Makes a running app do something without an external cause. */
   #live(home: Home, truth: Truth): void {
     const { vice } = truth
     const random = this.#random
@@ -372,7 +372,7 @@ class Simulation {
     home.crashes.clear()
   }
 
-  /** All apps that need the internet crash, and again whenever they are started. */
+  /** Makes all apps that need the internet crash, and again whenever they are started. */
   #loseInternet(checkedAt: number): void {
     this.figures.outages += 1
     this.#outageUntil = this.#elapsed() + OUTAGE_MS
@@ -396,7 +396,7 @@ class Simulation {
     })
   }
 
-  /** Four apps of a home crash at each start, until that is fixed three days later. */
+  /** Makes four apps of a home crash at each start, until the firmware is fixed three days later. */
   #breakByFirmware(): void {
     const home = this.#random.pick(this.#homes)
     const broken = [...home.apps.values()].filter(({ vice }) => /^(?:net|saw|big|leak|hours)$/.test(vice)).slice(0, 4)
@@ -413,7 +413,7 @@ class Simulation {
     })
   }
 
-  /** One list lacks an app. */
+  /** Leaves an app out of one list of each hub. */
   #leaveOut(): void {
     for (const home of this.#homes) {
       const truth = this.#random.pick([...home.apps.values()].filter(({ vice }) => /^(?:big|silent|saw)$/.test(vice)))
@@ -431,7 +431,7 @@ class Simulation {
     }
   }
 
-  /** The hub is unreachable for a while, and continues to run. */
+  /** Makes the hub unreachable for a while; it continues to run. */
   #loseHub(home: Home): void {
     home.online = false
     this.#guard.hubChanged(home.name, false)
@@ -443,7 +443,7 @@ class Simulation {
     })
   }
 
-  /** A user disables an app that has crashed, right before its restart, and the event of that is lost. */
+  /** Disables a crashed app as a user, right before its restart, and loses the event of this change. */
   #disableUnseen(home: Home, truth: Truth): void {
     if (!home.online) {
       this.#live(home, truth)
@@ -460,7 +460,7 @@ class Simulation {
     })
   }
 
-  /** A user stops or disables an app, on the hub itself or by command, and starts it again a day later. */
+  /** Stops or disables an app as a user, on the hub itself or by command, and starts it again a day later. */
   #person(home: Home, truth: Truth): void {
     if (!home.online || truth.updating) {
       this.#live(home, truth)
@@ -538,7 +538,7 @@ class Simulation {
       home.backAt = this.#elapsed()
       home.bootAt = this.#elapsed() - MINUTE
       for (const truth of home.apps.values()) {
-        // No bridge can detect when exactly it stopped.
+        // No bridge can detect when exactly the app stopped.
         this.#calm(truth)
         truth.upSince = null
         if (truth.app.enabled === false) continue
@@ -566,7 +566,7 @@ class Simulation {
   }
 
   #restartBridge(): void {
-    // If the bridge ended while a command is in progress, the result would be lost.
+    // If the bridge ended during a command, the result would be lost.
     if (this.#updating !== undefined) return
     this.figures.bridgeRestarts += 1
     this.#guard.standBy()
@@ -607,7 +607,7 @@ class Simulation {
     for (const truth of home.apps.values()) this.#isHelped(home, truth)
   }
 
-  /** The memory that an app uses. */
+  /** Changes the memory that an app uses. */
   #use(home: Home, truth: Truth): void {
     const hours = READ_MS / HOUR
     const { app, vice } = truth
@@ -623,7 +623,7 @@ class Simulation {
     }
   }
 
-  /** Milliseconds since the start, which a clock that is set does not change. */
+  /** Returns the milliseconds since the start, whatever the wall clock is set to. */
   #elapsed(): number {
     return this.clock.elapsed()
   }
@@ -834,7 +834,7 @@ class Simulation {
     }
   }
 
-  /** Checks whether there is any reason. Returns whether that is a crash. */
+  /** Checks that a restart has a reason. Returns whether the reason is a crash. */
   #judgeReason(home: Home, truth: Truth, now: number): boolean {
     const { id, app, vice } = truth
     const isSilent = vice === 'silent' && app.state === 'running' && app.memory_bytes === null
@@ -932,7 +932,7 @@ class Simulation {
       .slice(-20)
       .map(({ what }) => what)
       .reverse()
-    // At one moment, the guardian chooses the order.
+    // The guardian chooses the order of entries with the same time.
     if (kept.toSorted().join() !== wanted.toSorted().join())
       this.#breach('the history is right', `${id}\n${kept}\n${wanted}`)
     const truth = home.apps.get(id)

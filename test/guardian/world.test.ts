@@ -152,7 +152,7 @@ describe('an app that is removed and returns within a day', () => {
     },
   )
 
-  test('and is only missing from one list stays as it is on all of its topics', async () => {
+  test('but is only missing from one list stays as it is on all of its topics', async () => {
     await using world = await World.start({ hub: { apps: APPS }, env: ENV })
     await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     world.hub.behave('half-list', { times: 1 })
@@ -201,7 +201,7 @@ test('an app that a user has disabled on the hub since the last read is not rest
   expect(restarts(world)).toBe(0)
 })
 
-test('denying restart leaves the switch of the guardian, which restarts nothing, and denying the switch leaves the restarts', async () => {
+test('if restart is denied, the switch of the guardian works but nothing is restarted; if the switch is denied, restarts work', async () => {
   await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'restart' } })
   world.hub.crash(APP)
   await until('the end of patience', () => guardOf(world)?.['state'] === 'given_up')
@@ -217,7 +217,7 @@ test('denying restart leaves the switch of the guardian, which restarts nothing,
 test.each([
   ['denies the restart', { COMMANDS_DENY: 'restart' }, 'not_allowed'],
   ['permits no changes', { COMMANDS_READ_ONLY: 'true' }, 'not_allowed'],
-])('configuration that %s applies to the guardian too: it gives up at once with the reason', async (_, more, code) => {
+])('configuration that %s applies to the guardian too: it gives up, with the reason', async (_, more, code) => {
   await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, ...more } })
   world.hub.crash(APP)
   await until('the end of patience', () => types(world).includes('gave_up'))
@@ -227,7 +227,7 @@ test.each([
   expect(restarts(world)).toBe(0)
 })
 
-test('a reload turns the guardian on, and off again with nothing of it left on the broker', async () => {
+test('a reload turns the guardian on, and off again, with nothing of the guardian left on the broker', async () => {
   const file = (watch: string) => `guard: { watch: [${watch}], backoff: 1s }`
   await using world = await World.start({ hub: { apps: APPS }, file: file('') })
   world.hub.crash(APP)

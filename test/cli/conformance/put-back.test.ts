@@ -72,7 +72,7 @@ test.concurrent('a write that the hub executes without an answer is undone', asy
   expect(standing()).toEqual(before)
 })
 
-test.concurrent('a state that cannot be checked any more is reported', async (context) => {
+test.concurrent('a state that can no longer be checked is reported', async (context) => {
   const { hub, url } = await hubWith(context, 2, (one) => {
     one.setKeys({})
     return undefined

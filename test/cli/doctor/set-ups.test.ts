@@ -1,5 +1,5 @@
 /**
- * Broken set-ups, each with the cause and the remedy that doctor names, and no other. Brokers, hubs and NATS servers
+ * Broken set-ups, each with the only cause and remedy that doctor may name. Brokers, hubs and NATS servers
  * are real. With DOCTOR_TABLE=1, the findings are printed as a table after the tests.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ interface SetUp {
   readonly outcome?: 'problem' | 'note' | 'mistake'
   /** The difference of the machine's clock to the real time. */
   readonly clockMs?: number
-  /** Default true. */
+  /** Whether the set-up is tested on this machine; default true. */
   readonly runs?: boolean
 }
 
@@ -62,7 +62,7 @@ async function secure(certificate: string, ...more: string[]) {
   return port
 }
 
-/** A listener whose certificate is from a known authority. */
+/** A TLS listener whose certificate is from a trusted authority. */
 async function trusted(certificate: string) {
   const known = getCACertificates('default')
   setDefaultCACertificates([...known, authority.pem('ca.pem')])
@@ -452,7 +452,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     expect(report).not.toMatch(/127\.0\.0\.1|broker\.lan|attic/)
   })
 
-  test('beside a running bridge nothing is wrong, and the bridge is not affected', async () => {
+  test('with a running bridge nothing is wrong, and the bridge is not affected', async () => {
     const { url, port } = await mosquitto()
     const { url: hub, apps } = await emulate()
     await using homeAssistant = await Observer.on(port, { filter: 'homeassistant/+/+/config' })
@@ -464,7 +464,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     )
     const before = await retainedOf(port)
     await using observer = await Observer.on(port, { protocol: '5', retainAsPublished: true })
-    // Their number would not do: it includes messages that are published in between.
+    // Do not compare their number, which includes messages that are published in between.
     await observer.until('what is retained', () => before.keys().every((topic) => observer.last(topic) !== undefined))
     observer.forget()
     const { findings, problems } = await say({ HUB_URL: hub, MQTT_URL: url })
@@ -475,7 +475,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
         /^ok .*the bridge with the base topic hub2mqtt is online: version 0\.0\.0-test, since .*home at/,
       ),
     )
-    // No retained message, and no log line of the bridge about another one or a lost connection.
+    // Doctor causes no retained message, and no log line of the bridge about another bridge or a lost connection.
     const written = observer.seen.filter(({ retain }) => retain).map(({ topic }) => topic)
     expect(written.filter((topic) => topic !== 'hub2mqtt/bridge/health')).toEqual([])
     expect(bridge.lines.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([])

@@ -190,7 +190,7 @@ const code = (act: () => unknown) => {
   return 'ok'
 }
 
-test('an order names apps and hubs by patterns; an app that is off on purpose is not restarted', () => {
+test('an order names apps and hubs by patterns; an app that was switched off on purpose is not restarted', () => {
   const known = [
     { hub: 'b', app: 'com.one', enabled: true },
     { hub: 'a', app: 'com.two', enabled: null },

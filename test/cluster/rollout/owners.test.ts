@@ -1,4 +1,4 @@
-/** The record on the broker: which process continues from it, and how it is kept. */
+/** The record of a rollout on the broker: how it is kept, and which process continues from it. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'

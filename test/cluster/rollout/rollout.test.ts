@@ -17,7 +17,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     for (const { current, done } of records) expect(current.length).toBeLessThanOrEqual(done === 0 ? 1 : 3)
   })
 
-  test('a canary that fails ends it, and nothing else is restarted', async () => {
+  test('a canary that fails ends the rollout, and nothing else is restarted', async () => {
     const street = await Street.open({ broker, houses: 3 })
     street.hub('h0').behave('answer-status', { status: 503, operation: 'restartApp' })
     await street.rollOut({ stop_after_failures: 5 })
