@@ -13,7 +13,7 @@ const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
 const schema = JSON.parse(configSchema())
 const editorTakes = ajv.compile(schema)
 
-/** Nothing is missing, and combinations of options are valid. */
+/** Variables for which no required option is missing, and combinations of options are valid. */
 const ENV = {
   HUB2MQTT_HUB_URL: 'http://h',
   HUB2MQTT_HUB_API_KEY: 'abcd',
@@ -244,7 +244,7 @@ describe('the JSON Schema of the configuration file', () => {
     expect(editorTakes({ mqtt: { ...mqtt, password: null } })).toBe(true)
   })
 
-  it('knows every key that a file may hold, and closes every object', () => {
+  it('lists every key that a file may have, and permits no others', () => {
     for (const path of fileKeys(options)) {
       expect(schema).toHaveProperty(['properties', ...path.split('.').join('.properties.').split('.')])
     }

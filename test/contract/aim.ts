@@ -89,7 +89,7 @@ export async function carryOut(
   )
 }
 
-/** The row that a topic names, and its argument. */
+/** Returns the row that a topic names, and its argument. */
 export function named(words: string): { readonly command: Command; readonly argument: string | undefined } {
   const [target, topic = ''] = words.split(' ')
   const [name = '', argument] = topic.split('/')

@@ -22,7 +22,7 @@ const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> =
   getLogEntries: { owner: `homey:app:${HUE}`, log: 'cpu' },
 }
 
-/** Requests that prepare some of them. */
+/** Requests that prepare some of the operations. */
 const PREPARED: Partial<Record<OperationName, string>> = {
   deleteNotification: 'POST /notifications/notification',
   getSetting: 'PUT /settings/setting/mine',

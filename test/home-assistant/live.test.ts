@@ -1,4 +1,4 @@
-/** Home Assistant's side of the bridge as users run it: the messages on the broker, and when they are published. */
+/** Discovery by the bridge as users run it: the messages on the broker, and when they are published. */
 import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -32,7 +32,7 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 
 /** The bridge, the hub and its eight apps. */
 const ALL = 10
-/** The key has only the permissions for apps. */
+/** The rows of a kind of device, for a key that has only the permissions for apps. */
 const rowsOf = (kind: DeviceKind) =>
   ENTITIES.filter(({ device, when, from }) => device === kind && when === undefined && from === undefined).length
 const TRIGGERS_OF_AN_APP = TRIGGERS.filter(({ when }) => when === undefined).length
@@ -73,7 +73,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(told(world, seen).map(({ topic }) => topic)).toEqual([HUE.replace('com_athom_hue', 'fi_kivinen_sauna')])
   })
 
-  test('devices that were removed while the bridge was offline are cleared, and those of others are not changed', async () => {
+  test('devices that were removed while the bridge was offline are cleared, and those of other programs are not changed', async () => {
     await using world = await World.start({ broker })
     await settled(world)
     await world.observer.publish(FOREIGN, FOREIGN_PAYLOAD, { retain: true })
@@ -85,7 +85,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect([...left.keys()].filter((topic) => /hue|net_/.test(topic))).toEqual([])
   })
 
-  test('another format and back leaves nothing behind', async ({ world }) => {
+  test('a change to another format and back leaves nothing behind', async ({ world }) => {
     await settled(world)
     await world.restart({ DISCOVERY_FORMAT: 'component' })
     const entities = await settled(world, components(world))
@@ -99,7 +99,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(ours.filter((topic) => /discovery|log-level|summary|update$/.test(topic))).toEqual([])
   })
 
-  test('another prefix leaves nothing under the previous one, whatever else changed', async () => {
+  test('a change of the prefix leaves nothing under the previous one, whatever else changed', async () => {
     await using world = await World.start({ broker })
     await settled(world)
     await world.bridge.stop()
@@ -222,7 +222,7 @@ test.concurrent('apps are named with their hub as long as there are several hubs
   expect(nameIn(both, HUE)).toBe('Lumen Lights (Home)')
   expect(nameIn(both, 'homeassistant/device/hub2mqtt--cabin--com_athom_hue/config')).toBe('Philips Hue (Cabin)')
   world.bridge.reload('hubs: { home: { realtime: true } }')
-  // Until now, the hub could have returned under another name.
+  // Before this jump, the hub could have returned under another name.
   world.clock.jump(20_000)
   expect(await settled(world)).toEqual(before)
 })
@@ -379,7 +379,7 @@ test.concurrent('links to the page are added and removed with its address, while
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
 })
 
-test.concurrent('without triggers there are none, and everything else stays', async ({ world }) => {
+test.concurrent('if triggers are off, there are none, and everything else stays', async ({ world }) => {
   const before = componentsOf((await settled(world)).get(HUE))
   await world.restart({ DISCOVERY_TRIGGERS: 'false' })
   await world.ready()

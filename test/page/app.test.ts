@@ -146,7 +146,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
       expect(await shown(within).innerText()).toBe(said)
     }
     await seen.getByText('7.0.12', { exact: true }).waitFor()
-    // The next crash does not change it.
+    // The next crash does not change this text.
     house.hub().recover(HUE)
     await page.locator('.app-head').getByText('Running').waitFor()
     house.hub().crash(HUE, 'Error: the second')
@@ -180,7 +180,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await fits()
   })
 
-  test('reports to everybody that an app does not exist', async () => {
+  test('reports to every user that an app does not exist', async () => {
     const house = await startHouse()
     const page = await visit(house.page, { hash: '#/app/home/com.none' })
     await page.getByText('There is no app com.none.').waitFor()

@@ -134,7 +134,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
   })
 
-  test('does not continue with read-only access, which is left after a restart of the daemon without a password', async () => {
+  test('does not continue with read-only access, as after a restart of the daemon without a password', async () => {
     const { house, page } = await show()
     await startSlowRestart(house, page)
     await house.daemon.stop('SIGKILL')

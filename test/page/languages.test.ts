@@ -138,7 +138,7 @@ const SHOWN = `(() => {
 })()`
 
 const STUCK = 'Error: the meter is stuck'
-/** Text that is in no language: names, and codes of the interface. */
+/** Text that is not translated: names, and codes of the interface. */
 const DATA = [
   ...DEFAULT_APPS.flatMap(({ id, name, author, crashed }) =>
     [id, name, author, crashed].filter((one) => one !== undefined),
@@ -163,7 +163,7 @@ const DATA = [
 /** Numbers with their units, in the language of the page. */
 const FIGURES = /[\d.,−+ \u00a0]+(kB|MB|GB|%|°C|ms|sec|uur|uren|minuten|minuut|seconden|dagen)(?!\p{L})/gu
 
-/** Fails with the texts that are outside of the brackets, and no data. */
+/** Fails with the texts that are outside of the brackets and are not in `DATA`. */
 async function expectTranslated(page: Page): Promise<void> {
   const shown = await page.evaluate<string[]>(SHOWN)
   expect(shown.filter((text) => text.includes('⟦')).length).toBeGreaterThan(0)

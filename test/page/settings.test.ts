@@ -42,7 +42,7 @@ const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: tru
 const held = (house: House) => house.hub().settings(HUE)
 const done = (page: Page, name: string) => page.getByRole('status').getByText(`${name} is changed.`).waitFor()
 
-/** Changes a setting like another client. */
+/** Changes a setting as another client. */
 async function elsewhere(house: House, command: string, payload: object): Promise<void> {
   const headers = { ...(await house.daemon.owner()), 'content-type': 'application/json' }
   const body = JSON.stringify(payload)

@@ -70,7 +70,7 @@ export function configOf(
   changes: object = {},
   atticKey: string = KEYS.attic,
 ): object {
-  // The bridge reads the list only when the scenario makes it.
+  // The bridge reads the list only when the scenario causes a read.
   const manual = { poll_interval: '1h', poll_interval_fallback: '1h', timeout: '5m' }
   return {
     mqtt: { url, client_id: 'recording', base_topic: 'hub2mqtt' },

@@ -17,11 +17,11 @@ const TIMEOUT_MS = 30_000
 const COUNTLESS: ReadonlySet<string> = new Set(['hub2mqtt/bridge/probe', 'hub2mqtt/bridge/presence'])
 
 export interface RecorderOptions {
-  /** By their names in the recording. */
+  /** The clients by their names in the recording. */
   readonly clients: Readonly<Record<string, Client>>
   /** Connects one more client. */
   readonly join: (options: Pick<ClientOptions, 'id' | 'filters'>) => Promise<Client>
-  /** Removes what differs between runs from a payload. */
+  /** Removes the values that differ between runs from a payload. */
   readonly normalise: (payload: string) => string
 }
 

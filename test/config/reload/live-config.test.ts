@@ -116,7 +116,7 @@ describe('a folder of hubs that has become empty', () => {
     expect(hubs()).toEqual([])
   })
 
-  test('is not one that has lost only some of them, or was never filled', async () => {
+  test('does not include one that has lost only some of its hubs, or was never filled', async () => {
     const { clock, hubs, said, reload } = holding('attic', 'cellar')
     reload(['cellar'])
     expect(hubs()).toEqual(['cellar'])

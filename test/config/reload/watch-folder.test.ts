@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 
-/** A watched folder, whose file was read, by default, after it was written. */
+/** Watches a folder, whose file was read at `readAt`: by default after it was written. */
 function watched(readAt = Number.POSITIVE_INFINITY) {
   const folder = temporaryFolder()
   const clock = new FakeClock()

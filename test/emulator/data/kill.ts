@@ -36,7 +36,7 @@ export interface KillFigures {
   readonly confirmed: number
   /** Kills between the beginning of a write and its confirmation. */
   readonly midway: number
-  /** How many of those writes were found done. */
+  /** The number of those writes that were found complete. */
   readonly doneUnconfirmed: number
   /** Folders of incomplete or old code that a start found and removed. */
   readonly swept: number
@@ -44,7 +44,7 @@ export interface KillFigures {
   readonly faults: readonly string[]
 }
 
-/** The permitted values: that of the last confirmed write, or also that of the one in progress. */
+/** The permitted values: that of the last confirmed write, and that of a write in progress. */
 type Wanted = Map<string, unknown>
 
 const keyOf = (write: Write) => (write[0] === 'setting' ? `setting ${write[1]}` : write[0])
@@ -104,7 +104,7 @@ async function writeUntilKilled(
   let text = ''
   child.stdout.setEncoding('utf8')
   child.stdout.on('data', (chunk: string) => {
-    // The time counts from its first write: on a slow machine, the start must not use it up.
+    // The time counts from the hub's first write: a slow start must not use it up.
     if (text === '' && !atStart) killWithin(MAX_LIFE_MS)
     text += chunk
   })
@@ -136,7 +136,7 @@ function foundIn({ state }: HubData): Wanted {
   return found
 }
 
-/** A missing value is `null`. */
+/** Compares two values; a missing value equals `null`. */
 const same = (one: unknown, other: unknown) => (one ?? null) === (other ?? null)
 
 function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): string[] {

@@ -67,7 +67,7 @@ describe('a data folder', () => {
     expect(state.notifications()).toEqual([{ id: 1, owner: LIGHTS, text: 'the light is on', at: expect.any(Number) }])
   })
 
-  it('keeps an app in its place when it changes', async () => {
+  it('keeps the position of an app that changes', async () => {
     const { state } = await opened({})
     for (const id of ['com.example.b', 'com.example.a']) state.put(storedApp({ id }))
     state.put(storedApp({ id: 'com.example.b', version: '2.0.0' }))

@@ -55,7 +55,7 @@ describe('an app is confined', () => {
   })
 })
 
-/** Ways to create a file, or to reach a socket; `OUT` is a path beside the app's folder, `THERE` a socket's path. */
+/** Ways to create a file, or to reach a socket; `OUT` is a path next to the app's folder, `THERE` a socket's path. */
 const WAYS: readonly (readonly [name: string, code: string, error?: string])[] = [
   ['net.listen by a path', 'net.createServer().listen(OUT)'],
   ['net.listen by an option', 'net.createServer().listen({ path: OUT, readableAll: true })'],
@@ -244,7 +244,7 @@ describe('an app that breaks the rules affects no other app', () => {
     expect(hub.record.crashedMessage).toBe('Error: a message to the hub was too long')
   })
 
-  test('when it hangs: its callers get an error, and beyond a few they are refused at once', async () => {
+  test('when it hangs: its callers get an error, and beyond a few they are refused immediately', async () => {
     const hub = await runningApp(`
       export default ({ log }) => { setImmediate(() => { log('hangs'); for (;;) {} }) }
     `)

@@ -42,7 +42,7 @@ interface Options {
   readonly down?: boolean
 }
 
-/** A hub's apps, with the app in `folder`, running. */
+/** Starts a hub's apps, with the app in `folder`. */
 export async function running(folder: string, options: Options = {}) {
   const store = temporary()
   await fill(store, options.store ?? [])

@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts'
 import { hubOf } from '../support.ts'
 import { APP, running, written } from './support.ts'
 
-/** The same app in a test of its developer. */
+/** Starts the same app in a test, as its developer does. */
 async function inTest(folder: string, options: TestOptions = {}) {
   const { default: start }: { default: Start } = await import(pathToFileURL(join(folder, 'app.js')).href)
   return await startApp(start, { id: APP, ...options })

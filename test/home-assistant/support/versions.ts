@@ -7,9 +7,9 @@ interface Version {
 }
 
 export interface TestedVersion extends Version {
-  /** The effect of deleting one entity in its interface on the others of the device. */
+  /** The effect of deleting one entity in the interface on the other entities of the device. */
   readonly deleting: 'clears the device' | 'leaves the device'
-  /** `undefined` if it cannot be installed. */
+  /** `undefined` if the version cannot be installed. */
   readonly runtime: Python | undefined
 }
 

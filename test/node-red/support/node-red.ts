@@ -60,7 +60,7 @@ export class NodeRed implements AsyncDisposable {
     if (!ok) throw new Error(`Node-RED answers ${status}`)
   }
 
-  /** Warnings and errors since the flows were started; before, it comments on its settings. */
+  /** Warnings and errors since the flows were started; earlier lines comment on the settings. */
   complaints(): string[] {
     const { lines, errors } = this.process
     const since = lines.slice(lines.findIndex((line) => line.includes('Started flows')))
