@@ -22,7 +22,7 @@ test.each([
     app({ crashed: true, crash_message: 'connect\n EHOSTUNREACH 10.0.0.7:80' }),
     ['Doorbell crashed: connect EHOSTUNREACH 10.0.0.7:80'],
   ],
-  ['crashes and says nothing', app({}), app({ crashed: true }), ['Doorbell crashed']],
+  ['crashes without a message', app({}), app({ crashed: true }), ['Doorbell crashed']],
   ['recovers', app({ crashed: true }), app({}), ['Doorbell has recovered']],
   ['is updated', app({ version: '1.0' }), app({ version: '1.1' }), ['Doorbell was updated from 1.0 to 1.1']],
   [

@@ -300,8 +300,8 @@ describe("the hub's logs", () => {
         ],
       },
     ],
-    ['figures that make no sense', 'wrong-shape', { value: [[1, -1], ['never', 2], [9e99, 3], null] }],
-    ['more than is read', 'big-body', { megabytes: 9 }],
+    ['invalid figures', 'wrong-shape', { value: [[1, -1], ['never', 2], [9e99, 3], null] }],
+    ['a body that is too large', 'big-body', { megabytes: 9 }],
   ] as const)('are replaced by the samples of the bridge if the hub answers with %s', async (_, behaviour, options) => {
     await using world = await start()
     for (const operation of ['getLogEntries', 'getLogs'] as const) {

@@ -155,7 +155,7 @@ describe('the health of a hub', () => {
     ['JSON of another shape', 'wrong-shape', {}],
     ['an object without fields', 'wrong-shape', { value: {} }],
     ['JSON too deep', 'deep-json', {}],
-    ['more than is read', 'big-body', { megabytes: 2 }],
+    ['a body that is too large', 'big-body', { megabytes: 2 }],
   ] as const)('has null only for data that a hub answers with %s', async (_, behaviour, options) => {
     await using world = await start([SYSTEM, 'hub.updates.readonly', ...LINKS])
     for (const operation of ['getMemoryInfo', 'getStorageInfo', 'getUpdates', 'getDevices'] as const) {

@@ -53,7 +53,7 @@ async function ended(scene: Scene, signal: NodeJS.Signals, also: () => Promise<v
 export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
   'member killed': { run: (scene) => ended(scene, 'SIGKILL') },
   'member ended': { run: (scene) => ended(scene, 'SIGTERM') },
-  'member stands still': {
+  'member suspended': {
     run: async (scene) => {
       const stopped = scene.world.process(memberOf(scene))
       stopped.signal('SIGSTOP')
@@ -61,7 +61,7 @@ export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
       stopped.signal('SIGCONT')
     },
   },
-  'member stops and goes': {
+  'member suspended repeatedly': {
     run: async (scene) => {
       const stopped = scene.world.process(memberOf(scene))
       for (let left = scene.random.int(4, 12); left > 0; left -= 1) {

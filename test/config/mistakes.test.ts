@@ -71,7 +71,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     ],
     ['a password without a user', 'mqtt: { password: hunter22 }', 'mqtt.username: missing…'],
     [
-      'an open broker for everybody',
+      'an open broker for everyone',
       'mqtt: { embedded: { host: 0.0.0.0 } }',
       'mqtt.embedded.host: …mqtt.username and mqtt.password…',
     ],

@@ -172,7 +172,7 @@ describe('realtime', () => {
 
   test.each([
     ['sends events twice', 'duplicate-events', { times: 1 }, '23', '223'],
-    ['lets an event overtake the one before it, and keeps none back for ever', 'reorder-events', {}, '12345', '21435'],
+    ['lets events overtake the previous ones, and loses none', 'reorder-events', {}, '12345', '21435'],
   ] as const)('%s', async (_, name, options, sent, seen) => {
     const hub = await hubOf()
     const session = await subscribed(hub)

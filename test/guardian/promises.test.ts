@@ -268,13 +268,13 @@ const dies: Step = { kind: 'ends', end: 'dies' }
 
 /** Events, in addition to crashes and waits. */
 test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
-  ['an app that the hub does not report as down, or does not show right before', [people, reads, list], []],
+  ['an app that the hub does not report as down, also right before the restart', [people, reads, list], []],
   ['an app because of the flag of an earlier crash', [flagged, ends], []],
-  ['a silent app, unless configuration requires that', [silence], []],
+  ['a silent app, unless configuration requires a restart', [silence], []],
   ['an app within a minute after a command that writes', [command], []],
   ['an app more often than the limit, whichever version it goes back to', [version], [dies]],
   [
-    'an app against these rules when all of that is combined',
+    'an app against these rules when all of these steps are combined',
     [people, reads, list, flagged, ends, silence, command, version, snooze, setClock],
     [],
   ],

@@ -56,7 +56,7 @@ describe('an app that is not restarted', () => {
       },
     ],
     [
-      'crashed and came back by itself',
+      'crashed and recovered by itself',
       (stand) => {
         stand.crash('a')
         stand.run('a')
@@ -687,7 +687,7 @@ describe('an app that reports that it runs', () => {
     ['answers another status', '/status', 500, true],
     ['does not answer', '/status', null, true],
     ['answers as expected', '/status', 204, false],
-    ['answers as expected with a status of its own', '/login 401', 401, false],
+    ['answers with the configured status', '/login 401', 401, false],
     ['could not be reached', '/status', undefined, false],
   ])('and whose web API %s', async (_, probe, status, isRestarted) => {
     const stand = new Stand(`guard: { watch: ["*"], probe: { a: "${probe}" } }`).start('a', 'b')

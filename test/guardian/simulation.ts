@@ -409,7 +409,7 @@ class Simulation {
     })
     this.clock.after(4 * DAY + 8 * HOUR, () => {
       for (const { id, upSince } of broken)
-        if (upSince === null) this.#breach('what can run again is tried again within a day', id)
+        if (upSince === null) this.#breach('an app that can run again is tried again within a day', id)
     })
   }
 
@@ -712,7 +712,7 @@ class Simulation {
       const key = `${name} ${hub} ${app}`
       const text = JSON.stringify(value)
       if (this.#retained.get(key) === text) continue
-      if (!v.is(schema, value)) this.#breach('what is published is what the contract says', `${name} ${text}`)
+      if (!v.is(schema, value)) this.#breach('everything published matches the contract', `${name} ${text}`)
       if (value === null) this.#retained.delete(key)
       else this.#retained.set(key, text)
     }
@@ -724,7 +724,7 @@ class Simulation {
     await pass(null)
     if (!isCurrent()) return failed('expired')
     if (!home.online) {
-      this.#breach('nothing is sent while the hub is away', app)
+      this.#breach('nothing is sent while the hub is offline', app)
       return failed('hub_unreachable')
     }
     if (command === 'restart') return this.#restart(home, truth)
@@ -767,7 +767,7 @@ class Simulation {
     if (this.#updating !== undefined) this.#breach('one update at a time', truth.id)
     if (now - truth.offeredAt < 2 * DAY) this.#breach('a version is held for the days configured', truth.id)
     if (truth.app.enabled === false || truth.id.endsWith('ignored'))
-      this.#breach('what a person leaves out is not updated', truth.id)
+      this.#breach('an app that a person leaves out is not updated', truth.id)
     const run = (phase: 'begun' | 'ended') => {
       this.#guard.ran({
         hub: home.name,
@@ -823,7 +823,7 @@ class Simulation {
     }
     const hour = new Date(this.clock.now()).getUTCHours()
     if (hour >= 23 || hour < 6) this.#breach('quiet hours are kept', id)
-    if (now - home.backAt < 2 * MINUTE - SLACK) this.#breach('a hub that came back is left alone for two minutes', id)
+    if (now - home.backAt < 2 * MINUTE - SLACK) this.#breach('a hub that is back is left alone for two minutes', id)
     if (truth.updating) this.#breach('no app in an update is restarted', id)
     const last = truth.streak.at(-1)
     const wait = Math.min(600 * SECOND, 10 * SECOND * 2 ** truth.streak.length)
@@ -852,7 +852,7 @@ class Simulation {
     const { id, gaveUp, triedAt, tries, isSpared, counted } = truth
     const inWindow = (times: readonly number[]) => times.filter((at) => at > now - 30 * MINUTE).length
     if (gaveUp && now - triedAt < (RETRY[tries] ?? DAY) - SLACK)
-      this.#breach('what was given up is tried again by the list', `${id} after ${now - triedAt} ms`)
+      this.#breach('an app that was given up is tried again by the list', `${id} after ${now - triedAt} ms`)
     if (!gaveUp && !isSpared && inWindow(counted) >= 5) this.#breach('never more than the limit', id)
     if (inWindow(home.restarts) >= HUB_RESTARTS) this.#breach('never more than the budget of the hub', id)
     this.#endStorm(home)
@@ -894,23 +894,23 @@ class Simulation {
     const now = this.#elapsed()
     switch (event.event_type) {
       case 'gave_up':
-        if (truth.gaveUp) this.#breach('giving up is told once', event.app)
+        if (truth.gaveUp) this.#breach('giving up is reported once', event.app)
         Object.assign(truth, { gaveUp: true, triedAt: now, tries: 0 })
         truth.log.push({ what: 'gave_up', at: now })
         this.figures.gaveUp += 1
         break
       case 'retried':
-        if (!truth.gaveUp) this.#breach('only what was given up is tried again', event.app)
+        if (!truth.gaveUp) this.#breach('only an app that was given up is tried again', event.app)
         this.figures.retries += 1
         break
       case 'memory_rising':
-        if (truth.vice !== 'leak') this.#breach('memory that comes and goes is no leak', event.app)
+        if (truth.vice !== 'leak') this.#breach('memory that rises and falls is no leak', event.app)
         truth.toldRising = now
         truth.log.push({ what: 'memory_rising', at: now })
         this.figures.rising += 1
         break
       case 'bad_update':
-        if (!truth.app.version?.includes('bad')) this.#breach('only bad updates are called so', event.app)
+        if (!truth.app.version?.includes('bad')) this.#breach('only bad updates are reported as bad', event.app)
         if (event.from === undefined || event.to !== truth.app.version)
           this.#breach('a bad update names both versions', event.app)
         truth.log.push({ what: 'bad_update', at: now })
@@ -920,7 +920,7 @@ class Simulation {
         this.figures.updates += 1
         break
       case 'update_failed':
-        this.#breach('updates that the hub takes succeed', `${event.app} ${event.message}`)
+        this.#breach('updates that the hub accepts succeed', `${event.app} ${event.message}`)
         break
     }
   }
@@ -937,13 +937,13 @@ class Simulation {
       this.#breach('the history is right', `${id}\n${kept}\n${wanted}`)
     const truth = home.apps.get(id)
     const isBad = truth?.app.version?.includes('bad') === true && this.#elapsed() - truth.updatedAt > HOUR
-    if (isBad && !log.some(({ what }) => what === 'bad_update')) this.#breach('a bad update is told', id)
+    if (isBad && !log.some(({ what }) => what === 'bad_update')) this.#breach('a bad update is reported', id)
   }
 
   #compareLeaks(): void {
     for (const home of this.#homes) {
       for (const { vice, id, toldRising, crashesByLeak } of home.apps.values()) {
-        if (vice === 'leak' && crashesByLeak > 0 && toldRising < 0) this.#breach('a leak is told before it kills', id)
+        if (vice === 'leak' && crashesByLeak > 0 && toldRising < 0) this.#breach('a leak is reported in time', id)
       }
     }
   }

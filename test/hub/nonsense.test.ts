@@ -13,7 +13,7 @@ describe.concurrent('an invalid list leaves every app as it was', () => {
   polling.for<[string, unknown]>([
     ['an error as text', { error: 'starting up' }],
     ['an error as an object', { error: { code: 503, message: 'starting up' } }],
-    ['an error beside its text', { error: 'x', error_description: 'y', stack: 'z' }],
+    ['an error next to its text', { error: 'x', error_description: 'y', stack: 'z' }],
     ['records without an id', { a: { name: 'A' }, b: { name: 'B' } }],
     ['a list of numbers', { a: 1, b: 2 }],
   ])('such as %s', async ([, value], { emulated, watched }) => {

@@ -126,7 +126,7 @@ export const GATEWAY_FAULTS: Faults = {
     const location = `http://127.0.0.1:${elsewhere.port}/login`
     await during(() => () => ({ ...page(302), headers: { location } }), allOrSome)(scene)
   }),
-  'hub says that it starts up': gateway(answering(json({ error: 'starting up' }))),
+  'hub reports that it is starting up': gateway(answering(json({ error: 'starting up' }))),
   'hub answers an object as error': gateway(answering(json({ error: { code: 503, message: 'starting up' } }))),
   'half a list once': gateway(
     lists((list, { random }) => {
@@ -181,7 +181,7 @@ export const GATEWAY_FAULTS: Faults = {
     })
     return Promise.all([nameless(scene), askWhoItIs(scene)]).then(() => undefined)
   }),
-  'hub says that it is another for a moment': gateway(async (scene) => {
+  'hub shows another identity for a moment': gateway(async (scene) => {
     scene.world.watch.identityChanged = true
     const rule: Rule = (asking) =>
       isPing(asking)

@@ -119,14 +119,14 @@ export const LIMITS: Faults = {
     { slow: true },
   ),
   'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
-  'broker takes one at a time': limit(
+  'broker accepts one message at a time': limit(
     broker(['max_inflight_messages 1'], { online: true, timeoutMs: ONE_BY_ONE_MS, holdsBack: true }),
   ),
-  'broker keeps nothing': limit(broker(['retain_available false'], { online: false }), {
+  'broker without retained messages': limit(broker(['retain_available false'], { online: false }), {
     expectedErrors: /retain/,
     ...UNSUITABLE,
   }),
-  'broker knows QoS 0 only': limit(broker(['max_qos 0'], { online: false }), {
+  'broker supports only QoS 0': limit(broker(['max_qos 0'], { online: false }), {
     expectedErrors: /QoS/,
     ...UNSUITABLE,
   }),

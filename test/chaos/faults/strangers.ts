@@ -52,7 +52,7 @@ export const STRANGERS: Faults = {
     touched(() => ''),
     { alone: true },
   ),
-  'states forged in passing': stranger(
+  'states forged by another client': stranger(
     touched(({ random }) => random.pick(['offline', '{"forged":true}', '7'])),
     { alone: true },
   ),
@@ -109,7 +109,7 @@ export const STRANGERS: Faults = {
       await after(random.int(10, 100))
     }
   }),
-  'answers wanted elsewhere': stranger(async ({ world, random, load }) => {
+  'answers requested on other topics': stranger(async ({ world, random, load }) => {
     const foreign = [...ABROAD, `${BASE}/${HUB}/app/somebody`]
     const targets = [...foreign, `${BASE}/${HUB}/state`, `${BASE}/bridge/info`, hubTopic('refresh')]
     for (const topic of foreign) world.watch.foreign.add(topic)

@@ -29,7 +29,7 @@ describe.each(BROKERS)('on %s', (broker) => {
 
   test.each<[string, (street: Street) => void]>([
     ['is seen', (street) => street.hub('h0').crash(APP)],
-    ['only its count shows, because it runs again', (street) => street.hub('h0').change(APP, { crashedCount: 7 })],
+    ['shows only in the crash count', (street) => street.hub('h0').change(APP, { crashedCount: 7 })],
   ])('an app whose crash within the pause %s has failed', async (_, happens) => {
     const street = await Street.open({ broker, houses: 3 })
     await street.rollOut({ pause: '1h' })

@@ -11,7 +11,7 @@ const hasSpecialFiles = available(process.platform !== 'win32', 'the confinement
 describe('an app is confined', () => {
   test.each([
     ['files of the machine', 'readFileSync("/etc/passwd")', 'ERR_ACCESS_DENIED'],
-    ['files beside its folder', 'readFileSync("../x")', 'ERR_ACCESS_DENIED'],
+    ['files next to its folder', 'readFileSync("../x")', 'ERR_ACCESS_DENIED'],
     ['writing, even into its own folder', 'writeFileSync("x", "")', 'ERR_ACCESS_DENIED'],
     ['other programs', '(await import("node:child_process")).execFileSync("id")', 'ERR_ACCESS_DENIED'],
     ['threads', 'new (await import("node:worker_threads")).Worker("", { eval: true })', 'ERR_ACCESS_DENIED'],
@@ -71,7 +71,7 @@ const WAYS: readonly (readonly [name: string, code: string, error?: string])[] =
   ['a replaced guard', 'Object.defineProperty(Pipe.prototype, "bind", { value: 1 })', 'TypeError'],
   ['a derived pipe', 'new (class extends Pipe {})(1).bind(OUT)'],
   ['another realm', 'vm.runInNewContext("new Pipe(1).bind(OUT)", { Pipe, OUT })'],
-  ['the rights of a socket file', 'pipeHandle().fchmod(3)'],
+  ['the permissions of a socket file', 'pipeHandle().fchmod(3)'],
   [
     'cluster as a worker',
     'process.env.NODE_UNIQUE_ID = "1"; (await import("node:cluster")).default; net.createServer().listen(OUT)',

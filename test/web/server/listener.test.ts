@@ -61,7 +61,7 @@ describe('the HTTP listener', () => {
   })
 
   it.each([
-    ['that is answered at once', 'GET /one HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
+    ['that is answered immediately', 'GET /one HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
     ['that is slow', 'GET /never HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
     ['by a foreign name', 'GET /one HTTP/1.1\r\nHost: evil.example\r\n\r\n'],
   ])('survives an upgrade that is sent together with a request %s', async (_, before) => {

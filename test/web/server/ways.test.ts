@@ -92,7 +92,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   'the start-up token, through a forwarder': { headers: owner, port: forwarder, may: 'full' },
   'the start-up token, through a proxy': { headers: { ...owner, 'x-forwarded-for': '10.0.0.9' }, may: 'full' },
   'the session of the start-up token': { headers: entered, may: 'full' },
-  'the session of the start-up token, beside the login of a proxy': {
+  'the session of the start-up token, together with the login of a proxy': {
     headers: async (door) => ({ ...(await entered(door)), ...basic }),
     may: 'full',
   },
@@ -104,30 +104,30 @@ const WAYS: Readonly<Record<string, Way>> = {
   'the login of a proxy alone': { headers: basic, may: 'local', refusal: 401 },
   'another token': { headers: bearer(`${START_TOKEN}x`), may: 'none', refusal: 401 },
   'no token after Bearer': { headers: { authorization: 'Bearer' }, may: 'none', refusal: 401 },
-  'a session under another token': {
+  'a session together with another token': {
     headers: async (door) => ({ ...(await entered(door)), ...bearer('x') }),
     may: 'none',
     refusal: 401,
   },
   'beyond this machine': { env: EVERYWHERE, may: 'none', refusal: 403 },
   'beyond this machine, the start-up token': { env: EVERYWHERE, headers: owner, may: 'none', refusal: 403 },
-  'with a password, nothing': { env: PASSWORD, may: 'open', refusal: 401 },
+  'with a password, no credentials': { env: PASSWORD, may: 'open', refusal: 401 },
   'with a password, the start-up token': { env: PASSWORD, headers: owner, may: 'open', refusal: 401 },
   'with a password, a session': { env: PASSWORD, headers: loggedIn, may: 'full' },
-  'with a password, a session beside the login of a proxy': {
+  'with a password, a session together with the login of a proxy': {
     env: PASSWORD,
     headers: async (door) => ({ ...(await loggedIn(door)), ...basic }),
     may: 'full',
   },
-  'with tokens, nothing, on this machine': { env: WITH_TOKENS, may: 'local', refusal: 401 },
+  'with tokens, no credentials, on this machine': { env: WITH_TOKENS, may: 'local', refusal: 401 },
   'with tokens, the start-up token': { env: WITH_TOKENS, headers: owner, may: 'full' },
-  'with tokens, nothing, beyond this machine': { env: { ...WITH_TOKENS, ...EVERYWHERE }, may: 'open', refusal: 401 },
-  'a token that may everything': {
+  'with tokens, no credentials, elsewhere': { env: { ...WITH_TOKENS, ...EVERYWHERE }, may: 'open', refusal: 401 },
+  'a token with full access': {
     env: { ...WITH_TOKENS, ...EVERYWHERE },
     headers: full,
     may: 'full',
   },
-  'a token that may only look': {
+  'a token with read access': {
     env: { ...WITH_TOKENS, ...EVERYWHERE },
     headers: reader,
     may: 'read',
