@@ -6,7 +6,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A task that ends when `end` is called, and records when it began. */
+/** Returns a task that ends when `end` is called, and records when it began. */
 function task(begun: string[], name: string) {
   const { promise, resolve } = Promise.withResolvers<void>()
   const run = async () => {
@@ -260,7 +260,7 @@ function abortable() {
   return { signal: ending.signal, abort: () => ending.abort() }
 }
 
-/** The waiting and the running tasks, in the order of their requests, after each event. */
+/** Yields the waiting and the running tasks, in the order of their requests, after each event. */
 function* momentsOf(log: readonly Told[]) {
   const waiting = new Set<number>()
   const under = new Set<number>()

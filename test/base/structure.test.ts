@@ -17,7 +17,7 @@ function importsOf(file: string): [target: string, typesOnly: boolean][] {
 
 const linesOf = (text: string) => text.split('\n').length - 1
 
-/** The room of a path below `src`, or the name of a file at the top. */
+/** Returns the room of a path below `src`, or the name of a file at the top. */
 const roomOf = (path: string) => path.split('/')[0] ?? ''
 
 /** The imports that `docs/internals/architecture.md` permits to each room, in the order of its table. */

@@ -31,7 +31,7 @@ one that also has \`homey.system.readonly\`, \`homey.updates.readonly\`, \`homey
 \`homey.insights.readonly\`. Each app has one to three devices, a flow, and every other app also an advanced
 flow. The hubs are idle.`
 
-/** The size of topics and payloads in bytes. */
+/** Returns the size of topics and payloads in bytes. */
 const sizeOf = (retained: Iterable<readonly [string, string]>) =>
   [...retained].reduce((sum, [topic, text]) => sum + Buffer.byteLength(topic) + Buffer.byteLength(text), 0)
 
@@ -81,7 +81,7 @@ async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): 
   }
 }
 
-/** The size of an app's samples in bytes. */
+/** Measures the size of an app's samples in bytes. */
 function measureSamples(): number {
   const samples = new Samples(systemClock)
   const before = process.memoryUsage().arrayBuffers

@@ -55,7 +55,7 @@ export class Hubs implements AsyncDisposable {
     return { last, began: began.then((moment) => v.parse(v.number(), moment)) }
   }
 
-  /** The number of requests that the hubs have received. */
+  /** Resolves with the number of requests that the hubs have received. */
   async requests(): Promise<number> {
     return v.parse(v.number(), await ask(this.#process, { do: 'requests' }))
   }

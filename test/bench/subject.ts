@@ -38,7 +38,7 @@ export function compareWith(path: string): void {
 
 const programOf = (name: SubjectName) => (name === 'before' && earlier !== undefined ? earlier : installed())
 
-/** The bundle of the current sources, built once. */
+/** Resolves with the bundle of the current sources, which is built once. */
 function installed(): Promise<string> {
   if (program === undefined) {
     const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'bench-program-'))

@@ -23,7 +23,7 @@ const invalid = (topic: string, payload: string | Buffer) => ({
   code: 'invalid_payload',
 })
 
-/** A valid object, with other members put in front. */
+/** Puts other members in front of those of a valid object. */
 const among = (right: string, members: string) => `{${members}${right === '{}' ? '' : ','}${right.slice(1)}`
 const nested = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
 

@@ -15,7 +15,7 @@ const STACK =
 
 const topicOf = (app: string) => `hub2mqtt/home/app/${app}/crash`
 
-/** The evidence on the broker, which must match the contract. */
+/** Returns the evidence on the broker, which must match the contract. */
 function crashOf(world: World, app: string): Crash | undefined {
   const text = world.observer.last(topicOf(app))
   if (text === undefined || text === '') return undefined

@@ -26,7 +26,7 @@ const HEALTH_READS = [
 ] as const
 const LINK_READS = ['getDevices', 'getFlows', 'getAdvancedFlows'] as const
 
-/** The hub uses the clock of the bridge. */
+/** Starts a world whose hub uses the clock of the bridge. */
 async function start(scopes: readonly string[], { env, hub, ...options }: WorldOptions = {}): Promise<World> {
   // Without Mosquitto's delay of 40 ms for small packets, which would be a minute on the accelerated clock.
   const broker = mosquittoPath === undefined ? 'aedes' : await Mosquitto.start({ config: ['set_tcp_nodelay true'] })
@@ -283,7 +283,7 @@ describe('the health of a hub', () => {
 })
 
 describe('the usage of devices and flows', () => {
-  /** The values of the hub. */
+  /** Counts the hub's records that belong to an app. */
   function counted(records: Record<string, { driverUri?: string; trigger?: { uri: string } }>, app = HUE) {
     return Object.values(records).filter((one) => [one.driverUri, one.trigger?.uri].includes(`homey:app:${app}`)).length
   }

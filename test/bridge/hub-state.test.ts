@@ -18,7 +18,7 @@ const PUBLISHED = 'settings: { publish: { x: { mode: text } } }'
 const configOf = (yaml: string) =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
 
-/** The state of an emulated hub with the apps `x` and `y`, and a record of its calls, in order. */
+/** Creates the state of an emulated hub with the apps `x` and `y`, and a record of its calls, in order. */
 async function open() {
   const emulated = await emulate({ apps: [{ id: 'x', settings: { mode: 'on', other: 1 } }, { id: 'y' }] })
   const done: string[] = []

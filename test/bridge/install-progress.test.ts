@@ -8,7 +8,7 @@ const APP = 'the.app'
 const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]
 const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
 
-/** A hub that is read on request only, without a timer that a test cannot see. */
+/** Returns options for a hub that is read on request only, without a timer that a test cannot see. */
 const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
   hub: { apps },
   env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },

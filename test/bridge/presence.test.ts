@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const one of ending.splice(0).reverse()) await one[Symbol.asyncDispose]()
 })
 
-/** Another bridge with a hub of its own, on the same base topic. */
+/** Starts another bridge with its own hub, on the same base topic. */
 async function secondBridge({ broker, env }: World, changes: Readonly<Record<string, string>> = {}) {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older' })
   ending.push({ [Symbol.asyncDispose]: () => hub.close() })

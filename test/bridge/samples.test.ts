@@ -10,7 +10,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** A hub that reports the usage that the test sets. */
+/** Creates a hub that reports the usage that the test sets. */
 function fakeHub() {
   const listeners: AppsListener[] = []
   const status: ((status: HubStatus) => void)[] = []

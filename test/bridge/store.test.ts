@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 const ID = 'com.example.lamps'
 const UPDATE = `hub2mqtt/home/app/${ID}/update`
 
-/** A bridge to a hub that reports no versions, and a store that has a version and its changelog. */
+/** Starts a bridge to a hub that reports no versions, and a store that has a version and its changelog. */
 async function open(file = '') {
   const shop = await EmulatedStore.start([{ id: ID, live: '1.2.0', changelog: { en: 'Shines brighter' } }])
   onTestFinished(() => shop[Symbol.asyncDispose]())

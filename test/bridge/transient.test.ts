@@ -26,7 +26,7 @@ async function forge({ observer }: World): Promise<void> {
   for (const topic of [...OURS, ...THEIRS]) await observer.publish(topic, FORGED, { retain: true })
 }
 
-/** The retained messages on these topics. */
+/** Resolves with the retained messages on these topics. */
 async function left(world: World) {
   const held = await retainedOn(world.broker.port)
   return [...OURS, ...THEIRS].filter((topic) => held.has(topic))

@@ -11,7 +11,7 @@ export interface Answer {
 
 export const isAnswer = (topic: string) => topic.startsWith('answers/') || /\/result(\/|$)/.test(topic)
 
-/** The correlation data of an answer. */
+/** Returns the correlation data of an answer. */
 export function tokenOf({ topic, packet, retain }: Seen): string | undefined {
   return retain || !isAnswer(topic) ? undefined : packet.properties?.correlationData?.toString()
 }

@@ -42,7 +42,7 @@ async function inOneWorld(
   }
 }
 
-/** The worlds alternate between the two kinds of hub. */
+/** Returns the kind of hub of a world: the two kinds alternate. */
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
 /** Runs one episode in a new world, like the first episode of a campaign's world. */

@@ -253,7 +253,7 @@ function overlap(lives: readonly Life[]): boolean {
 const isState = (topic: string) => /^[^/]+\/[^/]+\/state$/.test(topic)
 const isAppState = ({ topic, retain }: Seen) => retain && topic.startsWith(APPS) && topic.split('/').length === 4
 
-/** The state topic of the app that an event is about, and what the event reports. */
+/** Returns the state topic of the app that an event is about, and what the event reports. */
 function eventOf({ topic, text }: Seen): { topic: string; changes: readonly string[] }[] {
   if (!topic.startsWith(APPS) || !topic.endsWith('/event')) return []
   const { event_type: type, changed }: { event_type?: unknown; changed?: unknown } = Object(parse(text))
@@ -262,7 +262,7 @@ function eventOf({ topic, text }: Seen): { topic: string; changes: readonly stri
   return [{ topic: topic.slice(0, -'/event'.length), changes }]
 }
 
-/** How often an app's state reported a rename, an installation and a removal. */
+/** Returns how often an app's state reported a rename, an installation and a removal. */
 function transitions(states: readonly Seen[]): Map<string, number> {
   const counts = new Map<string, number>()
   let before: string | undefined

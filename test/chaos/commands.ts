@@ -129,7 +129,7 @@ export function draft(subject: Subject): Draft {
   return bad(subject)
 }
 
-/** A message that the bridge must refuse: it must cause no request to the hub. */
+/** Returns a message that the bridge must refuse: it must cause no request to the hub. */
 function bad({ random, app, word, canary }: Subject): Draft {
   const deep = `${'['.repeat(40)}${']'.repeat(40)}`
   const nonsense: readonly [string, Draft['payload']][] = [

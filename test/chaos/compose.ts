@@ -40,7 +40,7 @@ export interface Numbered {
   readonly index: number
 }
 
-/** The same seed gives the same scripts. Scripts with a single fault are left out: they only result from shrinking. */
+/** Returns the scripts of a seed, without those of a single fault, which only result from shrinking. */
 export function scriptsOf(seed: number, count: number): Numbered[] {
   return fc
     .sample(scripts, { seed, numRuns: 2 * count + 20, unbiased: true })
@@ -80,7 +80,7 @@ export function parseScript(text: string): Script {
   })
 }
 
-/** A script's name: its faults. */
+/** Returns a script's name: its faults. */
 export const nameOf = (script: Script) => script.map(({ fault }) => fault).join(' + ')
 
 /** Combines a script into one fault, which allows everything that one of its steps allows. */

@@ -28,7 +28,7 @@ export function discoveryFaults(
   return { ghosts, missing }
 }
 
-/** The apps' state topics that a message refers to. */
+/** Returns the apps' state topics that a message refers to. */
 export function references(text: string, base: string): string[] {
   return [...text.matchAll(/"([^"\\]+)"/g)].flatMap(([, word = '']) => {
     if (!word.startsWith(base)) return []

@@ -49,7 +49,7 @@ export interface EpisodeResult extends Job {
   readonly history: History
 }
 
-/** The bridge of `world` must be started; `world` may have run other episodes before. */
+/** Runs an episode. The bridge of `world` must be started; `world` may have run other episodes before. */
 export async function runEpisode(
   world: World,
   { fault: name, seed, script, paceMs, timeoutMs }: EpisodeOptions,

@@ -67,7 +67,7 @@ export class Load {
     }
   }
 
-  /** A random app and what a command needs; undefined if the hub has no app. */
+  /** Returns a random app and what a command needs; undefined if the hub has no app. */
   subject(): Subject | undefined {
     const { hub, settingCanary } = this.#world
     if (hub.apps.size === 0) return undefined

@@ -74,7 +74,7 @@ function reportPlant({ name, seed, caught, by, violations, ms }: PlantResult): v
   if (!caught) for (const one of violations) console.log(`       ${one.checker}: ${one.what.slice(0, 400)}`)
 }
 
-/** The progress: finished episodes of a campaign, or elapsed minutes of the time limit. */
+/** Returns the progress: finished episodes of a campaign, or elapsed minutes of the time limit. */
 function progressOf(plan: Plan, done: number, startedAt: number): string {
   const minutes = (performance.now() - startedAt) / 60_000
   if (!values.campaign) return `${done} episodes, ${minutes.toFixed(1)} of ${plan.minutes} minutes`

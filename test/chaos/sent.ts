@@ -32,14 +32,14 @@ export function timesForgotten(history: History, copies: readonly Sent[]): numbe
   return times
 }
 
-/** The bridge checks the hub for a minute before the outcome of an install counts as unknown. */
+/** Returns whether an install may still be undecided: the bridge checks the hub for a minute. */
 export const mayTakeLong = ({ asks, at }: Sent, now: number) =>
   asks?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
 
 /** The time in which two bridges that start at the same moment detect each other. */
 const DETECTION_MS = 1000
 
-/** Whether several bridges had just connected: each of them may have been active. */
+/** Returns whether several bridges had just connected: each of them may have been active. */
 export function cameTogether({ links, lives }: Pick<History, 'links' | 'lives'>, { at }: Sent): boolean {
   const fresh = links.filter(
     ({ openedAt, closedAt = at }) => openedAt > at - DETECTION_MS && openedAt <= at && closedAt >= at,
@@ -52,7 +52,7 @@ export function underWay(sent: readonly Sent[], now: number): Sent[] {
   return sent.filter((copy) => now - copy.at < MAX_WAIT_MS + ANSWER_MS || mayTakeLong(copy, now))
 }
 
-/** Whether the bridge was online before the command, and the connection lasted long enough for the answer. */
+/** Returns whether the bridge was online before the command, and the connection lasted long enough for the answer. */
 export function wasReceived({ links, onlineAt }: History, { at, offline }: Sent): boolean {
   if (offline) return false
   const link = links.find(
@@ -84,7 +84,7 @@ export function byTransaction(sent: readonly Sent[]): Map<string, Sent[]> {
   )
 }
 
-/** The first copy of each command. */
+/** Returns the first copy of each command. */
 export function unique(sent: readonly Sent[]): Sent[] {
   return [...byToken(sent).values()].flatMap(([first]) => (first === undefined ? [] : [first]))
 }

@@ -315,14 +315,14 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#waitedBefore = this.#waits()
   }
 
-  /** How long each process that handles a command has waited for a processor. */
+  /** Returns how long each process that handles a command has waited for a processor. */
   #waits(): Map<number, number> {
     const bridges = this.bridges.filter(({ alive }) => alive).map(({ pid }) => pid)
     const pids = [process.pid, this.broker.pid, ...bridges].filter((pid) => pid !== undefined)
     return new Map(pids.map((pid) => [pid, waited(pid)]))
   }
 
-  /** The differences between what the broker holds and what it must hold now. */
+  /** Resolves with the differences between what the broker holds and what it must hold now. */
   async disagreement(): Promise<Disagreement> {
     const held = await retainedOn(this.broker.port, this.watcherLogin)
     return disagreement(held, this.hub, this.hubAddress, this.watch.foreign)
@@ -338,7 +338,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return this.hub.connections.subscribers > 0 && (info === undefined || info.text.includes('"realtime":"connected"'))
   }
 
-  /** The history so far, for the checkers. */
+  /** Returns the history so far, for the checkers. */
   history({ stallMs = 0, hubWell, expectedErrors, staysOnline = false }: FaultProperties): History {
     const excuses = new Set(this.excuses)
     const lagMs = longestLag(this.#forgotAt - LAG_LOOKBACK_MS)

@@ -19,7 +19,7 @@ import { available } from '../support/skipped.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** A Node on this machine that is too old, if there is one. */
+/** Returns a Node on this machine that is too old, if there is one. */
 function oldNode(): string | undefined {
   return (process.env['PATH'] ?? '')
     .split(delimiter)
@@ -49,7 +49,7 @@ if (what === 'wait') {
 console.log(JSON.stringify({ node: Number(process.versions.node.split('.')[0]), args: process.argv.slice(2), from: FROM }))
 `
 
-/** A small checkout, whose program prints how it was started. */
+/** Creates a small checkout, whose program prints how it was started. */
 function checkout(name: string, { source = true, compiled = false, modules = true } = {}): string {
   const at = join(folder, name)
   mkdirSync(join(at, 'src'), { recursive: true })

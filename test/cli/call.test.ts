@@ -109,7 +109,7 @@ describe.skipIf(mosquittoPath === undefined)('a call reports immediately', () =>
   })
 })
 
-/** The program as a user runs it, in its own environment. */
+/** Runs the program as a user does, in its own environment. */
 function program(args: readonly string[], env: Readonly<Record<string, string>>) {
   return runProgram(process.execPath, [PROGRAM, ...args], { env })
 }

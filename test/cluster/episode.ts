@@ -88,7 +88,7 @@ async function answered({ world, random }: Scene, hub: string): Promise<number> 
 
 async function wellAgain({ world, roster }: Scene): Promise<void> {
   const count = world.processes.length
-  /** The number of each member's hubs in `B/fleet`, and in the hubs' own messages. */
+  /** Returns the number of each member's hubs in `B/fleet`, and in the hubs' own messages. */
   const counts = () => {
     const owners = [...world.owners().values()]
     return Object.entries(Object(world.payload('hub2mqtt/fleet')).members ?? {}).map(([name, member]) => ({
@@ -150,7 +150,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
   return { confirmed, violations }
 }
 
-/** The last log lines of the members, except about apps and commands. */
+/** Returns the last log lines of the members, except about apps and commands. */
 function lastLines({ processes }: Scene['world']): (readonly string[])[] {
   const isOfHubs = (line: string) => line.includes('"part":"apps"') || line.includes('"part":"audit"')
   return processes.map((one) => one?.lines.filter((line) => !isOfHubs(line)).slice(-20) ?? [])

@@ -65,7 +65,7 @@ function mulberry(seed: number): () => number {
   }
 }
 
-/** The number of members that serve each resource. */
+/** Returns the number of members that serve each resource. */
 function servers(simulation: Simulation): Map<string, number> {
   const acting = simulation.members.filter(({ isActing }) => isActing)
   return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))

@@ -12,7 +12,7 @@ const QUIET_MS = 3_000
 const BESIDE = { concurrent: true, timeout: 120_000 }
 const IN_TURN = { concurrent: false }
 
-/** The fleet of a suite, with all members running at the beginning of each case. */
+/** Returns the fleet of a suite, with all members running at the beginning of each case. */
 function fleetOf(names: readonly string[], options: () => MembersOptions): () => Members {
   let world: Members
   beforeAll(async () => {
@@ -100,7 +100,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
 
 const NAMES = ['a', 'b', 'c']
 
-/** Three members with leases. With `lines`, their connections to the servers can be cut. */
+/** Returns a fleet of three members with leases. With `lines`, their connections to the servers can be cut. */
 function leased(hubs: number, { lines = false } = {}) {
   let nats: Nats
   beforeAll(async () => {
@@ -117,7 +117,7 @@ function leased(hubs: number, { lines = false } = {}) {
 /** Messages that arrive at the same moment on two connections may be read in either order. */
 const SAME_MOMENT_MS = 100
 
-/** Pairs of consecutive requests to a hub that came from different members. */
+/** Returns pairs of consecutive requests to a hub that came from different members. */
 function changes(all: readonly Asked[], hub: string) {
   const asked = all.filter((one) => one.hub === hub)
   return asked.flatMap((one, i) => {

@@ -91,7 +91,7 @@ export class Simulation {
     return row.revision
   }
 
-  /** The epoch increases whenever the members change. */
+  /** Checks that the epoch increases whenever the members change. */
   #checkEpoch(roster: string): void {
     const record = readRoster(roster)
     if (record === undefined) throw new Error(`no roster: ${roster}`)
@@ -102,7 +102,7 @@ export class Simulation {
     this.#membersOf.set(epoch, names)
   }
 
-  /** A value that another program writes to a key, or its deletion. */
+  /** Writes a value to a key as another program, or deletes the key. */
   junk(key: string, value: string): void {
     this.#revision += 1
     const row = { value, revision: this.#revision }
@@ -125,7 +125,7 @@ export class Simulation {
     }
   }
 
-  /** The store is lost with all its data, and its replacement counts from 1 again. */
+  /** Loses the store with all its data; its replacement counts from 1 again. */
   lose(): void {
     this.store.clear()
     this.#membersOf.clear()

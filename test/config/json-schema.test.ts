@@ -31,7 +31,7 @@ const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), e
 /** Rules for a value that JSON Schema cannot express. */
 const BEYOND_JSON_SCHEMA = ['check', 'max_bytes', 'not_values']
 
-/** Why the loader refuses a value; empty if it accepts the value. */
+/** Returns why the loader refuses a value; empty if it accepts the value. */
 function refusals({ schema: own }: Option, value: unknown): string[] {
   // A key without a value counts as left out.
   if (value === null) return []
@@ -140,7 +140,7 @@ const valueFor = ({ default: fallback = null, example }: Option) =>
     fc.constant(example ?? null),
   )
 
-/** A file with one value in it. */
+/** Returns a file with one value in it. */
 const fileOf = (entries: Iterable<readonly [string, unknown]>): unknown => JSON.parse(toJson(nest(entries)))
 const toJson = (value: unknown) =>
   JSON.stringify(value, (_, part) => (part instanceof Map ? Object.fromEntries(part) : part))

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { FILE, HUB, HUB_ENV, mistakesOf, PEM } from './support.ts'
 
-/** One line, in which `…` stands for any text and `<n>` for a number. */
+/** Matches one line: `…` stands for any text and `<n>` for a number. */
 const lineLike = (pattern: string) =>
   expect.stringMatching(`^${RegExp.escape(pattern).replaceAll('…', '.*').replaceAll(RegExp.escape('<n>'), '\\d+')}$`)
 

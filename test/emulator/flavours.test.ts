@@ -124,7 +124,7 @@ const isOfHub = (name: OperationName) => name !== 'requestApp'
 
 const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')
 
-/** A hub that is prepared for the operation, and the operation's input. */
+/** Starts a hub that is prepared for the operation; also returns the operation's input. */
 async function prepared(flavour: Flavour, { name, endpoint }: Entry) {
   const hub = await hubOf({ flavour })
   const args: Record<string, unknown> = { ...(endpoint.path.includes(':id') && { id: HUE }), ...GIVEN[name] }

@@ -9,7 +9,7 @@ import { ask, HUE, hubOf, KEY, subscribed } from './support.ts'
 const LOG = v.object({ id: v.string(), ownerUri: v.string() })
 const ENTRIES = v.object({ values: v.array(v.object({ v: v.number() })) })
 
-/** A WebSocket without a client library: the received messages, and a function to send. */
+/** Opens a WebSocket without a client library; returns the received messages, and a function to send. */
 async function raw(url: string, protocol: 3 | 4) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/socket.io/?EIO=${protocol}&transport=websocket`)
   onTestFinished(() => socket.terminate())

@@ -18,7 +18,7 @@ const tired = async (options: string) => {
   return stand
 }
 
-/** The time until an app is restarted again, in seconds. */
+/** Resolves with the time until an app is restarted again, in seconds. */
 const untilNext = async (stand: Stand, most = 30 * HOUR) => {
   const [before, from] = [stand.restarted.length, stand.clock.elapsed()]
   while (stand.restarted.length === before && stand.clock.elapsed() - from < most) await stand.clock.advance(SECOND)

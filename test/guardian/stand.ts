@@ -17,7 +17,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 export const configOf = (yaml: string): GuardConfig =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
 
-/** The row of an app's command. */
+/** Returns the row of an app's command. */
 export function commandOf(name: CommandName<'app'>): HubCommand {
   const row = findCommand('app', name, false) ?? findCommand('app', name, true)
   if (row === undefined || row.target === 'bridge') throw new Error(`no command ${name}`)

@@ -107,7 +107,7 @@ class Follower {
 
 const HOURS = 72
 
-/** The hours until the rise is reported, and until the limit is reached. */
+/** Returns the hours until the rise is reported, and until the limit is reached. */
 function watch(series: Series, limit: number | undefined, everyMinutes: number, seed: number) {
   const random = new Random(seed)
   const app = new Follower(`app.${seed}`)

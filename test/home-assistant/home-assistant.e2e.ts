@@ -152,7 +152,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       },
       { timeout: 60_000 },
     )
-  /** Topics of remaining devices that were cleared; Home Assistant repeatedly clears that of a removed one. */
+  /** Returns cleared topics of remaining devices; Home Assistant repeatedly clears that of a removed device. */
   const cleared = () =>
     home.observer.seen
       .filter(({ topic, text }) => topic.startsWith('homeassistant/device/') && !topic.includes(SAUNA) && text === '')
@@ -708,7 +708,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 })
 
-/** An app's id as encoded in ids of Home Assistant. */
+/** Returns an app's id as encoded in ids of Home Assistant. */
 function byHand(id: string): string {
   return id
     .replaceAll('_', '-5F')

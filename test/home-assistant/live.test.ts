@@ -22,7 +22,7 @@ async function discovered(world: World): Promise<Map<string, string>> {
   return new Map([...held].filter(([topic]) => /^(homeassistant|elsewhere)\//.test(topic)))
 }
 
-/** The discovery topics after everything is published, with their expected number. */
+/** Resolves with the discovery topics after everything is published, with their expected number. */
 async function settled(world: World, size = ALL): Promise<Map<string, string>> {
   await world.settle()
   const found = await discovered(world)
@@ -32,11 +32,11 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 
 /** The bridge, the hub and its eight apps. */
 const ALL = 10
-/** The rows of a kind of device, for a key that has only the permissions for apps. */
+/** Returns the rows of a kind of device, for a key that has only the permissions for apps. */
 const rowsOf = (kind: DeviceKind) =>
   ENTITIES.filter(({ device, when, from }) => device === kind && when === undefined && from === undefined).length
 const TRIGGERS_OF_AN_APP = TRIGGERS.filter(({ when }) => when === undefined).length
-/** The number of components of the bridge, of a hub that has everything, and of its apps. */
+/** Returns the number of components of the bridge, of a hub that has everything, and of its apps. */
 const components = ({ hub }: World) =>
   rowsOf('bridge') + rowsOf('hub') + hub.apps.size * (rowsOf('app') + TRIGGERS_OF_AN_APP)
 const told = (world: World, since: number) =>
@@ -112,7 +112,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
 })
 
 const BY_NAME = 'hub2mqtt---20home'
-/** The devices of a reference hub, which shows no identity, by their object ids. */
+/** Returns the devices of a reference hub, which shows no identity, by their object ids. */
 const objectIds = (held: ReadonlyMap<string, string>) =>
   [...held.keys()].map((topic) => topic.split('/')[2] ?? '').sort()
 

@@ -13,7 +13,7 @@ function connect(url: string, options: Partial<HubClientOptions> = {}, clock: Cl
   return client
 }
 
-/** A server of the test that shows that it is a hub. */
+/** Starts a server that identifies itself as a hub. */
 function serveHub(listener: RequestListener): Promise<string> {
   return serve((request, response) => {
     if (request.url?.endsWith('/system/ping')) response.setHeader('content-type', 'application/json').end('true')
@@ -239,7 +239,7 @@ describe("an answer that is not the hub's own", () => {
   const ID = { 'x-homey-id': 'H1' }
   const LIST = JSON.stringify({ a: { id: 'a' } })
 
-  /** A hub that gives answers with these headers and bodies, one after the other. */
+  /** Connects to a hub that gives answers with these headers and bodies, one after the other. */
   async function answering(...answers: readonly (readonly [headers: object, body: string, status?: number])[]) {
     const left = [...answers]
     const client = connect(

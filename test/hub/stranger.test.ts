@@ -15,7 +15,7 @@ import { test as hubTest, listed } from './support.ts'
 
 const stranger: RequestListener = (_, response) => void response.setHeader('content-type', 'text/html').end('<p>Hello')
 
-/** The minimum of a newer hub that polling needs. */
+/** Answers like a newer hub, as far as polling requires. */
 const hub = ({ url = '', method }: IncomingMessage) =>
   url.endsWith('/ping')
     ? 'true'

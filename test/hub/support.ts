@@ -68,11 +68,11 @@ async function ready(watched: Watched): Promise<Watched> {
 export const anApp = (hub: EmulatedHub) => [...hub.apps.values()].find(({ state }) => state === 'running')?.id ?? ''
 export const known = ({ hub }: Watched, id: string) => hub.apps.all.get(id)
 
-/** How often the hub received a request for an operation. */
+/** Returns how often the hub received a request for an operation. */
 export const asked = (hub: EmulatedHub, operation: string) =>
   hub.requests.filter((request) => request.operation === operation).length
 
-/** Whether the known apps equal those of the hub. */
+/** Returns whether the known apps equal those of the hub. */
 export const agree = (emulated: EmulatedHub, { hub }: Watched) =>
   emulated.apps.size === hub.apps.all.size &&
   [...emulated.apps.values()].every(({ id, state, version }) => {

@@ -114,7 +114,7 @@ describe.skipIf(withoutMosquitto)('two independent brokers', () => {
 })
 
 describe('the preferred address', () => {
-  /** Two ways to one broker, as to two nodes of a cluster, and a link that is connected to the second one. */
+  /** Opens two ways to one broker, as to two nodes of a cluster, and a link that is connected to the second one. */
   async function atTheSecond(handlers: LinkHandlers = {}) {
     const open = new AsyncDisposableStack()
     onTestFinished(() => open.disposeAsync())

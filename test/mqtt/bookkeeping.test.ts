@@ -105,7 +105,7 @@ class Model {
   }
 }
 
-/** The messages that a sweep may clear. */
+/** Returns the messages that a sweep may clear. */
 function unclaimed(retained: Retained): string[] {
   const topics: string[] = []
   retained.sweep((topic) => {

@@ -29,7 +29,7 @@ function flush(retained = set): string[] {
   return sent
 }
 
-/** The broker holds these messages, and the read-back finds them. */
+/** Makes the broker hold these messages, and the read-back find them. */
 function holding(topics: Readonly<Record<string, string>>): void {
   for (const [topic, payload] of Object.entries(topics)) set.hold(topic, payload)
   set.settle(all)

@@ -47,7 +47,7 @@ class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
 
-/** A test on the separate connection begins, continues and ends in different turns of the event loop. */
+/** Waits for the next turn of the event loop: a test on the separate connection takes several turns. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 class Rig {
@@ -99,7 +99,7 @@ class Rig {
     })
   }
 
-  /** A new connection to a broker that permits no read-back. */
+  /** Connects to a broker that permits no read-back. */
   attach(wire: Partial<Record> = {}): this {
     this.wire = Object.assign(new Record(), wire)
     this.#acknowledged = 0
@@ -131,7 +131,7 @@ class Rig {
     this.sender.pump()
   }
 
-  /** The broker's answer to the oldest unacknowledged publish. */
+  /** Answers the oldest unacknowledged publish, as the broker. */
   ack(reason = 0): void {
     const next = this.wire.published[this.#acknowledged]
     if (next === undefined) throw new Error('nothing is on its way')

@@ -10,7 +10,7 @@ afterAll(quit)
 
 const start = (options?: HouseOptions) => show(options, { hash: HASH })
 
-/** The rows about devices and flows, as soon as they have devices. */
+/** Resolves with the rows about devices and flows, as soon as they have devices. */
 async function uses(page: Page): Promise<string[]> {
   const rows = page.getByRole('region', { name: 'Details' }).locator('dl > div', { hasText: /^(Devices|Flows)/ })
   await rows.first().waitFor()

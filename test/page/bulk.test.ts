@@ -15,7 +15,7 @@ const bar = (page: Page) => page.getByRole('region', { name: 'Selected apps' })
 const dialog = (page: Page) => page.getByRole('dialog')
 const progress = (page: Page, action: string) => page.getByRole('region', { name: action, exact: true })
 const restarted = (house: House) => asked(house, '/restart').map(({ path }) => path.split('/').at(-2))
-/** Apps for which the hub received an install. */
+/** Returns the requests for an install that the hub received. */
 const installs = (house: House) => house.hub().requests.filter(({ operation }) => operation === 'installFromAppStore')
 
 async function select(page: Page, names = NAMES): Promise<void> {
@@ -49,7 +49,7 @@ const outdated = Array.from({ length: 3 }, (_, i) => ({
   autoupdate: false,
 }))
 
-/** The snapshot with a changelog from the store for version 1.1.0 of these apps. */
+/** Returns the snapshot with a changelog from the store for version 1.1.0 of these apps. */
 function withNews(frame: string, news: Readonly<Record<string, string>>): string {
   const read: LiveFrame = JSON.parse(frame)
   if (read.type !== 'snapshot') return frame

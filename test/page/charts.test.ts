@@ -36,7 +36,7 @@ interface Charts {
   readonly house: House
 }
 
-/** The page of an app with this history. */
+/** Opens the page of an app with this history. */
 async function charts(of: (hours: number) => Answer | number, view: View = {}, house?: House): Promise<Charts> {
   const own = house ?? (await startHouse())
   const context = await profile(view)
@@ -56,7 +56,7 @@ const slider = (page: Page, name: RegExp | string = /^CPU/) =>
 const told = (page: Page, name?: RegExp) => slider(page, name).getAttribute('aria-valuetext')
 const canvas = (page: Page) => slider(page).locator('canvas').waitFor()
 
-/** Where the line of a chart is drawn, as shares of the width and the height of its plot. */
+/** Returns where the line of a chart is drawn, as shares of the width and the height of its plot. */
 async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: number[]; rows: number[] }> {
   return await page.evaluate<{ columns: number[]; rows: number[] }>(`(() => {
     const chart = document.querySelector('[role=slider][aria-label^=${figure}]')
@@ -80,7 +80,7 @@ async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: num
   })()`)
 }
 
-/** Whether a line is drawn between two shares of the width of the plot. */
+/** Returns whether a line is drawn between two shares of the width of the plot. */
 const isInked = (columns: readonly number[], from: number, to: number) => columns.some((at) => at > from && at < to)
 
 describe.runIf(canBrowse)('the charts of an app', () => {
@@ -259,7 +259,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
 const stack = Array.from({ length: 9 }, (_, i) => `    at Lamp.shine${i} (/app/drivers/lamp/lib/lamp-device.js:${i}:7)`)
 const SAID = ['TypeError: the lamp is dark', ...stack].join('\n')
 
-/** A page after two apps have crashed. */
+/** Opens a page after two apps have crashed. */
 async function crashed(options: HouseOptions = {}, said = SAID) {
   const scopes = ['hub.app', 'hub.system.readonly']
   const { house, page } = await show({ scopes, ...options }, { hash: '#/bridge', width: 1440 })

@@ -193,7 +193,7 @@ describe.runIf(canBrowse)('a user without access', () => {
   })
 })
 
-/** The status of a request with headers that no browser lets a page set. */
+/** Resolves with the status of a request with headers that no browser lets a page set. */
 function statusOf(port: number, path: string, headers: Readonly<Record<string, string>>): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => {

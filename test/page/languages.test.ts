@@ -107,7 +107,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
   })
 })
 
-/** An artificial language: English in brackets. The page loads it in place of Dutch. */
+/** Creates an artificial language: English in brackets. The page loads it in place of Dutch. */
 async function marked(): Promise<BrowserContext> {
   const mark = (text: string) => `⟦${text}⟧`
   const texts = english.map(([key, text]) => {

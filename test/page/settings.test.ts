@@ -22,7 +22,7 @@ const APP = { id: HUE, name: 'Lumen Lights', version: '7.0.12' }
 
 afterAll(quit)
 
-/** The page of an app with these settings, which are already read. */
+/** Opens the page of an app with these settings, which have already been read. */
 async function start(options: HouseOptions = {}): Promise<{ house: House; page: Page }> {
   const hubs = { home: { apps: [{ ...APP, settings }] } }
   const { house, page } = await show({ hubs, ...options }, { hash: `#/app/home/${HUE}` })

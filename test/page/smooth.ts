@@ -68,7 +68,7 @@ interface TraceEvent {
   readonly args?: { readonly name?: string }
 }
 
-/** The tasks of the page's main thread: among all renderers, the busiest one. */
+/** Returns the tasks of the page's main thread: among all renderers, the busiest one. */
 function tasksOf({ traceEvents }: { readonly traceEvents: readonly TraceEvent[] }): readonly TraceEvent[] {
   const mains = traceEvents.filter(({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain')
   const all = mains.map(({ pid, tid }) =>

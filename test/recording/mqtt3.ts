@@ -17,7 +17,7 @@ export function underMqtt3(five: Recording, exceptions: Exceptions): Recording {
   return pack('aedes', stages)
 }
 
-/** The differences between a recording with MQTT 3.1.1 and the derived messages. */
+/** Returns the differences between a recording with MQTT 3.1.1 and the derived messages. */
 export function exceptionsOf(five: Recording, three: Recording): Exceptions {
   const found: Record<string, Record<string, Record<string, readonly Seen[]>>> = {}
   const seen = new Map(unpack(three).map((stage) => [stage.name, stage.live]))

@@ -47,13 +47,13 @@ export class BridgeProcess extends Process {
     })
   }
 
-  /** The address that a daemon without a password prints for the user who started it. */
+  /** Resolves with the address that a daemon without a password prints for the user who started it. */
   async page(): Promise<string> {
     const line = await this.untilLine('?token=', 30_000)
     return /http:\S+/.exec(line)?.[0] ?? line
   }
 
-  /** The request header with the rights of the user who started the bridge. */
+  /** Resolves with the request header with the rights of the user who started the bridge. */
   async owner(): Promise<{ readonly authorization: string }> {
     return ownerOf(await this.page())
   }

@@ -231,7 +231,7 @@ export class NatsNode {
     await this.untilReady()
   }
 
-  /** The name of the node that leads a stream, according to this node. */
+  /** Resolves with the name of the node that leads a stream, according to this node. */
   async leaderOf(stream: string): Promise<string | undefined> {
     try {
       const url = `http://127.0.0.1:${this.#monitor}/jsz?accounts=true&streams=true`

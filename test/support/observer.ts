@@ -72,7 +72,7 @@ export class Observer implements AsyncDisposable {
     this.seen = []
   }
 
-  /** The payloads on `topic`, oldest first. */
+  /** Returns the payloads on `topic`, oldest first. */
   texts(topic: string): string[] {
     return this.seen.filter((seen) => seen.topic === topic).map(({ text }) => text)
   }
@@ -160,7 +160,7 @@ export class Observer implements AsyncDisposable {
   }
 }
 
-/** The retained messages of a broker, except `$SYS`: topic → payload. */
+/** Resolves with the retained messages of a broker, except `$SYS`: topic → payload. */
 export async function retainedOn(port: number, options: ObserverOptions = {}): Promise<Map<string, string>> {
   await using observer = await Observer.on(port, options)
   const marker = `marker-${randomBytes(6).toString('hex')}`

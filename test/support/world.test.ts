@@ -4,7 +4,7 @@ import { Observer } from './observer.ts'
 import { freePort } from './ports.ts'
 import { World } from './world.ts'
 
-/** The sockets, listeners, child processes and pipes of this process. */
+/** Returns the sockets, listeners, child processes and pipes of this process. */
 const held = () =>
   process
     .getActiveResourcesInfo()

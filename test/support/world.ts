@@ -129,7 +129,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return found.id
   }
 
-  /** The number of requests for an operation that the hub received. */
+  /** Returns the number of requests for an operation that the hub received. */
   asked(operation: string): number {
     return this.hub.requests.filter((request) => request.operation === operation).length
   }
@@ -145,13 +145,13 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return JSON.parse(await this.#unlessEnded(answer))
   }
 
-  /** The app's latest retained state. */
+  /** Returns the app's latest retained state. */
   state(app: string): Record<string, unknown> | undefined {
     const text = this.observer.last(`hub2mqtt/home/app/${app}`)
     return text === undefined || text === '' ? undefined : JSON.parse(text)
   }
 
-  /** The app's events, oldest first. */
+  /** Returns the app's events, oldest first. */
   events(app: string): Record<string, unknown>[] {
     return this.observer.texts(`hub2mqtt/home/app/${app}/event`).map((text) => JSON.parse(text))
   }

@@ -59,7 +59,7 @@ export function during(
 
 const gateway = kindOf({})
 
-/** A rule that changes only lists. */
+/** Applies a rule that changes only lists. */
 export const lists = (change: (list: Record<string, unknown>, scene: Scene) => unknown, options?: DuringOptions) =>
   during((scene) => (asking) => (isList(asking) ? altered((list) => change(list, scene)) : undefined), options)
 

@@ -12,7 +12,7 @@ const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
 
 type Hub = Awaited<ReturnType<typeof emulate>>
 
-/** A hub, and an event at its write number `at`. */
+/** Starts a hub, and causes an event at its write number `at`. */
 async function hubWith(
   { onTestFinished: atEnd }: TestContext,
   at: number,

@@ -53,7 +53,7 @@ async function hubUrl(options: EmulatedHubOptions = {}) {
   return (await emulate(options)).url
 }
 
-/** A broker with a TLS listener. */
+/** Starts a broker with a TLS listener. */
 async function secure(certificate: string, ...more: string[]) {
   const port = await freePort()
   const files = [`certfile ${authority.file(`${certificate}.pem`)}`, `keyfile ${authority.file(`${certificate}.key`)}`]
@@ -62,7 +62,7 @@ async function secure(certificate: string, ...more: string[]) {
   return port
 }
 
-/** A TLS listener whose certificate is from a trusted authority. */
+/** Starts a TLS listener whose certificate is from a trusted authority. */
 async function trusted(certificate: string) {
   const known = getCACertificates('default')
   setDefaultCACertificates([...known, authority.pem('ca.pem')])
@@ -78,7 +78,7 @@ const atBroker =
   (options: MosquittoOptions = {}, more: Variables = {}) =>
   async () => ({ MQTT_URL: (await mosquitto(options)).url, ...more })
 const LOGIN = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
-/** A broker with this ACL for the bridge's user. */
+/** Returns a set-up whose broker has this ACL for the bridge's user. */
 const ruledBy = (...acl: string[]) => atBroker({ acl: ['user bridge', ...acl], users: { bridge: HUB_PASSWORD } }, LOGIN)
 
 /** A separate hub. */
@@ -86,7 +86,7 @@ const atHub =
   (options: EmulatedHubOptions = {}, more: Variables = {}) =>
   async () => ({ HUB_URL: await hubUrl(options), ...more })
 
-/** A server at the address of NATS. */
+/** Returns a set-up with a server at the address of NATS. */
 const atNats = (url: () => Promise<string>): SetUp => ({
   make: async () => ({ FLEET_NATS: (await url()).replace(/^\w+:/, 'nats:'), FLEET_MEMBER: 'a' }),
   cause: /no connection to nats:/,
@@ -418,7 +418,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     process.stdout.write(said.map(({ title, lines }) => `${title}\n   ${lines.join('\n   ')}\n`).join(''))
   })
 
-  /** The findings that are not `ok`, for a configuration that works except for the given variables. */
+  /** Resolves with the findings that are not `ok`, for a configuration that works except for the given variables. */
   async function wrong(given: Variables, clockMs = 0) {
     const variables = {
       ...(!('HUBS_DIR' in given) && { HUB_URL: given['HUB_URL'] ?? (await hubUrl()) }),
@@ -555,7 +555,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
   })
 })
 
-/** Everything that the broker holds, by topic. */
+/** Resolves with everything that the broker holds, by topic. */
 async function retainedOf(port: number): Promise<ReadonlyMap<string, string>> {
   await using reader = await Observer.on(port)
   const mark = `mark/${port}`

@@ -30,7 +30,7 @@ export function configured(variables: Variables) {
   return loadConfig({ file: undefined, env })
 }
 
-/** The findings of doctor. */
+/** Runs doctor; resolves with its findings. */
 export async function say(variables: Variables, clock = systemClock) {
   const { config, secrets, warnings } = configured(variables)
   const findings: Finding[] = []

@@ -146,13 +146,13 @@ test('the records of 20 rollouts stay, older ones are cleared, and none is swept
   )
 })
 
-/** The bridge detects a moment later than an observer that the previous one has ended. */
+/** Orders a rollout until the bridge has detected, later than an observer, that the previous one has ended. */
 async function begin(street: Street, order: object): Promise<void> {
   const isTaken = async () => (await street.rollOut(order)).ok
   await until('the rollout to be taken', isTaken, 20_000)
 }
 
-/** The records by the rollout's name, as in its topic. */
+/** Resolves with the records by the rollout's name, as in its topic. */
 async function recordsOn({ broker: { port } }: Street): Promise<Map<string, string>> {
   const prefix = 'hub2mqtt/rollout/'
   const held = [...(await retainedOn(port))].filter(([topic]) => topic.startsWith(prefix))

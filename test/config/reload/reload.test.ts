@@ -14,7 +14,7 @@ import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.t
 
 let world: World
 
-/** The file has all options; the environment has only the addresses of the hub and the broker. */
+/** Starts a world. The file has all options; the environment has only the addresses of the hub and the broker. */
 const start = async (file: string, options: WorldOptions = {}) => {
   world = await World.start({ ...options, file })
   onTestFinished(() => world[Symbol.asyncDispose]())

@@ -22,7 +22,7 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
     ending.abort()
     await watching
   })
-  /** Each check of the folder ends with the wait for the next one. */
+  /** Waits for the end of a check of the folder, which is the wait for the next check. */
   const look = async (looks: number) => {
     await until('the wait for the next look', () => clock.waits.length === looks)
     await clock.advance(LOOK_MS)

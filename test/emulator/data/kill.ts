@@ -93,7 +93,7 @@ async function killRounds(root: string, count: number, random: () => number): Pr
 const filesOf = (version: string) =>
   Object.fromEntries(Array.from({ length: FILES }, (_, index) => [`lib/${index}.js`, version.repeat(5000)]))
 
-/** The output of the hub until it was killed, in order; an incomplete last line is ignored. */
+/** Resolves with the output of the hub until it was killed, in order; an incomplete last line is ignored. */
 async function writeUntilKilled(
   args: readonly string[],
   { atStart, random }: { readonly atStart: boolean; readonly random: () => number },
@@ -117,7 +117,7 @@ async function writeUntilKilled(
   return whole.map((line) => v.parse(Line, JSON.parse(line)))
 }
 
-/** The existing folders of code, as `<id>/<name>`. */
+/** Returns the existing folders of code, as `<id>/<name>`. */
 function codeFolders(folder: string): string[] {
   const apps = join(folder, 'apps')
   if (!existsSync(apps)) return []

@@ -23,7 +23,7 @@ import { available } from '../../support/skipped.ts'
 import { LIGHTS, storedApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
-/** The data of a hub that was used and closed. */
+/** Resolves with the data folder of a hub that was used and closed. */
 async function usedFolder(use: (data: Awaited<ReturnType<typeof opened>>) => void = () => {}): Promise<string> {
   const path = join(folder(), 'data')
   await using data = await openHubData({ folder: path })

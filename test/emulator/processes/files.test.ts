@@ -10,7 +10,7 @@ import { APP, running, written } from './support.ts'
 
 const says = (text: string) => `export default ({ log }) => log(${JSON.stringify(text)})`
 
-/** A hub that runs the app of a folder. */
+/** Starts a hub that runs the app of a folder. */
 async function emulated(folder: string) {
   const lines: string[] = []
   const told: string[] = []

@@ -25,7 +25,7 @@ function processesWith(text: string): number[] {
     .map(Number)
 }
 
-/** The processor time of a process, in hundredths of a second. */
+/** Returns the processor time of a process, in hundredths of a second. */
 function worked(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return Number(fields[11]) + Number(fields[12])

@@ -151,14 +151,14 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     })
   }
 
-  /** A device by its object id. */
+  /** Finds a device by its object id. */
   async device(objectId: string): Promise<RegisteredDevice> {
     const found = (await this.ha.devices()).find(({ identifiers }) => identifiers[0]?.[1] === objectId)
     if (found === undefined) throw new Error(`no device ${objectId}`)
     return found
   }
 
-  /** An entity by its unique id. */
+  /** Finds an entity by its unique id. */
   async entity(uniqueId: string): Promise<RegisteredEntity> {
     const found = (await this.ha.entities()).find(({ unique_id }) => unique_id === uniqueId)
     if (found === undefined) throw new Error(`no entity ${uniqueId}`)
@@ -192,7 +192,7 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   }
 }
 
-/** The object id of an app, written by hand like a user who depends on it. */
+/** Returns the object id of an app, written by hand as by a user who depends on it. */
 export const appId = (encoded: string) => `${HUB}--${encoded}`
 
 /** Resolves with the registry when Home Assistant has all entities, after disabling one and enabling two as a user. */

@@ -21,7 +21,7 @@ const unicode = (char: string) =>
   Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')
 const percent = (char: string) => [...Buffer.from(char)].map((b) => `%${b.toString(16).padStart(2, '0')}`).join('')
 
-/** All spellings of one character. */
+/** Returns all spellings of one character. */
 const spellingsOf = (char: string): string[] => [
   char,
   unicode(char),

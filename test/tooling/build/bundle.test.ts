@@ -30,7 +30,7 @@ const textOf = (pattern: string) =>
     .map((path) => readFileSync(join(alone, path), 'utf8'))
     .join('\n')
 
-/** The environment of a bridge with its own broker. */
+/** Returns the environment of a bridge with its own broker. */
 const surroundings = (hub: EmulatedHub, port: number) => ({
   HUB2MQTT_HUB_URL: hub.url,
   HUB2MQTT_HUB_API_KEY: KEY,

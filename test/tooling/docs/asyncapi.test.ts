@@ -16,7 +16,7 @@ settings:
     the.app: {mode: text}
 `
 
-/** A documented topic as a pattern for real ones. */
+/** Returns a pattern for the real topics of a documented topic. */
 const pattern = (topic: string) =>
   new RegExp(`^${address(topic, (name) => ROOTS[name] ?? '[^/]+').replaceAll('.', '\\.')}$`)
 

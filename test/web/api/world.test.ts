@@ -13,7 +13,7 @@ let world: World
 let url: string
 let owner: { readonly authorization: string }
 
-/** The address of a bridge, from its log. */
+/** Resolves with the address of a bridge, from its log. */
 const addressOf = (one: World) =>
   until('the listener', () => one.bridge.lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined))
 

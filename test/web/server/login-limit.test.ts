@@ -94,7 +94,7 @@ describe('an address', () => {
   const random = new Random(24)
   const groups = () => Array.from({ length: 8 }, () => (random.chance(0.5) ? 0 : random.below(0x1_0000)))
 
-  /** One of many spellings of the same address. */
+  /** Returns one of many spellings of the same address. */
   function spellingOf(address: readonly number[]): string {
     const hex = address.map((group) => {
       const plain = group.toString(16).padStart(random.int(1, 4), '0')

@@ -79,7 +79,7 @@ describe('the start-up token', () => {
   })
 })
 
-/** A daemon with a configuration file, a hub, and additional `http` options. */
+/** Starts a daemon with a configuration file, a hub, and additional `http` options. */
 async function start(http: Readonly<Record<string, unknown>> = {}) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())

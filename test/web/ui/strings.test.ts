@@ -6,7 +6,7 @@ afterEach(() => {
   language.value = { code: 'en', texts: {} }
 })
 
-/** The text that a node of a view shows. */
+/** Returns the text that a node of a view shows. */
 function shownIn(node: Node): string {
   const isText = node['type'] === 'JSXText'
   const isLabel =
