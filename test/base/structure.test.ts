@@ -41,7 +41,7 @@ describe('each room imports only from the rooms that it may know', () => {
   test.each(order)('src/%s imports what its row names and nothing else, all from rooms above it', (name) => {
     const cell = allowed.get(name) ?? ''
     const own = files.filter((file) => file.startsWith(`src/${name}/`))
-    // The daemon, which imports nearly all rooms, has a rule of its own.
+    // The daemon, which imports nearly all rooms, has its own rule.
     const imports = own.flatMap(importsOf).filter(([target]) => roomOf(target) !== name && target !== 'app.ts')
     const above = order.slice(0, order.indexOf(name))
     for (const [target] of imports) expect(above, target).toContain(roomOf(target))
@@ -65,7 +65,7 @@ describe('each room imports only from the rooms that it may know', () => {
         importsOf(file).flatMap(([target, typesOnly]) => (typesOnly ? [] : [target])),
       ]),
     )
-    // A file that needs nothing more is not part of a cycle.
+    // A file without remaining imports is not part of a cycle.
     for (;;) {
       const free = [...values].filter(([, targets]) => !targets.some((target) => values.has(target)))
       if (free.length === 0) break

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Throttle } from '../../src/base/throttle.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
-/** Work that takes some time on a clock that continues to run. */
+/** Returns work that takes some time on a clock that continues to run. */
 function work(ms: number) {
   const clock = new FakeClock()
   let done = 0

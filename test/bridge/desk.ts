@@ -37,7 +37,7 @@ export interface Desk {
   readonly log: Record<string, unknown>[]
   readonly audit: Record<string, unknown>[]
   readonly levels: LogLevel[]
-  /** May be changed at any time. */
+  /** The policy, protocol and connection, which a test may change at any time. */
   readonly world: { policy: Partial<Config['commands']>; protocol: Protocol; connection: number }
   /** Delivers a message on a topic below the base topic, without waiting. */
   readonly hand: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => void

@@ -135,7 +135,7 @@ describe('the evidence of a crash', () => {
     expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
     await world.restart()
     await world.settle()
-    // The app is found crashed: its evidence is new, without the samples from before.
+    // The app is found crashed: its evidence is new, without the earlier samples.
     expect(crashOf(world, app)?.samples ?? []).toEqual([])
   })
 

@@ -30,7 +30,7 @@ interface Row {
   readonly payload: (column: Column) => string
   /** Scopes of a key that lacks only the permission for this command; none if a command needs no permission. */
   readonly lacking?: readonly string[]
-  /** Newer hubs do not support it. */
+  /** Whether newer hubs do not support the command. */
   readonly olderOnly?: true
   /** Whether its payload may have `expires_at`; otherwise only the message expiry of MQTT 5 applies. */
   readonly enveloped: boolean

@@ -103,7 +103,7 @@ test('a bridge that falls silent is assumed to be online for three minutes', asy
   const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
   elder.connected(false)
   younger.connected(true)
-  // It sends a message every minute.
+  // An active bridge sends a message every minute.
   await room.clock.advance(10 * 60_000 - 1)
   expect(younger.role).toBe('standby')
   room.leave(elder)

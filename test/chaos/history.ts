@@ -12,14 +12,14 @@ export interface Sent {
   readonly topic: string
   /** The correlation data, which the answer repeats; may consist of a transaction, `COPY` and a number. */
   readonly token: string
-  /** The request to the hub that it causes; null: none that can be distinguished from others. */
+  /** The request to the hub that the command causes; null if it cannot be distinguished from others. */
   readonly asks: string | null
   readonly write: boolean
   /** `bad`: must be refused; `retained`: must be refused although its content is valid. */
   readonly kind: 'good' | 'bad' | 'retained'
   /** Epoch milliseconds after which it must not reach the hub. */
   readonly expiresAt: number | null
-  /** Whether no connection of a bridge was open when it was sent. */
+  /** Whether no connection of a bridge was open when the command was sent. */
   readonly offline: boolean
 }
 

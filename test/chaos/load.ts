@@ -76,7 +76,7 @@ export class Load {
   }
 
   /**
-   * Sends one command for a fault, once, unless the same request was commanded already. Resolves with its token.
+   * Sends a command for a fault once, unless its request was commanded already. Resolves with its token.
    * `expiresAt`: in epoch milliseconds, for a draft whose payload is an object.
    */
   async issue(drafted: Draft, expiresAt: number | null = null): Promise<string | undefined> {

@@ -26,7 +26,7 @@ export class Returns {
     this.#remember()
   }
 
-  /** To call when an app was installed on the hub. */
+  /** Must be called when an app was installed on the hub. */
   created(id: string): void {
     add(this.#created, id)
     this.#had.add(id)
@@ -39,7 +39,7 @@ export class Returns {
     this.#remember()
   }
 
-  /** To call when the broker may hold anything, such as after its restart. */
+  /** Must be called when the broker may hold anything, such as after its restart. */
   forgetHeld(): void {
     this.#held.clear()
   }

@@ -173,7 +173,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return this.#secrets.key
   }
 
-  /** Replaces the configuration file atomically, because a starting bridge may read it. Text is written as it is. */
+  /** Replaces the configuration file atomically, because a starting bridge may read it. Text is written unchanged. */
   async configure(changes: FileChanges | string = {}): Promise<void> {
     const path = `${this.#configPath}.new`
     await writeFile(path, typeof changes === 'string' ? changes : configFile(changes))

@@ -79,7 +79,7 @@ describe('the launcher under a Node that is new enough', () => {
   })
 
   it('starts the sources of a package, where Node itself strips no types, and again after they have changed', () => {
-    // Its own cache, not the one of this checkout.
+    // The copy has its own cache, not that of this checkout.
     const file = checkout('node_modules/hub2mqtt', { modules: false })
     const main = join(dirname(file), 'main.ts')
     for (const from of ['first', 'first', 'second']) {

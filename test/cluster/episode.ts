@@ -156,7 +156,7 @@ function lastLines({ processes }: Scene['world']): (readonly string[])[] {
   return processes.map((one) => one?.lines.filter((line) => !isOfHubs(line)).slice(-20) ?? [])
 }
 
-/** Groups of consecutive requests from one member. */
+/** Returns groups of consecutive requests from one member. */
 function turnsOf(requests: readonly { readonly member: number; readonly at: number }[]) {
   const turns: { readonly member: number; readonly from: number; to: number; count: number }[] = []
   for (const { member, at } of requests) {

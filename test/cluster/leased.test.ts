@@ -7,7 +7,7 @@ import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000
 const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
-/** More different than the clocks of two machines ever are. */
+/** Clock speeds that differ more than those of two machines ever do. */
 const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 
 const step = fc.record({
@@ -120,7 +120,7 @@ describe('a fleet by leases', () => {
     const killed = new Member(simulation, 'member-0', RESOURCES, LEASE_MS, 1)
     await simulation.run(3 * LEASE_MS)
     killed.killed = true
-    // At so low a chance, the simulated watch loses rows.
+    // With a random value of 0, the simulated watch loses rows.
     chance = 0
     const next = new Member(simulation, 'member-1', RESOURCES, LEASE_MS, 1)
     chance = 0.5

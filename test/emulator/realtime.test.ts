@@ -42,7 +42,7 @@ describe('a session', () => {
       expect((await acknowledged(root, 'handshakeClient', hostile))[0]).toEqual(refusal)
   })
 
-  test('cannot open the namespace on a connection without a handshake, even beside one with a handshake', async () => {
+  test('cannot open the namespace on a connection without a handshake, even next to one with a handshake', async () => {
     const hub = await hubOf()
     await sessionOf(hub)
     const { manager } = connected(hub)

@@ -396,7 +396,7 @@ describe('a clock that is set', () => {
 test.each<[string, (stand: Stand) => void]>([
   ['turned off for an app', (stand) => stand.guard.control('home', 'a', { enabled: false })],
   ['snoozed for an app', (stand) => stand.guard.control('home', 'a', { snooze: 10 * HOUR })],
-])('a guardian that is %s during its restart continues with the others', async (_, happens) => {
+])('a guardian that is %s during its restart continues with the other apps', async (_, happens) => {
   const stand = new Stand().start('a', 'b')
   stand.crash('a')
   await stand.clock.advance(10 * SECOND)
@@ -636,7 +636,7 @@ describe('an app that reports that it runs', () => {
     }
     expect(stand.restarted).toHaveLength(3)
     expect(stand.told).toEqual(['restarted', 'restarted', 'restarted', 'gave_up'])
-    // The app is no longer counted after it has run well for an hour.
+    // Restarts are no longer counted after the app has run well for an hour.
     stand.say('a', { memory_bytes: 1_048_576 })
     await stand.pass(2)
     expect(stand.state('a')).toMatchObject({ state: 'watching', restarts_in_window: 0 })

@@ -78,7 +78,7 @@ describe('a record of the hub', () => {
       expect(said(odd)).toEqual({ update_available: null, latest_version: null })
   })
 
-  test('has a crash only if its state says so, and prefers the newer count', () => {
+  test('has a crash only if its state reports one, and prefers the newer count', () => {
     expect(decodePatch({ state: 'crashed' })).toEqual({ state: 'crashed', crashed: true })
     expect(decodePatch({ crashedCount: 3, exitCount: 9 })).toEqual({ crash_count: 3 })
   })

@@ -83,7 +83,7 @@ describe('reduce', () => {
     expect(read(apps(app('n')), {}, [{ type: 'create', id: 'n', patch: {} }])).toEqual([])
   })
 
-  test('applies any list by changes that are never empty, and then reports no further change', () => {
+  test('applies any list by changes that are never empty, and then reports no other change', () => {
     const id = fc.constantFrom('a', 'b', 'c', 'd')
     const patch: fc.Arbitrary<AppPatch> = fc.record(
       {

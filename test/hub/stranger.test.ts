@@ -174,7 +174,7 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
       const known = client(url)
       await known.hub.identify()
       become(reply)
-      // Like a read of the list, and like a command after a refusal.
+      // As before a read of the list, and before a command after a refusal.
       await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(known)]
     }

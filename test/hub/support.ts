@@ -16,7 +16,7 @@ const startHub = (options?: EmulatedHubOptions) => EmulatedHub.start({ keys: KEY
 
 export interface Watched extends AsyncDisposable {
   readonly hub: Hub
-  /** Whether it has no realtime channel. */
+  /** Whether the client has no realtime channel. */
   readonly polls: boolean
   /** `online`/`offline` and the states of the realtime channel, in order. */
   readonly history: string[]

@@ -413,7 +413,7 @@ describe('a broker that refuses', () => {
   })
 })
 
-/** Only for messages that are too large. */
+/** Returns the replacement of a message only if it is too large. */
 const tooLarge =
   (replacement: Replacement): SendOptions['ifRefused'] =>
   (why) =>

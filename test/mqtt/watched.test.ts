@@ -8,7 +8,7 @@ import { settled, startLink } from './support.ts'
 const watchedFilters = ['b/app/+', 'b/state']
 
 describe.each(WITH_PROTOCOLS)('on %s under MQTT %s', (kind, protocol) => {
-  test('own states, changes, clears and messages are not reported as those of others', async () => {
+  test('own states, changes, clears and messages are not reported as those of other clients', async () => {
     await using broker = await startBroker(kind)
     await using other = await Observer.on(broker.port)
     await using bridge = startLink({ url: broker.url, protocol, watchedFilters })

@@ -48,8 +48,8 @@ clearInterval(timer)
 const tasks = tasksOf(JSON.parse(String(await browser.stopTracing())))
 const took = (key: 'dur' | 'tdur') => tasks.map((task) => (task[key] ?? 0) / 1000).sort((one, other) => other - one)
 for (const [key, what] of [
-  ['tdur', "the processor's time in it"],
-  ['dur', 'as it took'],
+  ['tdur', 'processor time'],
+  ['dur', 'elapsed time'],
 ] as const) {
   const [longest = 0] = took(key)
   const long = took(key).filter((ms) => ms > LONG_MS).length

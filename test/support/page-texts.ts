@@ -51,7 +51,7 @@ const calls = files.flatMap((file) =>
     (node) => node['type'] === 'CallExpression' && fieldOf(node['callee'], 'name') === 'defineStrings',
   ),
 )
-/** The first levels of the keys. */
+/** The first level of each key. */
 export const parts = calls.map((call) => String(fieldOf(listOf(call['arguments'])[0], 'value')))
 /** The keys and texts that a translation must have. */
 export const english = calls.flatMap((call, i) => textsOf(listOf(call['arguments'])[1], parts[i] ?? ''))

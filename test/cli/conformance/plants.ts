@@ -118,7 +118,7 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
   'a refused write is a success': [answersWith('restartApp', { success: false }), { operations: ['restartApp'] }],
 }
 
-/** None of these is a fault. */
+/** Unusual hubs that have no fault. */
 export const ODD: Readonly<Record<string, Plant>> = {
   'shows no identity': { misbehave: behaves('no-identity') },
   'sends empty answers': { hub: { nothing: 'empty' } },

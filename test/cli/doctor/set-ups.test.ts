@@ -73,7 +73,7 @@ async function trusted(certificate: string) {
 const atTls = (port: number, host = '127.0.0.1') => ({ MQTT_URL: `mqtts://${host}:${port}` })
 const withCa = (ca = 'ca') => ({ MQTT_CA_FILE: authority.file(`${ca}.pem`) })
 
-/** A separate broker. */
+/** Returns a set-up with a separate broker. */
 const atBroker =
   (options: MosquittoOptions = {}, more: Variables = {}) =>
   async () => ({ MQTT_URL: (await mosquitto(options)).url, ...more })
@@ -81,7 +81,7 @@ const LOGIN = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
 /** Returns a set-up whose broker has this ACL for the bridge's user. */
 const ruledBy = (...acl: string[]) => atBroker({ acl: ['user bridge', ...acl], users: { bridge: HUB_PASSWORD } }, LOGIN)
 
-/** A separate hub. */
+/** Returns a set-up with a separate hub. */
 const atHub =
   (options: EmulatedHubOptions = {}, more: Variables = {}) =>
   async () => ({ HUB_URL: await hubUrl(options), ...more })

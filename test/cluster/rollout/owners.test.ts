@@ -45,7 +45,7 @@ test('a rollout is continued by the bridge on standby when the active one ends',
 })
 
 describe.each(BROKERS)('on %s', (broker) => {
-  test('records that others clear or overwrite are restored within seconds: of a running rollout, and of those that ended here or earlier', {
+  test('records that other clients clear or overwrite are restored within seconds: of a running rollout, and of those that ended here or earlier', {
     timeout: 60_000,
   }, async () => {
     const street = await Street.build({ broker, houses: 2 })

@@ -103,7 +103,7 @@ test('secrets that overlap themselves or others are masked as by a search at eac
   const letters = (length: number) => Array.from({ length }, () => 'ab'[random.int(0, 1)]).join('')
   for (let round = 0; round < 2_000; round += 1) {
     const period = letters(random.int(1, 5))
-    // Longer and shorter than the part that the search remembers.
+    // Secrets are longer and shorter than the part that the search remembers.
     const periodic = () => period.repeat(20).slice(0, random.int(20, 60)) + letters(random.int(0, 1))
     const secrets = [periodic(), periodic()]
     const text = Array.from({ length: random.int(1, 6) }, () => periodic() + letters(random.int(0, 3))).join('')
@@ -122,7 +122,7 @@ test('secrets that overlap themselves or others are masked as by a search at eac
 })
 
 const MEBI = 1024 * 1024
-/** With a comparison at each position, each of these would take minutes. */
+/** With a comparison at each position, each of these cases would take minutes. */
 test.each([
   ['of one letter', 'a'.repeat(2_000), 'a'.repeat(MEBI), '***'],
   ['of one letter but the last', `${'a'.repeat(1_999)}b`, `${'a'.repeat(MEBI)}b`, `${'a'.repeat(MEBI - 1_999)}***`],

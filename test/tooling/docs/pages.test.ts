@@ -133,7 +133,7 @@ describe('docs/mqtt.md', () => {
 
 describe('docs/internals/architecture.md', () => {
   const page = text('docs/internals/architecture.md')
-  /** Paths in code marks: complete ones only, so `src/…` and `test/…` in diagrams do not count. */
+  /** Paths in backticks: complete ones only, so `src/…` and `test/…` in diagrams do not count. */
   const paths = [...withoutCode(page).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)].map(([, path = '']) => path)
 
   it.each([...new Set(paths)])('names %s, which exists', (path) => expect(existsSync(path)).toBe(true))

@@ -58,7 +58,7 @@ describe('the live channel', () => {
       await new Promise((resolve) => systemClock.after(30, () => resolve(undefined)))
       most = Math.max(most, channel.waitingBytes)
     }
-    // The messages in flight when it fell behind, and one batch.
+    // The messages in flight when the client fell behind, and one batch.
     expect(most).toBeLessThan(8_000_000)
     expect(channel.behind).toBe(1)
     const read = frames.length

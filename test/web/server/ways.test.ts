@@ -257,7 +257,7 @@ describe.skipIf(nginxPath === undefined)('nginx as the documentation configures 
       expect(through).toBe(direct)
     }
     expect(await fateOf(door.webSocket(session, `127.0.0.1:${nginx.port}/hub2mqtt`))).toBe('open')
-    // The address that a browser claims is not passed on: it cannot pose as another one.
+    // The address that a browser claims is not passed on: a browser cannot pose as another.
     for (let tries = 0; tries < 5; tries += 1) await login('wrong')
     expect((await login(PASSWORD.HTTP_PASSWORD, { 'x-forwarded-for': '192.0.2.77' })).status).toBe(429)
   })
