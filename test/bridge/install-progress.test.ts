@@ -23,7 +23,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
     await using world = await World.start(optionsWith({ HUB_TIMEOUT: '300ms' }))
     world.hub.behave('never-answer', { operation: 'installFromAppStore' })
     const answer = world.ask(cmd('install'))
-    await until('a look', () => {
+    await until('a check', () => {
       const order = world.hub.requests.map(({ operation }) => operation)
       return (
         order.lastIndexOf('getApps') > order.indexOf('installFromAppStore') && order.includes('installFromAppStore')

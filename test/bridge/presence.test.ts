@@ -156,7 +156,7 @@ test('a bridge that takes over does not clear what the first one published befor
   const { app } = world
   hub.uninstall(app, { silent: true })
   await world.bridge.stop()
-  await until('a look at the hub', () => observer.last(`hub2mqtt/home/app/${app}`) === '')
+  await until('a read of the hub', () => observer.last(`hub2mqtt/home/app/${app}`) === '')
   await until('online', () => observer.last(STATE) === 'online')
   expect(messages().filter(({ text }) => text === '')).toEqual([])
 })
@@ -224,7 +224,7 @@ test('messages that a bridge without presence detection leaves behind are repair
   await until('the goodbye taken back', () => states().includes('offline') && states().at(-1) === 'online')
   await world.ask('home/cmd/refresh')
   expect(complaints(bridge)).toHaveLength(1)
-  await until('what it left to be gone', () => leftBehind.slice(1).every((topic) => observer.last(topic) === ''))
+  await until('its messages to clear', () => leftBehind.slice(1).every((topic) => observer.last(topic) === ''))
   await until('the right state', () => observer.last('hub2mqtt/home/info')?.includes('"api":"manager"'))
   await world.ask('home/cmd/refresh')
   expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)

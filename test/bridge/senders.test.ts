@@ -265,7 +265,7 @@ describe('at the end of the bridge', () => {
   test('a command that runs longer than a second and a half is aborted and answered', async ({ desk }) => {
     desk.emulated.behave('never-answer', { operation: 'restartApp' })
     desk.hand(app('restart'))
-    await until('it', () => desk.writes().length === 1)
+    await until('the request', () => desk.writes().length === 1)
     const stopping = desk.dispatcher.stop()
     await desk.clock.advance(1499)
     expect(desk.dispatcher.isBusy).toBe(true)

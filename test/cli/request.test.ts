@@ -71,7 +71,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
     await clock.advance(10_000)
     await asking
     proxy.resume()
-    await until('the socket to be gone', () => proxy.open === 0)
+    await until('the socket to close', () => proxy.open === 0)
   })
 })
 

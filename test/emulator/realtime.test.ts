@@ -55,7 +55,7 @@ describe('a session', () => {
     const { manager, api } = await sessionOf(hub)
     manager._packet({ type: 0, nsp: '/api', data: {} })
     await until('the connection to drop', () => !api.connected)
-    await until('the hub to forget it', () => hub.connections.sessions === 0)
+    await until('the hub to end the session', () => hub.connections.sessions === 0)
   })
 
   test('may subscribe only with a scope that reads apps, and only to existing topics', async () => {

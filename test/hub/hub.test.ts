@@ -263,7 +263,7 @@ test.concurrent('destroying only the apps ends their subscription, their listene
   hub.apps.destroy()
   hub.apps.destroy()
   await until('the end of the session', () => emulated.connections.sessions === 0)
-  await until('what was under way', () => hub.status.realtime === 'polling')
+  await until('the polling', () => hub.status.realtime === 'polling')
   emulated.forgetRequests()
   emulated.crash(id)
   hub.apps.receive({ type: 'update', id, patch: { state: 'stopped' } })

@@ -70,7 +70,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep, times: 1 })
     emulated.forgetRequests()
-    await until('another look', () => asked(emulated, 'getApps') > 3)
+    await until('another read', () => asked(emulated, 'getApps') > 3)
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
@@ -78,10 +78,10 @@ describe.concurrent('a list that lost more than half of its apps', () => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep: 0.1, times: 1 })
     emulated.forgetRequests()
-    await until('the first look', () => asked(emulated, 'getApps') > 0)
+    await until('the first read', () => asked(emulated, 'getApps') > 0)
     emulated.behaveWell()
     emulated.behave('half-list', { keep: 0.3, times: 1 })
-    await until('the third look', () => asked(emulated, 'getApps') > 3)
+    await until('the third read', () => asked(emulated, 'getApps') > 3)
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 

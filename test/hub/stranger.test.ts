@@ -254,7 +254,7 @@ test.concurrent('a server that takes the address while the realtime channel conn
     sockets.delete(socket)
     isHub = false
     for (const other of sockets) other.end()
-    await until('the hub to be gone', () => sockets.size === 0)
+    await until('the hub to close', () => sockets.size === 0)
     channel.handleUpgrade(request, socket, head, (open) => channel.emit('connection', open))
   })
   hold(url)

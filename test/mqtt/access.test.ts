@@ -88,7 +88,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
       await using bridge = startLink({ url: broker.url, ...login, protocol, probeTimeoutMs: 600 })
       bridge.link.hold('allowed/x', 'x')
       await settled(bridge)
-      await until('what is allowed', () => observer.last('allowed/x') === 'x')
+      await until('the allowed topic', () => observer.last('allowed/x') === 'x')
       expect(bridge.link.status()).toMatchObject({ state: 'connected', probe: 'denied' })
       expect(bridge.log.loud.filter((line) => line.includes('b/probe'))).toHaveLength(1)
       await observer.publish('b/x/cmd/one', '')

@@ -143,13 +143,13 @@ describe('the preferred address', () => {
     }
     const { first, second, bridge, observer } = await atTheSecond({ onMove: () => onMove() })
     const before = first.accepted
-    await until('two looks in vain', () => first.accepted >= before + 2)
+    await until('two failed probes', () => first.accepted >= before + 2)
     expect(second.open).toBe(1)
     first.refuse(false)
     await settled(bridge, 3)
     await until('the event', () => observer.last('b/event') === 'event 0')
     await until('the state', () => observer.last('b/app/x') === 'changed meanwhile')
-    await until('the look to be over', () => first.open === 1 && second.open === 0)
+    await until('the end of the probe', () => first.open === 1 && second.open === 0)
     expect(sent).toEqual(['event 0'])
     expect(observer.texts('b/state')).not.toContain('offline')
     expect(bridge.link.status()).toMatchObject({ state: 'connected', queued: 0, unacknowledged: 0 })
@@ -172,7 +172,7 @@ describe('the preferred address', () => {
     const { first, bridge } = await atTheSecond()
     first.swallow('down')
     first.refuse(false)
-    await until('a look', () => first.open === 1)
+    await until('a probe', () => first.open === 1)
     await bridge.link.close({ deadlineMs: 60_000 })
     // Without the end of the link, the probe would give up after ten seconds.
     await until('the last connection to end', () => first.open === 0, 5_000)

@@ -12,7 +12,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     bridge.link.hold('b/app/gone', null)
     await settled(bridge)
     await using observer = await Observer.on(broker.port)
-    await until('what is retained', () => observer.last('b/state') === 'online' && observer.last('b/app/b') === 'b')
+    await until('both messages', () => observer.last('b/state') === 'online' && observer.last('b/app/b') === 'b')
     const before = observer.seen.length
     bridge.link.refresh(['b/state', 'b/app/a', 'b/app/gone', 'b/app/never'])
     await until('both', () => observer.seen.length === before + 2)

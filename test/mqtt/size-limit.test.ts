@@ -27,7 +27,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
     await using bridge = startBridge(env)
     const named = () => bridge.lines.filter((line) => line.includes('"reason":"too_large"')).length
     // The log names ten, and reports that there are more.
-    await observer.until('what does not fit', () => named() === 10, 20_000)
+    await observer.until('the messages that do not fit', () => named() === 10, 20_000)
     await observer.until('online', () => observer.last('hub2mqtt/bridge/state') === 'online', 20_000)
     const held = await retainedOn(broker.port)
     for (const id of ids) expect(held.get(`hub2mqtt/home/app/${id}`)).toContain(`"id":"${id}"`)

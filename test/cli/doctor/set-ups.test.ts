@@ -465,7 +465,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     const before = await retainedOf(port)
     await using observer = await Observer.on(port, { protocol: '5', retainAsPublished: true })
     // Do not compare their number, which includes messages that are published in between.
-    await observer.until('what is retained', () => before.keys().every((topic) => observer.last(topic) !== undefined))
+    await observer.until('all messages', () => before.keys().every((topic) => observer.last(topic) !== undefined))
     observer.forget()
     const { findings, problems } = await say({ HUB_URL: hub, MQTT_URL: url })
     expect(findings.filter(({ outcome }) => outcome !== 'ok')).toEqual([])
@@ -498,7 +498,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     const { url, port } = await mosquitto()
     await using other = await Observer.on(port)
     await other.publish(topic, 'online', { retain: true, qos: 1 })
-    await other.until('it', () => other.last(topic))
+    await other.until('the message', () => other.last(topic))
     const access = { MQTT_URL: url, MQTT_PROTOCOL: '3.1.1', DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }
     expect((await wrong({ ...access, ...discovery })).lines).toEqual([])
   })

@@ -49,7 +49,7 @@ describe('a configuration that is read again changes while running', () => {
     await start('apps: {exclude: []}\n')
     const { app } = world
     world.bridge.reload(`apps: {exclude: ["${app}"]}\n`)
-    await until('the app is gone', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
+    await until('the removal of the app', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
     await expect.poll(async () => (await topicsOf('home')).some((topic) => topic.includes(app))).toBe(false)
     expect(await world.ask(`home/app/${app}/cmd/get`)).toMatchObject({ error: { code: 'unknown_app' } })
     world.bridge.reload('apps: {exclude: []}\n')
@@ -65,7 +65,7 @@ describe('a configuration that is read again changes while running', () => {
     // The list is read again when the channel is connected.
     await until('realtime', () => world.observer.last('hub2mqtt/home/info')?.includes('"connected"'))
     world.bridge.reload(`hubs:\n  home: {}\n  attic: {url: "http://127.0.0.1:1", api_key: "${app}"}\n`)
-    await until('the app is gone', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
+    await until('the removal of the app', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
     expect(events()).toEqual([])
   })
 
@@ -168,7 +168,7 @@ describe('a configuration that is read again changes while running', () => {
     await bridge.stop()
     expect(await topics()).toEqual(before)
     await using next = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, GUARDED, clock)
-    await until('it is said at the start', () => said(next))
+    await until('the log line at the start', () => said(next))
     await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
     clock.jump(EMPTY_MS / 2)
     expect(await topics()).toEqual(before)

@@ -24,9 +24,9 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
   })
   /** Waits for the end of a check of the folder, which is the wait for the next check. */
   const look = async (looks: number) => {
-    await until('the wait for the next look', () => clock.waits.length === looks)
+    await until('the wait for the next check', () => clock.waits.length === looks)
     await clock.advance(LOOK_MS)
-    await until('the look', () => clock.waits.length === looks + 1)
+    await until('the check', () => clock.waits.length === looks + 1)
   }
   return { state, file, look }
 }

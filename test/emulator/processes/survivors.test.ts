@@ -75,7 +75,7 @@ describe.runIf(hasProc)('no app outlives its hub', () => {
       const found = processesWith(`\0${id}\0`)
       return found.length > 0 ? found : undefined
     })
-    if (name.includes('busy')) await until('it to be busy', () => worked(pid) > BUSY)
+    if (name.includes('busy')) await until('the app to be busy', () => worked(pid) > BUSY)
     hub.signal(signal)
     await until('the end of the app', () => !isAlive(pid), 5000)
     await hub.closed

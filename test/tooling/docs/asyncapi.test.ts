@@ -52,7 +52,7 @@ test.concurrent.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [
     await world.ask('bridge/cmd/rollout', '{"command":"restart","app":"the.app","transaction":"t"}')
     await until('the rollout', () => world.observer.last('hub2mqtt/rollout/t')?.includes('answered'))
     world.hub.uninstall('the.app')
-    await until('what is remembered', () => world.observer.last('hub2mqtt/home/guard-memory')?.includes('the.app'))
+    await until('the remembered data', () => world.observer.last('hub2mqtt/home/guard-memory')?.includes('the.app'))
     await world.hub.close()
     await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
 

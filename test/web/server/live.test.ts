@@ -46,7 +46,7 @@ describe('the live channel', () => {
     const large = (n: number) => JSON.stringify({ n, filler: 'x'.repeat(100_000) })
     let n = 0
     let most = 0
-    await until('it to fall behind', () => {
+    await until('the client to fall behind', () => {
       n += 1
       for (let i = 0; i < 20; i += 1) hold(topicOf(i), large(n))
       most = Math.max(most, channel.waitingBytes)

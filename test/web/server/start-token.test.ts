@@ -170,7 +170,7 @@ describe('a daemon without a password', () => {
     daemon.signal('SIGHUP')
     await daemon.untilLine('configuration read again')
     expect([...daemon.lines, ...daemon.errors].join('\n')).not.toContain('?token=')
-    await until('it to be open for reading', async () => JSON.parse(await ask('api/session')).access === 'local')
+    await until('the page to be open for reading', async () => JSON.parse(await ask('api/session')).access === 'local')
     const address = await daemon.page()
     await until('open to print the same address', async () => (await openCommand()).stdout.trim() === address)
     expect(JSON.parse(await ask('api/session', { cookie: 'x', ...(await daemon.owner()) }))).toMatchObject({
