@@ -54,7 +54,7 @@ function declaredIn(block: Node): Map<string, number> {
   )
 }
 
-/** `#x` of `this.#x`. */
+/** Returns `#x` for `this.#x`. */
 function fieldOf(node: unknown): string | undefined {
   if (!isNode(node) || node.type !== 'MemberExpression') return undefined
   const { object, property } = node

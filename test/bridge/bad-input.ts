@@ -270,7 +270,7 @@ const KINDS: Readonly<Record<string, Make>> = {
   },
 }
 
-/** Only MQTT 5 marks a live message as retained. */
+/** Makes a retained command, which only MQTT 5 marks as retained when it is live. */
 const RETAINED: Make = (random) => {
   const [topic, right] = random.pick(ANY)
   return { topic, payload: bytes(right), code: 'retained', retain: true }

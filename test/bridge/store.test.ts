@@ -18,7 +18,7 @@ async function open(file = '') {
   return { shop, world, update }
 }
 
-/** The first look-up is due within an hour. The connection to the broker stays up. */
+/** Advances the clock past the first request to the store. The connection to the broker stays up. */
 async function twoMinutes(world: World) {
   const end = world.clock.elapsed() + 120_000
   while (world.clock.elapsed() < end) await world.settle()

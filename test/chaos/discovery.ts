@@ -7,7 +7,7 @@ export interface DiscoveryFaults {
   readonly missing: string[]
 }
 
-/** `appTopics`: the state topics of the existing apps; `base`: these topics up to the app's level. */
+/** Returns the faults. `appTopics`: the existing apps' state topics; `base`: these topics up to the app's level. */
 export function discoveryFaults(
   held: ReadonlyMap<string, string>,
   base: string,

@@ -22,7 +22,7 @@ setInterval(() => {
   if (lags.length > KEPT) lags.shift()
 }, STEP_MS).unref()
 
-/** Both clocks: the monotonic one stops while the machine is suspended. */
+/** Reads both clocks: the monotonic one stops while the machine is suspended. */
 function clocks(): readonly number[] {
   return [performance.now(), Date.now()]
 }

@@ -86,7 +86,7 @@ export function expectedApp(record: AppRecord): Record<string, unknown> {
   }
 }
 
-/** Topic → expected payload. Objects are compared by the keys listed here, apps by all keys and their order. */
+/** Returns topic → expected payload. Objects are compared by the listed keys, apps by all keys and their order. */
 function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
   const wanted = new Map<string, Expected>([
     [`${BASE}/bridge/state`, 'online'],

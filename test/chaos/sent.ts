@@ -47,7 +47,7 @@ export function cameTogether({ links, lives }: Pick<History, 'links' | 'lives'>,
   return lives.length > 1 && fresh.length > 1
 }
 
-/** Commands of a finished episode that may still reach the hub. */
+/** Returns the commands of a finished episode that may still reach the hub. */
 export function underWay(sent: readonly Sent[], now: number): Sent[] {
   return sent.filter((copy) => now - copy.at < MAX_WAIT_MS + ANSWER_MS || mayTakeLong(copy, now))
 }
@@ -76,7 +76,7 @@ export function byToken(sent: readonly Sent[]): Map<string, Sent[]> {
   return Map.groupBy(sent, ({ token }) => token)
 }
 
-/** Copies with different tokens, by their common transaction. */
+/** Groups copies with different tokens by their common transaction. */
 export function byTransaction(sent: readonly Sent[]): Map<string, Sent[]> {
   return Map.groupBy(
     sent.filter(({ token }) => token.includes(COPY)),

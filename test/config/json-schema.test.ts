@@ -39,7 +39,7 @@ function refusals({ schema: own }: Option, value: unknown): string[] {
   return issues.flatMap(reasonsOf)
 }
 
-/** For an option with several forms, the errors of the form that the value has. */
+/** Returns the errors of an issue; for an option with several forms, those of the form that the value has. */
 function reasonsOf({ type, issues }: v.BaseIssue<unknown>): string[] {
   const own = issues?.filter(({ kind, path }) => kind !== 'schema' || path !== undefined) ?? []
   return own.length === 0 ? [type] : own.flatMap(reasonsOf)

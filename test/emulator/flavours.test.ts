@@ -119,7 +119,7 @@ const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSc
   getUpdates: v.strictTuple([]),
 }
 
-/** False for the operation that only an app answers. */
+/** Returns false for the operation that only an app answers. */
 const isOfHub = (name: OperationName) => name !== 'requestApp'
 
 const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')

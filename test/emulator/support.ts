@@ -99,7 +99,7 @@ export interface Session {
   gone: string[]
 }
 
-/** Emits and resolves with the acknowledgement. */
+/** Emits an event; resolves with the acknowledgement. */
 export function acknowledged(
   socket: Socket,
   ...message: [string, ...unknown[]]

@@ -176,7 +176,7 @@ function items(item: (i: number) => string, size: number): string {
   return found.join('')
 }
 
-/** JSON texts that take long to parse, of the maximum size of an entry point. */
+/** Returns JSON texts that take long to parse, of the maximum size of an entry point. */
 export const largest = (max: number): string[] => [
   '['.repeat(max / 2) + ']'.repeat(max / 2),
   `{${items((i) => `"${i.toString(36)}":{"id":"${i.toString(36)}"},`, max - 100).slice(0, -1)}}`,

@@ -116,7 +116,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 
   const registered = async () => (await home.ha.entities()).filter(({ unique_id }) => unique_id !== KEPT)
-  /** Entity ids by unique id. */
+  /** Resolves with the entity ids by unique id. */
   const registry = async (): Promise<Record<string, string>> => {
     const entities = await registered()
     return Object.fromEntries(

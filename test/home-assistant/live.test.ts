@@ -16,7 +16,7 @@ const HUE = `homeassistant/device/hub2mqtt--${HUB}--com_athom_hue/config`
 const FOREIGN = 'homeassistant/device/other/config'
 const FOREIGN_PAYLOAD = '{"origin":{"name":"other"},"device":{},"components":{}}'
 
-/** Discovery topics that the broker holds. */
+/** Resolves with the discovery topics that the broker holds. */
 async function discovered(world: World): Promise<Map<string, string>> {
   const held = await retainedOn(world.broker.port)
   return new Map([...held].filter(([topic]) => /^(homeassistant|elsewhere)\//.test(topic)))
@@ -267,7 +267,7 @@ test.concurrent('two hubs that exchange their addresses have their own devices, 
   const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
   await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${second} }` })
   await settled(world, ALL + 2)
-  /** Id of a hub → the hubs that its devices command. */
+  /** Returns the hubs that the devices of a hub command. */
   const commanded = (held: ReadonlyMap<string, string>, id: string) =>
     new Set(
       [...held]

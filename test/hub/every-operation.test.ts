@@ -10,7 +10,7 @@ interface Request {
   readonly path: string
 }
 
-/** `GET apps/app/:`: the names of parameters and a trailing slash do not matter. */
+/** Returns `GET apps/app/:`, because the names of parameters and a trailing slash do not matter. */
 const lineOf = ({ method, manager, path }: Request) =>
   `${method} ${manager}${path.replaceAll(/:\w+/g, ':').replace(/(?<=.)\/$/, '')}`
 

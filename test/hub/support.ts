@@ -143,7 +143,7 @@ function untilFinished<T extends AsyncDisposable>(started: T): T {
   return started
 }
 
-/** For tests that run one after the other. */
+/** The same functions, for tests that run one after the other. */
 export const emulate: typeof startHub = async (options) => untilFinished(await startHub(options))
 export const hold: typeof watch = (...given) => untilFinished(watch(...given))
 /** Resolves with the URL. */

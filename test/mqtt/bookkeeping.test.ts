@@ -22,7 +22,7 @@ class Model {
   #online = false
   #knowing = false
 
-  /** `again`: whether the payload can be rendered again. */
+  /** Holds or clears a topic. `again`: whether the payload can be rendered again. */
   hold(topic: string, payload: string | null, again: boolean): void {
     this.wanted.set(topic, payload)
     this.retained.hold(topic, payload, again && payload !== null ? this.#recall : undefined)
@@ -70,7 +70,7 @@ class Model {
     this.#pump()
   }
 
-  /** While the bridge is offline, another client leaves messages: on a topic of the bridge and on another topic. */
+  /** Leaves messages of another client while the bridge is offline: on a topic of the bridge, and on another one. */
   haunt(topic: string): void {
     this.lose(3)
     this.broker.set(topic, 'a')

@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 import { settled, startLink } from './support.ts'
 
-/** By default, Mosquitto queues 1,000 messages for a subscriber and drops any others. */
+/** Starts Mosquitto without its limit of 1,000 queued messages for a subscriber, beyond which it drops messages. */
 const patient = () => Mosquitto.start({ config: ['max_queued_messages 0'] })
 
 describe.each(BROKERS)('with a connected broker (%s)', (kind) => {

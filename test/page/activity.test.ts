@@ -38,7 +38,7 @@ async function visitWith(house: House, events: readonly FeedEvent[], view: View 
   return page
 }
 
-/** Events of one app, oldest first. */
+/** Returns events of one app, oldest first. */
 function eventsAt(times: readonly number[], more: (i: number) => object = () => ({})): FeedEvent[] {
   return times.map((ms, i) => {
     const at = new Date(ms).toISOString()

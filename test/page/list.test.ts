@@ -48,7 +48,7 @@ const SCROLL = `(async () => {
   return emptiest
 })()`
 
-/** Of each ten apps, from the end: one has an update, two are stopped, seven have crashed. */
+/** Returns apps. Of each ten, from the end, one has an update, two are stopped, and seven have crashed. */
 function mixed(count: number): AppSeed[] {
   return Array.from({ length: count }, (_, i) => {
     const kind = (count - i) % 10
@@ -69,7 +69,7 @@ const FILTERED = {
   All: { share: 1, fromEnd: -1 },
 }
 
-/** Odd but valid data: long names, versions and reasons, and busy apps. */
+/** Returns unusual but valid data: long names, versions and reasons, and busy apps. */
 function verbose(count: number, hub: string): AppSeed[] {
   const names = [
     'Short',

@@ -15,7 +15,7 @@ export function differences(before: Recording, after: Recording): string[] {
   })
 }
 
-/** Client and topic → one line for each message. */
+/** Returns, for each client and topic, one line for each message. */
 function linesOf({ live, retained }: Stage): Map<string, string[]> {
   const lines = new Map<string, string[]>()
   for (const [client, topics] of Object.entries(live)) {

@@ -13,7 +13,7 @@ import { broker } from './limits.ts'
 const SLOW_PING_MS = 5_000
 const SOON_MS = 250
 
-/** Writes expire while they wait for the hub to identify itself. */
+/** Lets writes expire while they wait for the hub to identify itself. */
 async function expireWaiting({ world, load }: Scene): Promise<void> {
   let cuts = 0
   let pings = 0

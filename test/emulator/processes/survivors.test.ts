@@ -11,7 +11,7 @@ import { isAlive, written } from './support.ts'
 const BIN = fileURLToPath(new URL('../../../src/bin.js', import.meta.url))
 const hasProc = available(process.platform === 'linux', 'the end of apps with their hub', 'that looks into /proc')
 
-/** Processes that have this text in their command line. */
+/** Returns the processes that have this text in their command line. */
 function processesWith(text: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -165,7 +165,7 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return found
   }
 
-  /** State of an entity by its unique id. */
+  /** Resolves with the state of an entity by its unique id. */
   async state(uniqueId: string): Promise<State | undefined> {
     const { entity_id } = await this.entity(uniqueId)
     return (await this.ha.states()).get(entity_id)

@@ -139,7 +139,7 @@ export async function show(options?: HouseOptions, view?: View): Promise<{ house
   return { house, page: await visit(house.page, view) }
 }
 
-/** Rows of tables that contain this text. */
+/** Returns the rows of tables that contain this text. */
 export const rowWith = (page: Page, text: string | RegExp) => page.getByRole('row').filter({ hasText: text })
 
 /** Returns the requests that the hub received under a path. */
