@@ -86,7 +86,7 @@ describe('each room imports only from the rooms that it may know', () => {
     expect(importing).toEqual(['src/cli/run.ts'])
   })
 
-  test('few interfaces only list the parameters of one constructor: parameters or Pick would do', () => {
+  test('few interfaces only list the parameters of one constructor: parameters or Pick would suffice', () => {
     const listing = files.flatMap((file) => [
       ...readFileSync(file, 'utf8').matchAll(/interface \w*(Options|Context|Dependencies)\b/g),
     ])

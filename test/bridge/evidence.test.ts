@@ -30,7 +30,7 @@ const untilCrash = (world: World, app: string, is: (crash: Crash) => boolean = (
   })
 
 describe('the evidence of a crash', () => {
-  test('has what was known before the crash, with settings by name only, and survives a restart of the bridge', async () => {
+  test('has the data from before the crash, with settings by name only, and survives a restart of the bridge', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app, hub } = world
     await until('its usage', () => world.state(app)?.['memory_bytes'])

@@ -38,7 +38,7 @@ describe('a command', () => {
     )
   })
 
-  test('without both is identified by its bytes, and only if the broker marks it as redelivered', () => {
+  test('without a transaction and correlation data is identified by its bytes, and only if the broker marks it as redelivered', () => {
     const { text, consult } = key()
     expect(consult).toBe(false)
     expect(key({ dup: true })).toEqual({ text, consult: true })

@@ -113,7 +113,7 @@ describe('the samples of an app', () => {
     ])
   })
 
-  test('cover six hours per minute, and a week per ten minutes', async () => {
+  test('cover six hours by the minute, and a week in steps of ten minutes', async () => {
     const { clock, hub, read } = open()
     for (let minute = 0; minute < 8 * 24 * 60; minute += 1) {
       hub.uses('x', minute % 10, minute)
@@ -130,7 +130,7 @@ describe('the samples of an app', () => {
     expect(read(DAY).samples).toHaveLength(144)
   })
 
-  test('include the current bucket if buckets have ten minutes too', async () => {
+  test('include the current bucket of ten minutes too', async () => {
     const { clock, hub, start, read } = open()
     await clock.advance(10 * MINUTE)
     hub.uses('x', 1, 100)

@@ -32,7 +32,7 @@ test('without the option the store gets no requests', async () => {
   expect(update()).not.toHaveProperty('release_summary')
 })
 
-test('with it, state and update have the newest version and the changelog, also right after a restart', async () => {
+test('with the option, state and update have the newest version and the changelog, also right after a restart', async () => {
   const { shop, world, update } = await open('updates: { store: true }')
   const { observer } = world
   world.clock.jump(60_000)
@@ -52,7 +52,7 @@ test('with it, state and update have the newest version and the changelog, also 
   expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
 })
 
-test('a reload turns it on and off, and off clears the data that came from the store', async () => {
+test('a reload turns the option on and off, and off clears the data from the store', async () => {
   const { shop, world, update } = await open('updates: { store: false }')
   world.bridge.reload('updates: { store: true }')
   await until('the line', () => world.bridge.lines.some((line) => line.includes('in the public store')))

@@ -253,7 +253,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     expect(await home.ha.render(given('none') + components.memory.value_template)).toBe('None')
   })
 
-  test('sees of every app whether it is enabled, runs, has crashed, and its version', async () => {
+  test('sees for every app whether it is enabled, runs, has crashed, and its version', async () => {
     const onOff = (is: boolean) => (is ? 'on' : 'off')
     const ofApps = [...home.hub.apps].flatMap(([id, app]) => {
       const device = appId(byHand(id))

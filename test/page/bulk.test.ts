@@ -106,7 +106,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house).length).toBeLessThan(3)
   })
 
-  test('sends nothing twice when the daemon ends in the middle, and continues when it is back', async () => {
+  test('sends nothing twice when the daemon ends during the action, and continues when it is back', async () => {
     const house = await startHouse({ config: { http: { password: 'a password for tests' } } })
     const page = await visit(house.url)
     const login = async () => {
@@ -146,7 +146,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     await progress(page, 'Restart').getByText('Left: Heat Pump, Lumen Lights').waitFor()
   })
 
-  test('waits with the next app if the connection is lost between two, and omits none', async () => {
+  test('waits before the next app if the connection is lost in between, and omits none', async () => {
     const house = await startHouse()
     await using context = await profile()
     let isCut = false

@@ -26,7 +26,7 @@ describe('the keys of a data folder', () => {
     }
   })
 
-  it('take effect at the running hub's next request after another process has created or revoked them', async () => {
+  it('take effect at the next request of a running hub after another process has created or revoked them', async () => {
     const { keys, state, folder: path } = await opened({ folder: join(folder(), 'data') })
     const { key: own } = keys.create(['hub.app'])
     expect(keys.scopesOf(own)).toBeDefined()

@@ -47,7 +47,7 @@ afterAll(() => members?.[Symbol.asyncDispose]())
 const hubsOf = (name: string) => [...members.owners()].flatMap(([hub, owner]) => (owner === name ? [hub] : []))
 
 describe('over HTTP, a member of a fleet', () => {
-  it('reports its name, under which its own topics are', async () => {
+  it('reports its name, which is part of its own topics', async () => {
     expect(v.parse(SESSION, await ask('session'))).toMatchObject({ base_topic: 'hub2mqtt', member: 'shard-1' })
     expect(Object.keys(await state())).toEqual(
       expect.arrayContaining(['state', 'info', 'health', 'log-level'].map((one) => `hub2mqtt/bridge/shard-1/${one}`)),
