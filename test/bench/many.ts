@@ -20,7 +20,7 @@ export const MANY = v.object({
   /** The resident memory at rest, with everything retained. */
   rss: v.number(),
   peakRss: v.number(),
-  /** The share of a core that is used at rest. */
+  /** The share of a core that is used at rest, and at 1,000 events a second. */
   idleShare: v.number(),
   busyShare: v.number(),
   restartMs: v.number(),

@@ -25,7 +25,7 @@ describe('a command', () => {
     expect(desk.runs.map(({ phase }) => phase).slice(-2)).toEqual(['begun', 'ended'])
   })
 
-  test('is refused immediately if the key or the hub does not permit it, and the missing permission is named', async () => {
+  test('is refused immediately if the hub does not support it, or the key lacks its permission, which is named', async () => {
     const desk = await openDesk({ hub: { keys: { key: ['hub.app.readonly'] } } })
     expect(await desk.ask(app('restart'))).toMatchObject({
       error: { code: 'forbidden', message: 'The API key lacks hub.app.' },

@@ -51,7 +51,7 @@ describe('the option table', () => {
     }
   })
 
-  it('makes an option live together with another option only if the other one exists', () => {
+  it('makes a live change depend only on options that exist', () => {
     for (const table of [hubOptions, options]) {
       for (const { live } of Object.values<Option>(table)) {
         if (typeof live === 'object') expect(Object.keys(table)).toContain(live.ifSame)
