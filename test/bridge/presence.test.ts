@@ -63,7 +63,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
     const second = await secondBridge(world)
     await settled(second.bridge)
     const after = await retainedOn(port)
-    // Only the health of the first one changes.
+    // Only the health of the first bridge changes.
     expect([...after.keys()].sort()).toEqual([...before.keys()].sort())
     for (const [topic, text] of before) if (topic !== HEALTH) expect(after.get(topic), topic).toBe(text)
     const restarts = () => second.hub.requests.filter(({ operation }) => operation === 'restartApp').length
@@ -129,7 +129,7 @@ test('a command that arrives after the goodbye of a bridge is left to the one th
   await world.ready()
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url })
   await settled(second.bridge)
-  // The first one's connection is still open when the second one is online.
+  // The connection of the first bridge is still open when the second one is online.
   proxy.delay(500)
   const before = observer.texts(STATE).length
   const ended = world.bridge.stop()

@@ -7,7 +7,7 @@ export const COPY = '#'
 
 /** A command as the client sent it; each copy has its own entry. */
 export interface Sent {
-  /** When the client sent it, in epoch milliseconds. */
+  /** When the client sent the command, in epoch milliseconds. */
   readonly at: number
   readonly topic: string
   /** The correlation data, which the answer repeats; may consist of a transaction, `COPY` and a number. */
@@ -17,7 +17,7 @@ export interface Sent {
   readonly write: boolean
   /** `bad`: must be refused; `retained`: must be refused although its content is valid. */
   readonly kind: 'good' | 'bad' | 'retained'
-  /** Epoch milliseconds after which it must not reach the hub. */
+  /** Epoch milliseconds after which the command must not reach the hub. */
   readonly expiresAt: number | null
   /** Whether no connection of a bridge was open when the command was sent. */
   readonly offline: boolean

@@ -282,7 +282,7 @@ describe('the demo', () => {
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
     await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
-    // The demo's key permits that.
+    // The demo's key permits reading the hub's health.
     await until('its health', () => observer.last('hub2mqtt/home/health'), 30_000)
     await demo.stop('SIGTERM')
     expect(demo.end).toBe('code 0')

@@ -137,7 +137,7 @@ export class Members implements AsyncDisposable {
     return new Map([...this.hubs.keys()].map((hub) => [hub, Object(this.payload(`hub2mqtt/${hub}/info`)).owner]))
   }
 
-  /** Resolves when every hub is online, each with one of these as its owner. */
+  /** Resolves when every hub is online, each with one of these members as its owner. */
   async served(by: readonly string[], ms = 60_000): Promise<void> {
     const isServed = (hub: string) =>
       by.includes(String(this.owners().get(hub))) && this.text(`hub2mqtt/${hub}/state`) === 'online'

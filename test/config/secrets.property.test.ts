@@ -49,6 +49,6 @@ describe('a secret', () => {
       }),
       { numRuns: runs(600) },
     )
-    // This takes seconds, and longer on a busy machine.
+    // The test takes seconds, and longer on a busy machine.
   }, 60_000)
 })

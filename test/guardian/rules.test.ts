@@ -657,7 +657,7 @@ describe('an app that reports that it runs', () => {
     say(['a', 'b'], 2)
     stand.read()
     expect(stand.state('a').attention).toEqual([])
-    // This does not hide other reasons.
+    // The usage that is missing does not hide other reasons.
     stand.ask = () => null
     for (let reads = 0; reads < 5; reads += 1) {
       stand.read()

@@ -542,7 +542,7 @@ class Simulation {
         this.#calm(truth)
         truth.upSince = null
         if (truth.app.enabled === false) continue
-        // Some crash while the hub is starting, and the hub starts them once more.
+        // Some apps crash while the hub is starting, and the hub starts them once more.
         const isDead = truth.vice === 'dead-at-boot'
         const falls = isDead || this.#random.chance(0.3)
         if (falls) {

@@ -119,7 +119,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     }
     expect(await page.content()).not.toMatch(/canary-token|key-of-the-house/)
     expect(bodies.join('\n')).not.toMatch(/canary-token|\*\*\*/)
-    // A user who has made it visible edits the current value.
+    // A user who has made the value visible edits the current one.
     await lineOf(page, 'access_token')
       .getByRole('button', { name: /^Show the value/ })
       .click()

@@ -166,7 +166,7 @@ export const PROCESS_FAULTS: Faults = {
   'log broken': local(async ({ world, random }) => {
     world.bridge.output('break')
     await after(random.int(500, 2000))
-    // This bridge's log cannot be read any more, so another one replaces it.
+    // The log of this bridge can no longer be read, so another bridge replaces it.
     await world.bridge.stop('SIGTERM')
     world.startBridge()
   }),

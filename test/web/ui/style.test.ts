@@ -36,7 +36,7 @@ test('the page has five sizes and two weights of type', () => {
   expect(valuesOf(/^--(normal|bold)$/)).toEqual(['400', '600'])
   expect(others(/^font-size$/, /^var\(--text-(xs|s|m|l|xl)\)$/)).toEqual([])
   expect(others(/^font-weight$/, /^var\(--(normal|bold)\)$/)).toEqual([])
-  // The shorthand would set both.
+  // The shorthand would set both size and weight.
   expect(others(/^font$/, /^$/)).toEqual([])
 })
 
