@@ -7,7 +7,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 const rates = fc.record({ most: fc.integer({ min: 1, max: 20 }), everyMs: fc.integer({ min: 1, max: 5_000 }) })
 const pauses = fc.array(fc.nat(20_000), { minLength: 1, maxLength: 100 })
 
-test('a bucket allows its burst at once, and one more after each interval', async () => {
+test('a bucket allows its burst immediately, and one more after each interval', async () => {
   await fc.assert(
     fc.asyncProperty(rates, async (rate) => {
       const clock = new FakeClock()

@@ -3,7 +3,7 @@ import { checkSync } from 'recheck'
 import { parseSync } from 'vite'
 import { describe, expect, test } from 'vitest'
 
-/** `file expression` of every regular expression in the program. */
+/** Returns `file expression` for every regular expression in the program. */
 function written(): string[] {
   const found = new Set<string>()
   for (const file of globSync('src/**/*.{ts,tsx,js}', { exclude: ['src/web/ui/dist/**'] }).sort()) {
@@ -24,7 +24,7 @@ function written(): string[] {
   return [...found]
 }
 
-/** The content of `expressions.txt`: below each input the files that read it, and below each file its expressions. */
+/** Returns the content of `expressions.txt`: by input the files that read it, and by file its expressions. */
 function listed(): { rows: string[]; samples: Map<string, string> } {
   const rows: string[] = []
   const samples = new Map<string, string>()
@@ -43,7 +43,7 @@ test('expressions.txt lists every regular expression below the input that it rea
   expect(rows.toSorted()).toEqual(written().sort())
 })
 
-/** For an expression that is built at run time, a sample is listed. */
+/** Returns the expression of a row, or a sample if it is built at run time. */
 const expressionOf = (row: string) => samples.get(row) ?? row.slice(row.indexOf(' ') + 1)
 const expressions = [...new Set(written().map(expressionOf))]
 

@@ -1,4 +1,4 @@
-/** Which task may begin, and when. */
+/** Tests which tasks may begin, and when. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Limiter, type LimiterOptions, type Slot } from '../../src/base/limiter.ts'
@@ -6,7 +6,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A task that ends when `end` is called, and records when it began. */
+/** Returns a task that ends when `end` is called, and records when it began. */
 function task(begun: string[], name: string) {
   const { promise, resolve } = Promise.withResolvers<void>()
   const run = async () => {
@@ -16,7 +16,7 @@ function task(begun: string[], name: string) {
   return { run, end: resolve }
 }
 
-/** Tasks that run until they are ended. */
+/** Runs tasks until they are ended. */
 function crowd(limiter: Limiter) {
   const begun: { readonly slot: Slot; readonly end: () => void }[] = []
   const join = (signal?: AbortSignal) =>
@@ -123,7 +123,7 @@ describe('a limiter with four slots', () => {
     await clock.advance(999)
     expect(begun).toHaveLength(4)
     await clock.advance(1)
-    // Three did not confirm.
+    // Three tasks did not confirm progress.
     expect(begun).toHaveLength(7)
     for (const { slot } of begun) slot.keep()
     await clock.advance(60_000)
@@ -170,7 +170,7 @@ describe('a limiter that is restricted for some time', () => {
     for (const { end } of begun.slice(0, 2)) end()
     await settled()
     await clock.advance(1_000)
-    // One of the first three is still under way.
+    // One of the first three tasks is still running.
     expect(begun).toHaveLength(4)
     for (const { end } of begun) end()
     await settled()
@@ -226,7 +226,7 @@ interface Told {
   readonly at: number
 }
 
-/** Requests a turn for each task, and returns in order what happened to each. */
+/** Requests a turn for each task; returns the events of all tasks in order. */
 async function carryOut(plan: readonly Asked[], options: Omit<LimiterOptions, 'clock'>): Promise<Told[]> {
   const clock = new FakeClock()
   const limiter = new Limiter({ ...options, clock })
@@ -260,7 +260,7 @@ function abortable() {
   return { signal: ending.signal, abort: () => ending.abort() }
 }
 
-/** The waiting and the running tasks, in the order of their requests, after each event. */
+/** Yields the waiting and the running tasks, in the order of their requests, after each event. */
 function* momentsOf(log: readonly Told[]) {
   const waiting = new Set<number>()
   const under = new Set<number>()
@@ -375,7 +375,7 @@ describe('in any order of requests', () => {
       for (const { what, at, waiting, under } of momentsOf(log)) {
         const isOpen = under.length < slots && now - begunAt >= apartMs
         const isFree = (one: number) => plan[one]?.lane === null || !under.some(ofLane(plan, plan[one]?.lane))
-        // The state is checked after all events of one time.
+        // The state is checked after all events with the same time.
         if (at !== now && isOpen) expect(waiting.filter(isFree)).toEqual([])
         now = at
         // A task may get its turn at its deadline, and expire.

@@ -8,7 +8,7 @@ test.each([
   // The bridge receives commands, and sends their answers, on topics with these levels.
   ['cmd', 'membercmd'],
   ['result', 'memberresult'],
-  // These cannot be keys of a record of members.
+  // These names cannot be keys of a record of members.
   ['constructor', 'memberconstructor'],
   ['x'.repeat(40), 'x'.repeat(32)],
 ])('the machine "%s" is the member %s', (host, name) => {

@@ -31,7 +31,7 @@ const isFunction = ({ type }: Node) => /^(Arrow)?Function(Declaration|Expression
 const isType = ({ type }: Node) => type.startsWith('TS') && !/^TS(As|NonNull|Satisfies)/.test(type)
 const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode)
 
-/** All children, except names of properties, which refer to nothing. */
+/** Returns all children, except names of properties, which refer to nothing. */
 function partsOf(node: Node): Node[] {
   const parts = Object.entries(node).filter(([key]) => (key !== 'property' && key !== 'key') || node.computed === true)
   return parts.flatMap(([, value]) => [value].flat().filter(isNode))
@@ -45,7 +45,7 @@ function namesIn(pattern: unknown): string[] {
   return childrenOf(pattern).flatMap(namesIn)
 }
 
-/** The constants of a block; parameters have their values from the start. */
+/** Returns the constants of a block; parameters have their values from the start. */
 function declaredIn(block: Node): Map<string, number> {
   if (isFunction(block)) return new Map([block.params].flat().flatMap((one) => namesIn(one).map((name) => [name, 0])))
   const declarations = childrenOf(block).filter(({ type }) => type === 'VariableDeclaration')
@@ -54,14 +54,14 @@ function declaredIn(block: Node): Map<string, number> {
   )
 }
 
-/** `#x` of `this.#x`. */
+/** Returns `#x` for `this.#x`. */
 function fieldOf(node: unknown): string | undefined {
   if (!isNode(node) || node.type !== 'MemberExpression') return undefined
   const { object, property } = node
   return isNode(object) && object.type === 'ThisExpression' && isNode(property) ? `#${property.name}` : undefined
 }
 
-/** The positions at which a constructor assigns its fields. */
+/** Returns the positions at which a constructor assigns its fields. */
 function assignedIn(node: Node): [string, number][] {
   const field = node.type === 'AssignmentExpression' ? fieldOf(node.left) : undefined
   const further = isFunction(node) ? [] : childrenOf(node).flatMap(assignedIn)
@@ -78,7 +78,7 @@ interface Place {
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** The constant or field that a node refers to, if it has no value yet where its closure begins. */
+/** Returns the constant or field that a node refers to, if it has no value yet where its closure begins. */
 function lateIn(node: Node, { scopes, functions, fields }: Place): string[] {
   const field = fieldOf(node)
   if (field !== undefined) return (fields.get(field) ?? 0) > (functions[1] ?? NEVER) ? [field] : []
@@ -99,7 +99,7 @@ function within(node: Node, { scopes, functions, fields }: Place): Place {
   }
 }
 
-/** Each constant, and each field of a constructor, that a closure captures before it has its value. */
+/** Returns each constant, and each field of a constructor, that a closure captures before it has its value. */
 function captured(source: string): string[] {
   const visit = (node: Node, place: Place): string[] =>
     isType(node) ? [] : [...lateIn(node, place), ...partsOf(node).flatMap((part) => visit(part, within(node, place)))]

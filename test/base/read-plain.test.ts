@@ -90,13 +90,13 @@ describe.runIf(hasSpecialFiles)('a file that a user names', () => {
         truncateSync(path, 2 ** 40)
       },
     ],
-  ])('is refused at once if it is %s', (_, code, make) => {
+  ])('is refused immediately if it is %s', (_, code, make) => {
     const path = folder()('file')
     make(path)
     expect(() => readPlain(path)).toThrow(expect.objectContaining({ code }))
   })
 
-  test('is refused at once if it is a socket', async () => {
+  test('is refused immediately if it is a socket', async () => {
     const path = folder()('socket')
     const server = createServer().listen(path)
     onTestFinished(() => void server.close())

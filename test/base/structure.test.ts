@@ -7,7 +7,7 @@ const exclude = ['src/web/ui/dist/**']
 const files = globSync('src/**/*.{ts,tsx}', { exclude })
 const PRODUCT = ['base', 'hub', 'mqtt', 'contract', 'bridge']
 
-/** File → whether only types are imported from it. */
+/** Returns the imported files, each with whether only types are imported from it. */
 function importsOf(file: string): [target: string, typesOnly: boolean][] {
   const statements = readFileSync(file, 'utf8').matchAll(
     /(?:^(?:import|export) (type )?[^;'"]*?from |import\(|^import )'(\.[^']+)'/gms,
@@ -17,7 +17,7 @@ function importsOf(file: string): [target: string, typesOnly: boolean][] {
 
 const linesOf = (text: string) => text.split('\n').length - 1
 
-/** The room of a path below `src`, or the name of a file at the top. */
+/** Returns the room of a path below `src`, or the name of a file at the top. */
 const roomOf = (path: string) => path.split('/')[0] ?? ''
 
 /** The imports that `docs/internals/architecture.md` permits to each room, in the order of its table. */
@@ -29,7 +29,7 @@ const order = [...allowed.keys()]
 const roomsIn = (text: string) => [...text.matchAll(/`([a-z-]+)`/g)].map(([, one = '']) => one)
 
 describe('each room imports only from the rooms that it may know', () => {
-  test('there are fourteen rooms, each with its row in docs/internals/architecture.md, and three files beside them', () => {
+  test('there are fourteen rooms, each with its row in docs/internals/architecture.md, and three files next to them', () => {
     const entries = readdirSync('src', { withFileTypes: true })
     const rooms = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
     expect(order.toSorted()).toEqual(rooms.sort())
@@ -41,7 +41,7 @@ describe('each room imports only from the rooms that it may know', () => {
   test.each(order)('src/%s imports what its row names and nothing else, all from rooms above it', (name) => {
     const cell = allowed.get(name) ?? ''
     const own = files.filter((file) => file.startsWith(`src/${name}/`))
-    // The daemon, which imports nearly all rooms, has a rule of its own.
+    // The daemon, which imports nearly all rooms, has its own rule.
     const imports = own.flatMap(importsOf).filter(([target]) => roomOf(target) !== name && target !== 'app.ts')
     const above = order.slice(0, order.indexOf(name))
     for (const [target] of imports) expect(above, target).toContain(roomOf(target))
@@ -65,7 +65,7 @@ describe('each room imports only from the rooms that it may know', () => {
         importsOf(file).flatMap(([target, typesOnly]) => (typesOnly ? [] : [target])),
       ]),
     )
-    // A file that needs nothing more is not part of a cycle.
+    // A file without remaining imports is not part of a cycle.
     for (;;) {
       const free = [...values].filter(([, targets]) => !targets.some((target) => values.has(target)))
       if (free.length === 0) break
@@ -86,7 +86,7 @@ describe('each room imports only from the rooms that it may know', () => {
     expect(importing).toEqual(['src/cli/run.ts'])
   })
 
-  test('few interfaces only list the parameters of one constructor: parameters or Pick would do', () => {
+  test('few interfaces only list the parameters of one constructor: parameters or Pick would suffice', () => {
     const listing = files.flatMap((file) => [
       ...readFileSync(file, 'utf8').matchAll(/interface \w*(Options|Context|Dependencies)\b/g),
     ])

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Throttle } from '../../src/base/throttle.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
-/** Work that takes some time on a clock that continues to run. */
+/** Returns work that takes some time on a clock that continues to run. */
 function work(ms: number) {
   const clock = new FakeClock()
   let done = 0
@@ -16,14 +16,14 @@ function work(ms: number) {
   return { clock, sparing, done: () => done }
 }
 
-test('cheap work is done at once for each request', () => {
+test('cheap work is done immediately for each request', () => {
   const { sparing, clock, done } = work(0.5)
   for (let i = 0; i < 100; i += 1) sparing.request()
   expect(done()).toBe(100)
   expect(clock.pending).toBe(0)
 })
 
-test('expensive work is done at once for the first request, then once for all requests within twenty times its duration', async () => {
+test('expensive work is done immediately for the first request, then once for all requests within twenty times its duration', async () => {
   const { sparing, clock, done } = work(50)
   for (let i = 0; i < 100; i += 1) sparing.request()
   expect(done()).toBe(1)
@@ -35,7 +35,7 @@ test('expensive work is done at once for the first request, then once for all re
   expect(done()).toBe(2)
 })
 
-test('after the end nothing is done, and forced work is done at once', async () => {
+test('after the end nothing is done, and forced work is done immediately', async () => {
   const { sparing, clock, done } = work(50)
   sparing.request()
   sparing.request()

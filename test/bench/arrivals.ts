@@ -19,7 +19,7 @@ export class Arrivals {
   readonly #discovery = new Set<string>()
   /** The number of live messages, on state topics and derived ones, and for discovery; a restart should send none. */
   sent = { state: 0, discovery: 0 }
-  /** When the newest discovery topic was first seen; 0: none was. */
+  /** When the newest discovery topic was first seen; 0 without discovery. */
   #discoveredAt = 0
   /** When `online` arrived. */
   online: number | undefined
@@ -29,7 +29,7 @@ export class Arrivals {
   #complete: (moment: number) => void = () => {}
   #asked = 0
 
-  /** Subscribes to a broker. Millions of messages may arrive, so none is kept. */
+  /** Subscribes to a broker. Millions of messages may arrive, so they are not kept. */
   async at(port: number): Promise<Observer> {
     const filter = ['hub2mqtt/#', 'homeassistant/#', `${ANSWERS}/#`]
     const onMessage = (seen: Seen) => this.#receive(seen)
@@ -57,7 +57,7 @@ export class Arrivals {
     if (this.#awaited.delete(figure) && this.#awaited.size === 0) this.#complete(now())
   }
 
-  /** Resolves with the time at which the last of the figures arrived. */
+  /** Resolves with the time at which the last of the awaited figures arrived. */
   sees(figures: ReadonlySet<number>): Promise<number> {
     this.#awaited = new Set(figures)
     return new Promise((resolve, reject) => {

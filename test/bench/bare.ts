@@ -1,7 +1,7 @@
 /**
  * The baseline: the shortest program on the same libraries that transfers the same bytes. It has no reconnect, no
- * validation and no options. With `NAGLE=on` it uses the defaults of mqtt.js, like most bridges. It runs as JavaScript,
- * without its types.
+ * validation and no options. With `NAGLE=on` it uses the defaults of mqtt.js, like most bridges. Its types are
+ * stripped before it runs.
  */
 import { Socket } from 'node:net'
 import mqtt from 'mqtt'

@@ -37,7 +37,7 @@ export class Book {
     this.#values.set(key, [...this.of(subject, metric), value])
   }
 
-  /** One value per round, in order. */
+  /** Returns one value per round, in order. */
   of(subject: SubjectName, metric: Metric): readonly number[] {
     return this.#values.get(`${subject} ${metric}`) ?? []
   }

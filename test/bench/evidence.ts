@@ -31,7 +31,7 @@ one that also has \`homey.system.readonly\`, \`homey.updates.readonly\`, \`homey
 \`homey.insights.readonly\`. Each app has one to three devices, a flow, and every other app also an advanced
 flow. The hubs are idle.`
 
-/** The size of topics and payloads in bytes. */
+/** Returns the size of topics and payloads in bytes. */
 const sizeOf = (retained: Iterable<readonly [string, string]>) =>
   [...retained].reduce((sum, [topic, text]) => sum + Buffer.byteLength(topic) + Buffer.byteLength(text), 0)
 
@@ -57,7 +57,7 @@ async function measureBridge(apps: number, evidence: boolean, minutes: number) {
   return { perMinute, cpuPerMinute, rss, retained: sizeOf(retained), health, links, crash }
 }
 
-/** The CPU time for reading all of these, from the request to the figures, in milliseconds. */
+/** Returns the CPU time for reading all `names`, from the request to the figures, in milliseconds. */
 async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): Promise<number> {
   await using hubs = await Hubs.start(1, apps, true)
   const polling = { realtime: false, pollInterval: HOUR_MS, pollIntervalFallback: HOUR_MS, timeoutMs: 10_000 }
@@ -81,7 +81,7 @@ async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): 
   }
 }
 
-/** The size of an app's samples in bytes. */
+/** Measures the size of an app's samples in bytes. */
 function measureSamples(): number {
   const samples = new Samples(systemClock)
   const before = process.memoryUsage().arrayBuffers
@@ -121,7 +121,7 @@ export async function measureEvidence(minutes: number): Promise<string> {
   ].join('\n\n')
 }
 
-/** The current section of the page; '' if there is none. */
+/** Returns the current section of the page, or '' without one. */
 export function evidenceSection(): string {
   const [, section] = readFileSync(PAGE, 'utf8').split(HEADING)
   return section === undefined ? '' : `${HEADING}${section.split(NEXT)[0]?.trimEnd()}`

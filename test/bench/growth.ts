@@ -62,7 +62,7 @@ async function measureSize(size: Size, restMs: number): Promise<Grown> {
   return { size, startMs: world.startMs, rss, cpuUs }
 }
 
-/** The increase per step between two figures, if both are known. */
+/** Returns the increase per step between two figures, if both are known. */
 function slope(from: number | undefined, to: number | undefined, steps: number): number | undefined {
   return from === undefined || to === undefined ? undefined : (to - from) / steps
 }

@@ -9,7 +9,7 @@ import { Stand } from '../guardian/stand.ts'
 
 const APPS = 1000
 const READ_MS = 60_000
-/** Two days, so that every window is full. */
+/** The reads of two days, so that every window is full. */
 const READS = 2 * 24 * 60
 
 const stand = new Stand()

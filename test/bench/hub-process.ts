@@ -20,7 +20,7 @@ async function open(count: number, apps: number, evidence: boolean): Promise<str
   ids = seeds.map(({ id }) => id)
   for (let i = 0; i < count; i += 1) {
     const hub = await EmulatedHub.start({
-      // With the length and characters of real ids.
+      // The ids have the length and characters of real ones.
       id: `5f0c8a1b2d3e4f5061${i.toString(16).padStart(6, '0')}`,
       flavour: 'older',
       keys: { [keyOf(i)]: evidence ? [...SCOPES, ...EVIDENCE] : SCOPES },
@@ -34,13 +34,13 @@ async function open(count: number, apps: number, evidence: boolean): Promise<str
 
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
-/** A change of usage only, which is published as state but causes no event. */
+/** Returns a change of usage only, which is published as state but causes no event. */
 const usage = (value: number) => ({ usage: { cpu: (value % 90) / 100, mem: value } })
 
-/** A change that also causes an event. */
+/** Returns a change that also causes an event. */
 const eventful = (value: number) => ({ autoupdate: value % 2 === 0, ...usage(value) })
 
-/** Waits until the next batch is due, at so many events per second. */
+/** Waits until the next batch is due, at `perSecond` events per second. */
 async function inTime(started: number, events: number, perSecond: number): Promise<void> {
   await setTimeout(Math.max(0, started + (events * 1000) / perSecond - now()))
 }

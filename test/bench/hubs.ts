@@ -12,7 +12,7 @@ export class Hubs implements AsyncDisposable {
   readonly urls: readonly string[]
   readonly apps: number
   readonly #process: Process
-  /** The next memory figure; each change has a new one. */
+  /** The next memory figure; each change has a new figure. */
   #next = 10_000_000
 
   private constructor(process: Process, urls: readonly string[], apps: number) {
@@ -42,8 +42,8 @@ export class Hubs implements AsyncDisposable {
   }
 
   /**
-   * Changes the usage of the first `apps` apps in turn, `events` times in total. Returns when it began (by `now()`) and
-   * the figures that the topics must have at the end.
+   * Changes the usage of the first `apps` apps in turn, `events` times in total. Returns the time of the first event
+   * (by `now()`) and the figures that the topics must have at the end.
    */
   burst(events: number, { apps = this.apps, eventful = false, perSecond }: BurstOptions = {}): Burst {
     const from = this.#next
@@ -55,7 +55,7 @@ export class Hubs implements AsyncDisposable {
     return { last, began: began.then((moment) => v.parse(v.number(), moment)) }
   }
 
-  /** The number of requests that the hubs have received. */
+  /** Resolves with the number of requests that the hubs have received. */
   async requests(): Promise<number> {
     return v.parse(v.number(), await ask(this.#process, { do: 'requests' }))
   }

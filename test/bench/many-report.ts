@@ -51,7 +51,7 @@ the emulated hubs (one process) and a subscriber to everything share the same co
 Discovery of all apps is published as fast as the broker accepts it (\`discovery.rate: 0\`), once the hubs have been read.
 The start is measured with no retained messages on the broker, the restart after the subscriber has read all of them.`
 
-/** The section with the latest measurement; '' if there is none. */
+/** Returns the section with the latest measurement, or '' without one. */
 export function manySection(): string {
   const measured = read()
   if (measured === undefined) return ''

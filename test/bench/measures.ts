@@ -29,7 +29,7 @@ const BURST = 20_000
 const STEADY = 1000
 const ASKERS = 16
 
-/** One round of one program with 50 apps: start, memory at rest, events, commands. */
+/** Runs one round of one program with 50 apps: start, memory at rest, events, commands. */
 export async function measureTraffic(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: APPS })
   book.add(subject, 'start50Ms', world.startMs)
@@ -52,7 +52,7 @@ export interface BurstResult {
   readonly cpuUs: number
 }
 
-/** The time from the first event until the last state of each app has arrived, and the CPU time per event. */
+/** Measures the time from the first event until the last state of each app has arrived, and the CPU time per event. */
 export async function burst(world: World, events: number, options?: BurstOptions): Promise<BurstResult> {
   const cpuBefore = world.bridge.cpuMs
   const { began, last } = world.hub.burst(events, options)
@@ -63,7 +63,7 @@ export async function burst(world: World, events: number, options?: BurstOptions
   return { ms, cpuUs: ((world.bridge.cpuMs - cpuBefore) * 1000) / events }
 }
 
-/** The times from an event to its state at a subscriber, one event at a time. */
+/** Measures the times from an event to its state at a subscriber, one event at a time. */
 async function eventTimes({ hub, arrivals }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < samples; i += 1) {
@@ -102,7 +102,7 @@ async function askAll(world: World, commands: number): Promise<void> {
   await Promise.all(Array.from({ length: ASKERS }, asker))
 }
 
-/** The times from a command to its answer, one command at a time. */
+/** Measures the times from a command to its answer, one command at a time. */
 async function commandTimes({ arrivals }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < samples; i += 1) times.push(await arrivals.ask(enable(i)))
@@ -138,13 +138,13 @@ export function measureOnOneCore(subject: SubjectName, effort: Effort, book: Boo
   })
 }
 
-/** The time from the start to all states of 1,000 apps. */
+/** Measures the time from the start to all states of 1,000 apps. */
 export async function measureLargeStart(subject: SubjectName, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: 1000, settled: false })
   book.add(subject, 'start1000Ms', world.startMs)
 }
 
-/** The memory that a million events add, compared with the process at rest before the first one. */
+/** Measures the memory that a million events add, compared with the process at rest before the first one. */
 export async function measureManyEvents(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: APPS })
   await sleep(effort.restMs)
@@ -161,7 +161,7 @@ export async function measureRestart(book: Book): Promise<void> {
   book.add('hub2mqtt', 'restartDiscovery', discovery)
 }
 
-/** The share of a core that an idle program uses. */
+/** Measures the share of a core that an idle program uses. */
 export async function measureIdle(effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject: 'hub2mqtt', apps: APPS })
   await sleep(effort.restMs)

@@ -2,10 +2,10 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** The time of the monotonic clock that all processes of a machine share, in milliseconds. */
+/** Returns the time of the monotonic clock that all processes of a machine share, in milliseconds. */
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6
 
-/** The CPU time of all threads of a process so far, in milliseconds. */
+/** Returns the CPU time of all threads of a process so far, in milliseconds. */
 export function cpuMs(pid: number): number {
   const folder = `/proc/${pid}/task`
   const threads = readdirSync(folder).map((thread) => readFileSync(`${folder}/${thread}/schedstat`, 'utf8'))
@@ -25,12 +25,12 @@ export async function onOneCore(run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The resident memory of a process in bytes. */
+/** Returns the resident memory of a process in bytes. */
 export function rss(pid: number): number {
   return kilobytes(pid, /^VmRSS:\s+(\d+) kB/m) * 1024
 }
 
-/** The peak resident memory of a process in bytes. */
+/** Returns the peak resident memory of a process in bytes. */
 export function peakRss(pid: number): number {
   return kilobytes(pid, /^VmHWM:\s+(\d+) kB/m) * 1024
 }

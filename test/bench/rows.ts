@@ -12,13 +12,13 @@ export interface Row {
   readonly values: (book: Book, version?: Version) => readonly number[]
   readonly meets: (value: number) => boolean
   readonly show: (value: number) => string
-  /** The explanation if the goal is missed. */
+  /** The explanation of a missed goal. */
   readonly reason?: string
 }
 
 /** The additional work for each command that `bare` does not do. */
 const CHECKED = 'each command is parsed, checked, queued, logged, counted and remembered; bare does none of this'
-/** Between single events or commands the processors sleep, and waking them takes longer than the work. */
+/** Between single events or commands, the processors sleep; waking them takes longer than the work itself. */
 const NOISY = 'the same program differs by more than that from round to round: see the spread, and the rows of one core'
 
 const ratio =

@@ -12,7 +12,7 @@ export function median(samples: readonly number[]): number {
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2
 }
 
-/** The ratios of samples of the same round, because a slow round affects both programs. */
+/** Returns the ratios of samples of the same round, because a slow round affects both programs. */
 export function ratios(over: readonly number[], under: readonly number[]): number[] {
   return over.flatMap((value, round) => {
     const base = under[round]

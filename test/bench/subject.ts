@@ -1,4 +1,4 @@
-/** The measured programs: the shortest one, the same with the defaults of most bridges, and hub2mqtt. */
+/** The measured programs: the shortest program, the same program with the defaults of most bridges, and hub2mqtt. */
 import { mkdtempDisposableSync, readFileSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
@@ -31,14 +31,14 @@ const startOptions = words.slice(words.indexOf('node') + 1)
 let program: Promise<string> | undefined
 let earlier: string | undefined
 
-/** Sets the path of the earlier version: its `src/bin.js`, beside its bundle in `dist/`. */
+/** Sets the path of the earlier version: its `src/bin.js`, next to the bundle in `dist/`. */
 export function compareWith(path: string): void {
   earlier = path
 }
 
 const programOf = (name: SubjectName) => (name === 'before' && earlier !== undefined ? earlier : installed())
 
-/** The bundle of the current sources, built once. */
+/** Resolves with the bundle of the current sources, which is built once. */
 function installed(): Promise<string> {
   if (program === undefined) {
     const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'bench-program-'))
@@ -58,7 +58,7 @@ export interface Place {
 }
 
 export class Subject implements AsyncDisposable {
-  /** The port of the page; 0: there is no page. */
+  /** The port of the page; 0 without a page. */
   readonly port: number
   readonly #process: Process
   readonly #open: AsyncDisposableStack

@@ -6,8 +6,8 @@ import { Hubs } from './hubs.ts'
 import { now } from './processes.ts'
 import { Subject, type SubjectName } from './subject.ts'
 
-// Nagle's algorithm in the broker would add 40 ms to every command of every program and hide their differences. And the
-// observer must not miss messages of a burst.
+// Nagle's algorithm in the broker would add 40 ms to every command of every program and hide the programs' differences.
+// Without a queue limit, the observer misses no messages of a burst.
 const BROKER = ['set_tcp_nodelay true', 'max_queued_messages 0']
 
 export interface WorldOptions {

@@ -22,7 +22,7 @@ test.each([
     app({ crashed: true, crash_message: 'connect\n EHOSTUNREACH 10.0.0.7:80' }),
     ['Doorbell crashed: connect EHOSTUNREACH 10.0.0.7:80'],
   ],
-  ['crashes and says nothing', app({}), app({ crashed: true }), ['Doorbell crashed']],
+  ['crashes without a message', app({}), app({ crashed: true }), ['Doorbell crashed']],
   ['recovers', app({ crashed: true }), app({}), ['Doorbell has recovered']],
   ['is updated', app({ version: '1.0' }), app({ version: '1.1' }), ['Doorbell was updated from 1.0 to 1.1']],
   [
@@ -39,7 +39,7 @@ test.each([
   ],
   ['uses more memory', app({ memory_bytes: 1 }), app({ memory_bytes: 2 }), []],
   ['stops', app({ state: 'running' }), app({ state: 'stopped' }), []],
-] as const)('an app that %s is logged in words for people', (_, before, after, lines) => {
+] as const)('an app that %s is logged in plain words', (_, before, after, lines) => {
   expect(told(before, after)).toEqual(lines)
 })
 
@@ -50,7 +50,7 @@ test('a line fits a terminal, however long the name of an app is', () => {
   expect(line).not.toMatch(/\p{Cc}/u)
 })
 
-test('a missing permission that configuration would allow is named once', () => {
+test('a missing permission for commands that the configuration allows is named once', () => {
   const permits = (name: keyof typeof OPERATIONS) =>
     grants(['hub.app.readonly'], OPERATIONS[name].scope) ? 'yes' : 'forbidden'
   const policy = { allow: [], deny: [], read_only: false }

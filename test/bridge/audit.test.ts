@@ -78,11 +78,11 @@ describe.concurrent('the API key', () => {
     expect(shown.map(({ topic }) => topic)).toEqual([])
   })
 
-  test('is not left in part where a text of the hub is cut', async () => {
+  test('is removed completely, even where a text of the hub is truncated', async () => {
     const part = KEY.slice(0, 8)
     await using world = await World.start({ env: { DISCOVERY_FORMAT: 'device' } })
     const { app, hub, observer, bridge } = world
-    // The cut of an error, a name in Home Assistant, a line of the log, a name and a crash message.
+    // The limits of an error, a name in Home Assistant, a line of the log, a name and a crash message.
     for (const length of [100, 200, 300, 1024]) {
       const text = `${'x'.repeat(length - KEY.length + 1)}${KEY}`
       hub.behave('answer-status', { status: 400, description: text, operation: 'restartApp' })
@@ -100,7 +100,7 @@ describe.concurrent('the API key', () => {
     expect(bridge.lines.filter((line) => line.includes(part))).toEqual([])
   })
 
-  test('is as secret if a reload brought it', async () => {
+  test('is as secret if a reload set it', async () => {
     const other = 'another-key-for-tests'
     const file = (key: string) => `hubs: {attic: {url: "http://127.0.0.1:9", api_key: ${key}}}\n`
     await using world = await World.start({ file: file('first-key-for-tests'), env: { HUB_NAME: 'home' } })

@@ -1,5 +1,5 @@
 /**
- * Bad commands, generated from a seed, each with the error code that must come back. The expectations are written
+ * Bad commands, generated from a seed, each with the expected error code. The expectations are written
  * independently of the command table: a generator that derived them from it could not find its errors.
  */
 
@@ -9,7 +9,7 @@ import { ANY, APP, app, OBJECTS, ON_APP, RAW, WORDS, WRONG_TYPES } from './paylo
 
 export interface BadInput {
   readonly kind: string
-  /** Below the base topic. */
+  /** The topic below the base topic. */
   readonly topic: string
   readonly payload: Buffer
   readonly code: string
@@ -23,7 +23,7 @@ const invalid = (topic: string, payload: string | Buffer) => ({
   code: 'invalid_payload',
 })
 
-/** A valid object, with other members put in front. */
+/** Puts other members in front of those of a valid object. */
 const among = (right: string, members: string) => `{${members}${right === '{}' ? '' : ','}${right.slice(1)}`
 const nested = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
 
@@ -85,7 +85,7 @@ const KINDS: Readonly<Record<string, Make>> = {
     return invalid(topic, whole.slice(0, 1 + random.below(whole.length - 1)))
   },
   'not an object': (random) => {
-    // These accept text too; some of the texts below are valid for them.
+    // The excluded commands accept text too, and some of the texts below are valid for them.
     const [topic] = random.pick(OBJECTS.filter(([one]) => one !== 'home/cmd/speak' && one !== app('guard')))
     return invalid(
       topic,
@@ -270,13 +270,13 @@ const KINDS: Readonly<Record<string, Make>> = {
   },
 }
 
-/** Only MQTT 5 marks a live message as retained. */
+/** Makes a retained command, which only MQTT 5 marks as retained when it is live. */
 const RETAINED: Make = (random) => {
   const [topic, right] = random.pick(ANY)
   return { topic, payload: bytes(right), code: 'retained', retain: true }
 }
 
-/** An endless supply of inputs. Those that only MQTT 5 can carry are left out unless `five`. */
+/** Returns an endless generator of inputs. Unless `five`, inputs that only MQTT 5 can carry are left out. */
 export function badInputs(seed: number, five: boolean): () => BadInput {
   const random = new Random(seed)
   const kinds = Object.entries<Make>(five ? { ...KINDS, retained: RETAINED } : KINDS)
@@ -286,7 +286,7 @@ export function badInputs(seed: number, five: boolean): () => BadInput {
   }
 }
 
-/** In upper and lower case letters, which no keyword has. */
+/** Capitalises a word: no keyword mixes upper and lower case letters. */
 function mixed(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase()
 }

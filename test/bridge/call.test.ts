@@ -9,7 +9,7 @@ const call = (desk: Desk, payload: object) => desk.ask(TOPIC, JSON.stringify(pay
 const RESTART = { item: 'apps', method: 'POST', path: `/app/${APP}/restart` }
 
 describe.concurrent('a call', () => {
-  test('answers what the hub answers', async ({ desk }) => {
+  test('is answered with the answer of the hub', async ({ desk }) => {
     expect(await call(desk, { item: 'apps', path: `/app/${APP}/setting/x`, transaction: 't' })).toMatchObject({
       ok: true,
       command: 'call',
@@ -80,7 +80,7 @@ describe.concurrent('a call reaches no further than other commands', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('a call without the permission of the key is not sent, and the permission is named', async () => {
+  test('a call that the key does not permit is not sent, and the missing permission is named', async () => {
     const desk = await openDesk({ hub: { keys: { key: ['hub.app.readonly'] } } })
     const error = { code: 'forbidden', message: 'The API key lacks hub.app.' }
     expect(await call(desk, RESTART)).toMatchObject({ error })
@@ -128,7 +128,7 @@ describe.concurrent('a call that changes something', () => {
     expect(desk.failed).toMatchObject([{ hub: 'home', app: null, command: 'call', code: 'unsupported' }])
   })
 
-  test('is reported each time that the hub was asked, however many fail', async ({ desk }) => {
+  test('is reported each time that it was sent to the hub, however many calls fail', async ({ desk }) => {
     for (let i = 0; i < 61; i++) await call(desk, { item: 'flow', method: 'POST', path: '/x' })
     expect(desk.audit).toHaveLength(61)
   })
@@ -144,7 +144,7 @@ describe.concurrent('a call that changes something', () => {
   })
 })
 
-test.concurrent('a call that only reads is not audited, and its failure is no event', async ({ desk }) => {
+test.concurrent('a call that only reads is not audited, and its failure causes no event', async ({ desk }) => {
   await call(desk, { item: 'apps', path: '/app', transaction: 't' })
   await call(desk, { item: 'apps', path: '/app', transaction: 't' })
   await call(desk, { item: 'flow' })
@@ -161,7 +161,7 @@ test.concurrent('an API key in an answer is not passed on', async () => {
   expect(answer.data).toEqual({ x: 'a *** b' })
 })
 
-test.concurrent('a token of the API in an answer is not passed on, nor one that a reload brings; a password is never audited', async () => {
+test.concurrent('a token of the API in an answer is not passed on, nor one that a reload adds; a password is never audited', async () => {
   const first = 'token-of-a-script-1'
   const second = 'token-of-a-script-2'
   const password = 'password-of-the-page'

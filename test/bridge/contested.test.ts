@@ -52,7 +52,7 @@ describe.skipIf(mosquittoPath === undefined)(
 )
 
 test.skipIf(mosquittoPath === undefined)(
-  'a bridge that comes back executes no command that the bridge which took over executes',
+  'a bridge that returns executes no command that its replacement executes',
   { timeout: 60_000 },
   async () => {
     const KEYS = ['key-of-the-elder', 'key-of-the-younger']

@@ -1,4 +1,4 @@
-/** A dispatcher between an emulated hub and a link that only records what it is given: no broker, no daemon. */
+/** A dispatcher between an emulated hub and a link that only records its messages: no broker, no daemon. */
 import pino from 'pino'
 import { Dispatcher } from '../../src/bridge/dispatcher.ts'
 import { Evidence } from '../../src/bridge/evidence.ts'
@@ -37,7 +37,7 @@ export interface Desk {
   readonly log: Record<string, unknown>[]
   readonly audit: Record<string, unknown>[]
   readonly levels: LogLevel[]
-  /** May be changed at any time. */
+  /** The policy, protocol and connection, which a test may change at any time. */
   readonly world: { policy: Partial<Config['commands']>; protocol: Protocol; connection: number }
   /** Delivers a message on a topic below the base topic, without waiting. */
   readonly hand: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => void

@@ -1,4 +1,4 @@
-/** Each message gets one answer: which one, where it is sent, and what else is notified. */
+/** Each message gets one answer: its content, its topic, and the other parts that are notified. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { APP, openDesk, test } from './desk.ts'
@@ -18,7 +18,7 @@ describe('an answer', () => {
     expect(desk.ends[1]).toMatchObject({ command: 'hub/install', outcome: 'invalid_payload' })
   })
 
-  test('is marked as an answer for the broker, and carries what its requester needs', async ({ desk }) => {
+  test('is marked as an answer, with the correlation data of its command and any error code', async ({ desk }) => {
     const mark = { correlationData: Buffer.from('c') }
     await desk.ask('bridge/cmd/ping', '', mark)
     expect(desk.sent[0]?.options).toMatchObject({ isAnswer: true, contentType: 'application/json', ...mark })
@@ -34,7 +34,7 @@ describe('an answer', () => {
     expect(desk.sent.map(({ topic }) => topic)).toEqual(['me/answers', ...Array(3).fill('b/bridge/result/ping')])
   })
 
-  test('that is too large is replaced by one that says so', async ({ desk }) => {
+  test('that is too large is replaced with an error', async ({ desk }) => {
     await desk.ask(app('get'), '{"transaction":"t"}', { correlationData: Buffer.from('c') })
     const replacement = desk.sent[0]?.options.ifRefused?.('too_large')
     expect(JSON.parse(replacement?.payload ?? '')).toMatchObject({
@@ -96,7 +96,7 @@ describe('an answer', () => {
     ])
   })
 
-  test('to a write that the hub did not answer says that it may have happened; to such a read, that the hub is unreachable', async () => {
+  test('to a write that the hub did not answer says that it may have happened; to a read, that the hub is unreachable', async () => {
     const desk = await openDesk()
     desk.emulated.behave('execute-then-reset', { operation: ['restartApp', 'getAppLocales'] })
     expect(await desk.ask(app('restart'))).toMatchObject({ error: { code: 'outcome_unknown' } })
@@ -104,7 +104,7 @@ describe('an answer', () => {
   })
 })
 
-describe('a message that is refused without asking the hub', () => {
+describe('a message that is refused without a request to the hub', () => {
   test.each([
     ['home/app/the.app/cmd/dance', '', 'unknown_command'],
     ['home/app/the.app/cmd/restart/x', '', 'unknown_command'],
@@ -246,7 +246,7 @@ describe('the same command again', () => {
     expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
   })
 
-  test('is executed if the answer to the first one asks to try again', async ({ desk }) => {
+  test('is executed if the answer to the first one allows another attempt', async ({ desk }) => {
     await desk.ask(app('restart'), '{"transaction":"t"}', { connection: 2 })
     expect(await desk.ask(app('restart'), '{"transaction":"t"}')).toMatchObject({ ok: true })
   })
@@ -285,7 +285,7 @@ describe('a command is reported', () => {
     ])
   })
 
-  test('to subscribers for each write that was not done, and for nothing else', async ({ desk }) => {
+  test('to subscribers for each write that was not executed, and for nothing else', async ({ desk }) => {
     desk.emulated.behave('answer-status', { status: 503, operation: ['restartApp', 'getAppLocales'] })
     for (const [topic, payload] of [
       [app('restart'), '{"transaction":"t"}'],
@@ -304,7 +304,7 @@ describe('a command is reported', () => {
     ])
   })
 
-  test('not for each of a flood of refusals, but each time that the hub was asked', async ({ desk }) => {
+  test('not for each of a flood of refusals, but each time that the hub received a request', async ({ desk }) => {
     for (let i = 0; i < 70; i += 1) await desk.ask(app('restart'), '[]')
     expect(desk.failed).toHaveLength(60)
     desk.emulated.behave('answer-status', { status: 503, operation: 'restartApp' })

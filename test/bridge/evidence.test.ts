@@ -15,7 +15,7 @@ const STACK =
 
 const topicOf = (app: string) => `hub2mqtt/home/app/${app}/crash`
 
-/** The evidence on the broker, which must match the contract. */
+/** Returns the evidence on the broker, which must match the contract. */
 function crashOf(world: World, app: string): Crash | undefined {
   const text = world.observer.last(topicOf(app))
   if (text === undefined || text === '') return undefined
@@ -30,7 +30,7 @@ const untilCrash = (world: World, app: string, is: (crash: Crash) => boolean = (
   })
 
 describe('the evidence of a crash', () => {
-  test('has what was known before the crash, with settings by name only, and survives a restart of the bridge', async () => {
+  test('has the data from before the crash, with settings by name only, and survives a restart of the bridge', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app, hub } = world
     await until('its usage', () => world.state(app)?.['memory_bytes'])
@@ -85,7 +85,7 @@ describe('the evidence of a crash', () => {
     world.clock.jump(61_000)
     await until('the line', () => told().length === 1)
     expect(told()[0]).toContain('2 apps crashed within a minute')
-    // One of them crashes again: the other's evidence does not change.
+    // One of the apps crashes again: the evidence of the other does not change.
     const crashes = () => world.events(one).filter(({ event_type }) => event_type === 'crashed').length
     const before = crashes()
     world.hub.recover(one)
@@ -135,7 +135,7 @@ describe('the evidence of a crash', () => {
     expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
     await world.restart()
     await world.settle()
-    // The app is found crashed: its evidence is new, without the samples from before.
+    // The app is found crashed: its evidence is new, without the earlier samples.
     expect(crashOf(world, app)?.samples ?? []).toEqual([])
   })
 
@@ -153,7 +153,7 @@ describe('the evidence of a crash', () => {
     await until('nothing', () => world.observer.last(topicOf(app)) === '')
   })
 
-  test('is made once for an app that is found crashed, and the time is kept over restarts', async () => {
+  test('is created once for an app that is found crashed, and its time is kept over restarts', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app } = world
     await world.bridge.stop()
@@ -300,8 +300,8 @@ describe("the hub's logs", () => {
         ],
       },
     ],
-    ['figures that make no sense', 'wrong-shape', { value: [[1, -1], ['never', 2], [9e99, 3], null] }],
-    ['more than is read', 'big-body', { megabytes: 9 }],
+    ['invalid figures', 'wrong-shape', { value: [[1, -1], ['never', 2], [9e99, 3], null] }],
+    ['a body that is too large', 'big-body', { megabytes: 9 }],
   ] as const)('are replaced by the samples of the bridge if the hub answers with %s', async (_, behaviour, options) => {
     await using world = await start()
     for (const operation of ['getLogEntries', 'getLogs'] as const) {
@@ -314,7 +314,7 @@ describe("the hub's logs", () => {
     expect(world.state(world.app)?.['memory_bytes']).toBeGreaterThan(0)
   })
 
-  test('give figures in the order of their times, the last one for each time, and none of the far future', async () => {
+  test('give figures in the order of their times, the last one for each time, and none from the far future', async () => {
     await using world = await start()
     const now = Math.floor(world.clock.now() / 1000)
     const [three, four, five] = [3, 4, 5].map((hours) => now - hours * 3600)

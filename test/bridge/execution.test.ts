@@ -1,4 +1,4 @@
-/** When a command may ask the hub, and whether it still may when its turn comes. */
+/** The rules for a command's requests to the hub, which are checked again after the command has waited. */
 import { describe, expect } from 'vitest'
 import { retryRateLimited } from '../../src/hub/client.ts'
 import { HubError } from '../../src/hub/errors.ts'
@@ -25,7 +25,7 @@ describe('a command', () => {
     expect(desk.runs.map(({ phase }) => phase).slice(-2)).toEqual(['begun', 'ended'])
   })
 
-  test('is refused at once if the key or the hub lacks something, and the permission is named', async () => {
+  test('is refused immediately if the hub does not support it, or the key lacks its permission, which is named', async () => {
     const desk = await openDesk({ hub: { keys: { key: ['hub.app.readonly'] } } })
     expect(await desk.ask(app('restart'))).toMatchObject({
       error: { code: 'forbidden', message: 'The API key lacks hub.app.' },
@@ -37,7 +37,7 @@ describe('a command', () => {
     expect([desk.writes(), newer.writes()]).toEqual([[], []])
   })
 
-  test('is refused at once while the hub is offline', async ({ desk }) => {
+  test('is refused immediately while the hub is offline', async ({ desk }) => {
     await desk.emulated.close()
     await until('it is noticed', async () => {
       const { error } = await desk.ask(app('get-locales'))
@@ -59,7 +59,7 @@ describe('a command', () => {
     expect(desk.writes().at(-1)).toBe('restartApp')
   })
 
-  test('that is not allowed is refused at once, whatever waits before it', async ({ desk }) => {
+  test('that is not allowed is refused immediately, whatever waits before it', async ({ desk }) => {
     desk.world.policy = { ...desk.world.policy, deny: ['autoupdate'] }
     desk.emulated.behave('slow-headers', { ms: 300, operation: 'disableApp' })
     desk.hand(app('disable'))
@@ -68,7 +68,7 @@ describe('a command', () => {
     expect(codes(desk)).toEqual(['not_allowed', undefined])
   })
 
-  test('is refused behind 32 others, and the hub never has more requests at a time than it may', async () => {
+  test('is refused behind 32 others, and the hub never has more requests at a time than permitted', async () => {
     const desk = await openDesk({ concurrency: 1 })
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'disableApp' })
     desk.hand(app('disable'))
@@ -128,7 +128,7 @@ describe('when its turn comes', () => {
   })
 
   test('a read that waits for an identity is not sent without its permission', async ({ desk }) => {
-    // After such an answer the bridge checks the hub's identity first.
+    // After an answer that is not JSON, the bridge checks the hub's identity first.
     desk.emulated.behave('not-json', { operation: 'getAppLocales', times: 1 })
     await desk.ask(app('get-locales'))
     desk.emulated.forgetRequests()
@@ -141,7 +141,7 @@ describe('when its turn comes', () => {
     expect(desk.operations()).toEqual(['ping'])
   })
 
-  test('a read continues although the time to begin is over', async ({ desk }) => {
+  test('a read continues although its command may no longer begin', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'getApp', times: 1 })
     desk.hand(app('get'), '{"raw":true}')
     await until('the first read', () => desk.operations().includes('getApp'))
@@ -150,7 +150,7 @@ describe('when its turn comes', () => {
     expect(desk.sent[0]?.answer).toMatchObject({ ok: true, data: { raw: { id: APP } } })
   })
 
-  test('the second write of a command is sent although the time to begin is over', async ({ desk }) => {
+  test('the second write of a command is sent although the command may no longer begin', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'updateApp' })
     desk.hand(app('update'), '{"autoupdate":false,"channel":"beta"}')
     await until('the first write', () => desk.operations().includes('updateApp'))
@@ -172,7 +172,7 @@ describe('a request that the hub postpones', () => {
     signal: new AbortController().signal,
     ...more,
   })
-  /** The hub postpones the request this often; resolves to how often it was sent. */
+  /** Sends a request that the hub postpones `times` times; resolves to the number of times that it was sent. */
   function request(times: number, error: unknown = off()) {
     let sent = 0
     return () => {

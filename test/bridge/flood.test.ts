@@ -7,7 +7,7 @@ import { APP, openDesk, test } from './desk.ts'
 const app = (command: string) => `home/app/${APP}/cmd/${command}`
 
 describe('the same command again', () => {
-  test('is not executed if it is a write, whatever reads and refused writes came in between', async () => {
+  test('is not executed if it is a write, whatever reads and refused writes arrived in between', async () => {
     const desk = await openDesk({ hub: { apps: [{ id: APP, settings: { x: 'x'.repeat(500_000) } }] } })
     const restart = { item: 'apps', method: 'POST', path: `/app/${APP}/restart`, transaction: 't' }
     const writes: [string, string, Partial<Message>?][] = [

@@ -3,7 +3,7 @@ import { LIMIT_MS } from '../fuzz/run.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { fuzz } from './fuzz.ts'
 
-/** `npm run fuzz` sends a hundred times as many. */
+/** `npm run fuzz` sends a hundred times as many inputs. */
 const COUNT = 1000
 
 test.each(BROKERS)('every bad input is answered with its code over %s, and reaches no hub', async (broker) => {

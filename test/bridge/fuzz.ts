@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 import { type BadInput, badInputs } from './bad-input.ts'
 import { APP } from './payload-samples.ts'
 
-/** Fewer than a broker queues for one subscriber. */
+/** Fewer inputs than the messages that a broker queues for one subscriber. */
 const BATCH = 200
 const PATIENCE_MS = 20_000
 
@@ -69,7 +69,7 @@ async function runBatch(world: World, batch: readonly BadInput[], tally: Tally):
   observer.seen.length = 0
   const answers = () => observer.seen.filter(({ topic }) => /\/result(\/|$)/.test(topic))
   for (const { topic, payload, retain = false } of batch) {
-    // All at once: one after the other would be too easy.
+    // All at the same time: one after the other would be too easy.
     void observer.publish(`hub2mqtt/${topic}`, payload, { retain }).catch(tally.crash)
   }
   await until('all answers', () => answers().length >= batch.length, PATIENCE_MS).catch(() => undefined)
@@ -125,7 +125,7 @@ class Tally {
   }
 }
 
-/** Whether each input was answered as the contract says, and nothing else happened. */
+/** Returns whether each input was answered as the contract specifies, and nothing else happened. */
 export const isGood = ({ wrong, unanswered, crashed, hubCalls, aliveAfter }: FuzzReport) =>
   wrong.length + unanswered + crashed + hubCalls === 0 && aliveAfter
 

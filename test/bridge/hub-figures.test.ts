@@ -26,9 +26,9 @@ const HEALTH_READS = [
 ] as const
 const LINK_READS = ['getDevices', 'getFlows', 'getAdvancedFlows'] as const
 
-/** The hub uses the clock of the bridge. */
+/** Starts a world whose hub uses the clock of the bridge. */
 async function start(scopes: readonly string[], { env, hub, ...options }: WorldOptions = {}): Promise<World> {
-  // Small packets are sent at once: the 40 ms for which Mosquitto delays them are a minute on such a clock.
+  // Without Mosquitto's delay of 40 ms for small packets, which would be a minute on the accelerated clock.
   const broker = mosquittoPath === undefined ? 'aedes' : await Mosquitto.start({ config: ['set_tcp_nodelay true'] })
   let shared: Clock = systemClock
   const clock = { ...systemClock, now: () => shared.now(), elapsed: () => shared.elapsed() }
@@ -155,7 +155,7 @@ describe('the health of a hub', () => {
     ['JSON of another shape', 'wrong-shape', {}],
     ['an object without fields', 'wrong-shape', { value: {} }],
     ['JSON too deep', 'deep-json', {}],
-    ['more than is read', 'big-body', { megabytes: 2 }],
+    ['a body that is too large', 'big-body', { megabytes: 2 }],
   ] as const)('has null only for data that a hub answers with %s', async (_, behaviour, options) => {
     await using world = await start([SYSTEM, 'hub.updates.readonly', ...LINKS])
     for (const operation of ['getMemoryInfo', 'getStorageInfo', 'getUpdates', 'getDevices'] as const) {
@@ -194,7 +194,7 @@ describe('the health of a hub', () => {
     expect(health(world)).toBeUndefined()
   })
 
-  test('is published again at the next minute if a figure moved by a tenth or a flag changed, otherwise after 15', async () => {
+  test('is published again at the next minute if a figure moved by a tenth or a flag changed, otherwise after 15 minutes', async () => {
     await using world = await start([SYSTEM])
     const steady = { loadavg: [1, 1, 1], videoCoreTemperature: 50, freemem: 1e9 }
     set(world, 'getInfo', steady)
@@ -283,7 +283,7 @@ describe('the health of a hub', () => {
 })
 
 describe('the usage of devices and flows', () => {
-  /** The values of the hub. */
+  /** Counts the hub's records that belong to an app. */
   function counted(records: Record<string, { driverUri?: string; trigger?: { uri: string } }>, app = HUE) {
     return Object.values(records).filter((one) => [one.driverUri, one.trigger?.uri].includes(`homey:app:${app}`)).length
   }
@@ -327,7 +327,7 @@ describe('the usage of devices and flows', () => {
     await until('the restart', () => asked(world.hub, ['restartApp']).length === 1)
   })
 
-  test('is kept on the broker until it is known again after a restart of the bridge', async () => {
+  test('is kept on the broker after a restart of the bridge until it is read again', async () => {
     await using world = await start([SYSTEM, ...LINKS])
     await first(world)
     await until('links', () => links(world) !== undefined)
@@ -383,7 +383,7 @@ describe('the pure rules', () => {
     expect(hasMoved({ ...NOTHING, ...before }, { ...NOTHING, ...after })).toBe(is)
   })
 
-  test('the boot time stays the same while the hub runs, whatever its clock and ours do', async () => {
+  test('the boot time stays the same while the hub runs, whatever its clock and that of the bridge do', async () => {
     const clock = new FakeClock()
     const start = bootOf(undefined, 1_000, clock)
     expect(start.at).toBe(clock.now() - 1_000_000)

@@ -18,7 +18,7 @@ const PUBLISHED = 'settings: { publish: { x: { mode: text } } }'
 const configOf = (yaml: string) =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
 
-/** The state of an emulated hub with the apps `x` and `y`, and a record of its calls, in order. */
+/** Creates the state of an emulated hub with the apps `x` and `y`, and a record of its calls, in order. */
 async function open() {
   const emulated = await emulate({ apps: [{ id: 'x', settings: { mode: 'on', other: 1 } }, { id: 'y' }] })
   const done: string[] = []
@@ -71,7 +71,7 @@ async function open() {
   return { hub: watched.hub, apps: watched.hub.apps, state, live, take: () => done.splice(0) }
 }
 
-test('a change is held before its event is sent; then the other subscribers are notified in a fixed order', async () => {
+test('a changed state is retained before its event is sent; then the other subscribers are notified in a fixed order', async () => {
   const { apps, take } = await open()
   take()
   apps.receive({ type: 'update', id: 'y', patch: { crashed: true, crash_message: 'oh' } })
@@ -87,7 +87,7 @@ test('a change is held before its event is sent; then the other subscribers are 
   ])
 })
 
-test('usage figures are held at once, and only the guardian is notified', async () => {
+test('usage figures are retained, and only the guardian is notified', async () => {
   const { apps, take } = await open()
   take()
   apps.receive({ type: 'update', id: 'y', patch: { cpu_percent: 0.5, memory_bytes: 77_000_000 } })

@@ -8,7 +8,7 @@ const APP = 'the.app'
 const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]
 const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
 
-/** A hub that is read on request only, without a timer that a test cannot see. */
+/** Returns options for a hub that is read on request only, without a timer that a test cannot see. */
 const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
   hub: { apps },
   env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
@@ -23,7 +23,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
     await using world = await World.start(optionsWith({ HUB_TIMEOUT: '300ms' }))
     world.hub.behave('never-answer', { operation: 'installFromAppStore' })
     const answer = world.ask(cmd('install'))
-    await until('a look', () => {
+    await until('a check', () => {
       const order = world.hub.requests.map(({ operation }) => operation)
       return (
         order.lastIndexOf('getApps') > order.indexOf('installFromAppStore') && order.includes('installFromAppStore')
@@ -38,7 +38,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
 })
 
 describe.concurrent('an install that the hub confirms before it is done', () => {
-  /** What the update entity has shown: whether an install is in progress, and of which version. */
+  /** Returns what the update entity has shown: whether an install is in progress, and of which version. */
   const shown = ({ observer }: World) =>
     observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
       const { in_progress, installed_version } = JSON.parse(text || '{}')
@@ -53,7 +53,7 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
     expect(shown(world)).toEqual(['false 1.0.0', 'true 1.0.0'])
   }
 
-  test.each(['true', 'false'])('shows progress until its version is there (realtime: %s)', async (realtime) => {
+  test.each(['true', 'false'])('shows progress until the hub has its version (realtime: %s)', async (realtime) => {
     await using world = await World.start(optionsWith({ HUB_REALTIME: realtime }))
     await confirmed(world)
     world.hub.install(APP)

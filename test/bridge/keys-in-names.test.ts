@@ -37,7 +37,7 @@ test('a name that contains a token of the API is recognised too', () => {
   expect(keys.areIn('com.script')).toBe(false)
 })
 
-test('other names are not; keys shorter than eight characters are not searched for', () => {
+test('other names are not recognised; keys shorter than eight characters are not searched for', () => {
   fc.assert(fc.property(fc.string(), (name) => !keysOf('0123456789abcdef~').areIn(name)))
   for (const name of ['%', '%%41', '%FF%FE', '%E0%A4%A', '%'.repeat(5_000), `%${'25'.repeat(500_000)}41`])
     expect(keysOf(KEY).areIn(name)).toBe(false)
@@ -64,7 +64,7 @@ test('an app whose id contains the API key is in no topic, and is logged once wi
   expect(world.bridge.lines.join('')).not.toContain(key)
 })
 
-test('an app whose id contains a token that a reload brings is removed without an event', async () => {
+test('an app whose id contains a token that a reload adds is removed without an event', async () => {
   const token = 'com.token-of-a-script'
   const app = `${token}.app`
   await using world = await World.start({ hub: { apps: [{ id: 'com.example.good' }, { id: app }] } })

@@ -19,7 +19,7 @@ function start(level: LogLevel = 'info') {
 }
 
 describe('a temporary log level', () => {
-  test('is replaced with the level before when its time has passed, and the change is logged', async () => {
+  test('is replaced with the previous level when its time has passed, and the change is logged', async () => {
     const { clock, log, levels, told, audits } = start()
     levels.set('debug', 10 * MINUTE)
     expect(levels.fallback).toEqual({ level: 'info', remainingMs: 10 * MINUTE })

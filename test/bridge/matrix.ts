@@ -30,11 +30,11 @@ interface Row {
   readonly payload: (column: Column) => string
   /** Scopes of a key that lacks only the permission for this command; none if a command needs no permission. */
   readonly lacking?: readonly string[]
-  /** Newer hubs do not support it. */
+  /** Whether newer hubs do not support the command. */
   readonly olderOnly?: true
-  /** It may carry `expires_at`; otherwise only the message expiry of MQTT 5 applies. */
+  /** Whether its payload may have `expires_at`; otherwise only the message expiry of MQTT 5 applies. */
   readonly enveloped: boolean
-  /** It is executed again when it is repeated. */
+  /** Whether a repeated command is executed again. */
   readonly repeatable?: true
 }
 
@@ -113,7 +113,7 @@ export const ROWS: readonly Row[] = [
   },
 ]
 
-/** What the contract promises for a cell; `undefined` if there is no such case. */
+/** Returns what the contract promises for a cell; `undefined` if the case does not exist. */
 export function expected({ lacking, olderOnly, enveloped, repeatable }: Row, column: Column): string | undefined {
   const onHub = lacking !== undefined
   switch (column) {
@@ -193,7 +193,7 @@ export async function runMatrix(): Promise<Table> {
   return table
 }
 
-/** Expired by its own `expires_at` if it can carry one, otherwise by MQTT 5: it waits until its message has expired. */
+/** Sends a command that expires by its own `expires_at` if it can have one, otherwise while it waits, by MQTT 5. */
 async function askExpired(world: World, row: Row): Promise<Answer> {
   const topic = row.topic('expired')
   if (row.enveloped) {

@@ -104,7 +104,7 @@ describe('an owner that is removed', () => {
     ])
   })
 
-  test('is rendered anew when it returns unchanged', () => {
+  test('is rendered again when it returns unchanged', () => {
     const { app, take } = start()
     const { rows, set } = app('x')
     set()
@@ -144,7 +144,7 @@ describe('the topics of the table', () => {
     ])
   })
 
-  test('that hold nothing are known too', () => {
+  test('that retain nothing are listed too', () => {
     expect(topics.transientFilters.toSorted()).toEqual([
       ...['b/+/app/+/event', 'b/+/event', 'b/bridge/presence', 'b/bridge/probe'],
     ])

@@ -6,9 +6,9 @@ import { createTopics } from '../../src/contract/topics.ts'
 const READ = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: true } } as const
 const UNREAD = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: false } } as const
 const HALF = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: false } } as const
-/** Its list has been read, its identity has not. */
+/** A hub whose list has been read, but not its identity. */
 const NAMELESS = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: true } } as const
-/** It has answered without an identity. */
+/** A hub that has answered without an identity. */
 const ANONYMOUS = { status: { id: null, api: 'manager', reason: null }, apps: { complete: true } } as const
 
 /** How a case differs from a single bridge that has read everything of its only hub, `home`. */
@@ -74,18 +74,18 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
     ['its information stays, because it names the previous hubs', 'hub2mqtt/bridge/info', '{}', {}, 'ours keep table'],
     ['a row that is not configured is cleared', 'hub2mqtt/bridge/log-level', 'info', {}, 'ours clear table'],
     ['the topic of a former fleet is cleared', 'hub2mqtt/fleet', '{}', {}, 'ours clear table'],
-    ['that of an existing fleet stays', 'hub2mqtt/fleet', '{}', { member: 'a' }, 'ours keep table'],
+    ['the topic of an existing fleet stays', 'hub2mqtt/fleet', '{}', { member: 'a' }, 'ours keep table'],
     ['a retained presence message is cleared', 'hub2mqtt/bridge/presence', '{}', {}, 'ours clear table'],
-    ['a retained command is not ours', 'hub2mqtt/home/cmd/refresh', '{}', {}, 'foreign'],
-    ['a retained command of the bridge is not ours', 'hub2mqtt/bridge/cmd/log-level', 'debug', {}, 'foreign'],
-    ['another first level is not ours', 'other/bridge/state', 'online', {}, 'foreign'],
+    ['a retained command is foreign', 'hub2mqtt/home/cmd/refresh', '{}', {}, 'foreign'],
+    ['a retained command for the bridge is foreign', 'hub2mqtt/bridge/cmd/log-level', 'debug', {}, 'foreign'],
+    ['another first level is foreign', 'other/bridge/state', 'online', {}, 'foreign'],
   ],
   'of a hub': [
     ['a removed app is cleared', 'hub2mqtt/home/app/ghost', '{}', {}, 'ours clear table'],
     ['a row of the hub that is not held is cleared', 'hub2mqtt/home/guard-memory', '{}', {}, 'ours clear table'],
-    ['another program below the first level', 'hub2mqtt/kitchen/state', 'on', {}, 'foreign'],
-    ['an app of another program', 'hub2mqtt/kitchen/app/lamp', '{}', {}, 'foreign'],
-    ['events of another program', 'hub2mqtt/kitchen/event', '{}', {}, 'foreign'],
+    ['a state of another program is foreign', 'hub2mqtt/kitchen/state', 'on', {}, 'foreign'],
+    ['an app of another program is foreign', 'hub2mqtt/kitchen/app/lamp', '{}', {}, 'foreign'],
+    ['events of another program are foreign', 'hub2mqtt/kitchen/event', '{}', {}, 'foreign'],
     ['a former hub is cleared', 'hub2mqtt/attic/state', 'online', { former: ['attic'] }, 'ours clear table'],
     ['a former app too', 'hub2mqtt/attic/app/x', '{}', { former: ['attic'], unread: ['home'] }, 'ours clear table'],
     [
@@ -96,15 +96,15 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'peer',
     ],
     ['nothing is cleared before the list was read', 'hub2mqtt/home/app/x', '{}', { hub: UNREAD }, 'ours wait table'],
-    ['nor with half a list', 'hub2mqtt/home/app/x', '{}', { hub: HALF }, 'ours wait table'],
-    ['nor the hub itself', 'hub2mqtt/home/state', 'online', { hub: HALF }, 'ours wait table'],
-    ['nor before the hub has an identity', 'hub2mqtt/home/state', 'online', { hub: NAMELESS }, 'ours wait table'],
-    ['its apps need not wait for that', 'hub2mqtt/home/app/x', '{}', { hub: NAMELESS }, 'ours clear table'],
-    ['a list to be read again is no evidence', 'hub2mqtt/home/app/x', '{}', { unread: ['home'] }, 'ours wait table'],
-    ['nor of the hub', 'hub2mqtt/home/summary', '{}', { unread: ['home'] }, 'ours wait table'],
-    ['for another hub it does not matter', 'hub2mqtt/home/app/x', '{}', { unread: ['attic'] }, 'ours clear table'],
-    ['the first list waits for a second one', 'hub2mqtt/home/app/x', '{}', { fresh: ['home'] }, 'ours wait table'],
-    ['of its apps only', 'hub2mqtt/home/summary', '{}', { fresh: ['home'] }, 'ours clear table'],
+    ['nothing is cleared with half a list', 'hub2mqtt/home/app/x', '{}', { hub: HALF }, 'ours wait table'],
+    ['a hub is not cleared with half a list', 'hub2mqtt/home/state', 'online', { hub: HALF }, 'ours wait table'],
+    ['a hub is not cleared without an identity', 'hub2mqtt/home/state', 'online', { hub: NAMELESS }, 'ours wait table'],
+    ['apps do not wait for the identity', 'hub2mqtt/home/app/x', '{}', { hub: NAMELESS }, 'ours clear table'],
+    ['an app waits for a list to be read again', 'hub2mqtt/home/app/x', '{}', { unread: ['home'] }, 'ours wait table'],
+    ['a hub waits for a list to be read again', 'hub2mqtt/home/summary', '{}', { unread: ['home'] }, 'ours wait table'],
+    ['the list of another hub does not matter', 'hub2mqtt/home/app/x', '{}', { unread: ['attic'] }, 'ours clear table'],
+    ['an app waits for a second list', 'hub2mqtt/home/app/x', '{}', { fresh: ['home'] }, 'ours wait table'],
+    ['other rows need no second list', 'hub2mqtt/home/summary', '{}', { fresh: ['home'] }, 'ours clear table'],
     [
       'a published setting is read before it is cleared',
       'hub2mqtt/home/app/x/setting/mode',
@@ -126,14 +126,14 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       { hub: UNREAD, unread: ['home'] },
       'ours clear table',
     ],
-    ['one that was too large to keep is judged by its topic', 'hub2mqtt/home/app/x', undefined, {}, 'ours clear table'],
+    ['a message too large to keep is judged by its topic', 'hub2mqtt/home/app/x', undefined, {}, 'ours clear table'],
   ],
   'of other members': [
     ['their states', 'hub2mqtt/bridge/b/state', 'online', { member: 'a' }, 'peer'],
     ['their information', 'hub2mqtt/bridge/b/info', '{}', { member: 'a', former: ['attic'] }, 'peer'],
     ['messages that a single bridge finds', 'hub2mqtt/bridge/b/state', 'offline', {}, 'peer'],
     ['the state of all', 'hub2mqtt/bridge/state', 'offline', { member: 'a' }, 'peer'],
-    ['its own state is not theirs', 'hub2mqtt/bridge/a/state', 'offline', { member: 'a' }, 'ours keep connection'],
+    ['the own state is not theirs', 'hub2mqtt/bridge/a/state', 'offline', { member: 'a' }, 'ours keep connection'],
     ['names that no member has', 'hub2mqtt/bridge/Upper/state', 'online', { member: 'a' }, 'foreign'],
     ['their hubs', 'hub2mqtt/attic/app/x', '{}', { member: 'a', configured: ['home', 'attic'] }, 'peer'],
     ['events of their hubs', 'hub2mqtt/attic/event', '{}', { member: 'a', configured: ['home', 'attic'] }, 'peer'],
@@ -141,7 +141,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
     ['devices of their hubs', OF_GONE_HUB, OURS, { member: 'a' }, 'peer'],
     ['a rollout that this process does not answer for', 'hub2mqtt/rollout/x', '{}', {}, 'peer'],
     [
-      'one that it does answer for is not theirs',
+      'a rollout that this process answers for is not theirs',
       'hub2mqtt/rollout/x',
       '{}',
       { rollouts: ['hub2mqtt/rollout/x'] },
@@ -150,9 +150,9 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
   ],
   'for Home Assistant': [
     ['a device of a removed app is cleared', DEVICE, OURS, {}, 'ours clear discovery'],
-    ['in either format', COMPONENT, OURS, {}, 'ours clear discovery'],
-    ['one that Home Assistant cleared is still ours', DEVICE, '', PUBLISHED, 'ours wait discovery'],
-    ['a forged one is still ours', DEVICE, '{}', PUBLISHED, 'ours wait discovery'],
+    ['a component of a removed app is cleared', COMPONENT, OURS, {}, 'ours clear discovery'],
+    ['a device that Home Assistant cleared waits', DEVICE, '', PUBLISHED, 'ours wait discovery'],
+    ['a forged device waits', DEVICE, '{}', PUBLISHED, 'ours wait discovery'],
     ['the other format is migrated before it is cleared', COMPONENT, OURS, PUBLISHED, 'ours wait discovery'],
     [
       'devices of a renamed hub wait',
@@ -162,19 +162,19 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'ours wait discovery',
     ],
     ['nothing is cleared before the list was read', DEVICE, OURS, { hub: HALF }, 'ours wait discovery'],
-    ['nor while any list is to be read again', DEVICE, OURS, { unread: ['attic'] }, 'ours wait discovery'],
+    ['devices wait while any list is to be read again', DEVICE, OURS, { unread: ['attic'] }, 'ours wait discovery'],
     ['devices of a removed hub are cleared', OF_GONE_HUB, OURS, {}, 'ours clear discovery'],
-    ['not while a hub has no identity yet', OF_GONE_HUB, OURS, { hub: NAMELESS }, 'ours wait discovery'],
-    ['nor before it is known whether a hub has an identity', BY_NAME, OURS, { hub: NAMELESS }, 'ours wait discovery'],
+    ['devices wait while a hub has no identity', OF_GONE_HUB, OURS, { hub: NAMELESS }, 'ours wait discovery'],
+    ['messages by name wait for the identity of the hub', BY_NAME, OURS, { hub: NAMELESS }, 'ours wait discovery'],
     ['a removed app of a hub without identity is cleared', BY_NAME, OURS, { hub: ANONYMOUS }, 'ours clear discovery'],
     [
-      'a message of such a hub is ours, even if it is forged',
+      'a forged message of a hub without identity waits',
       BY_NAME,
       '{}',
       { hub: ANONYMOUS, devices: ['hub2mqtt---20home--app'] },
       'ours wait discovery',
     ],
-    ['all of such a hub that is no longer configured', BY_NAME, OURS, { served: ['den'] }, 'ours clear discovery'],
+    ['a removed hub without identity is cleared', BY_NAME, OURS, { served: ['den'] }, 'ours clear discovery'],
     ['messages by name are cleared when the identity is known', BY_NAME, OURS, {}, 'ours clear discovery'],
     [
       'messages by an id wait: a hub without identity may have it',
@@ -184,12 +184,12 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'ours wait discovery',
     ],
     ['messages by name of a bridge with another base topic', BY_NAME, message('other'), {}, 'foreign'],
-    ['not while a list was not read', OF_GONE_HUB, OURS, { hub: HALF }, 'ours wait discovery'],
-    ['those of another bridge are not ours', OF_GONE_HUB, message('other'), {}, 'foreign'],
-    ['those of another program are not ours', DEVICE, message('hub2mqtt', 'zigbee2mqtt'), {}, 'foreign'],
-    ['nor invalid ones', DEVICE, '{', {}, 'foreign'],
-    ['nor devices of other programs', 'homeassistant/device/lamp/config', OURS, {}, 'foreign'],
-    ['a prefix that was never ours', DEVICE.replace('homeassistant', 'elsewhere'), OURS, {}, 'foreign'],
+    ['messages wait while a list was not read', OF_GONE_HUB, OURS, { hub: HALF }, 'ours wait discovery'],
+    ['messages of another bridge are foreign', OF_GONE_HUB, message('other'), {}, 'foreign'],
+    ['messages of another program are foreign', DEVICE, message('hub2mqtt', 'zigbee2mqtt'), {}, 'foreign'],
+    ['invalid messages are foreign', DEVICE, '{', {}, 'foreign'],
+    ['devices of other programs are foreign', 'homeassistant/device/lamp/config', OURS, {}, 'foreign'],
+    ['a prefix that was never used is foreign', DEVICE.replace('homeassistant', 'elsewhere'), OURS, {}, 'foreign'],
     [
       'a message under a former prefix is cleared if its device is published under the current one',
       DEVICE.replace('homeassistant', 'former'),
@@ -197,7 +197,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       { ...PUBLISHED, prefixes: ['homeassistant', 'former'] },
       'ours clear discovery',
     ],
-    ['too large to keep, of one of our hubs', DEVICE, undefined, {}, 'ours clear discovery'],
+    ['too large to keep, of a configured hub', DEVICE, undefined, {}, 'ours clear discovery'],
     ['too large to keep, of an unknown hub', OF_GONE_HUB, undefined, {}, 'foreign'],
   ],
 }

@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const one of ending.splice(0).reverse()) await one[Symbol.asyncDispose]()
 })
 
-/** Another bridge with a hub of its own, on the same base topic. */
+/** Starts another bridge with its own hub, on the same base topic. */
 async function secondBridge({ broker, env }: World, changes: Readonly<Record<string, string>> = {}) {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older' })
   ending.push({ [Symbol.asyncDispose]: () => hub.close() })
@@ -34,7 +34,7 @@ async function secondBridge({ broker, env }: World, changes: Readonly<Record<str
   return { hub, bridge }
 }
 
-/** The answer to a command, from either bridge: the first one may have ended. */
+/** Returns the answer to a command, from either bridge: the first one may have ended. */
 async function answerTo({ observer }: World, command: string) {
   const result = `hub2mqtt/${command.replace('/cmd/', '/result/')}`
   const before = observer.texts(result).length
@@ -63,7 +63,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
     const second = await secondBridge(world)
     await settled(second.bridge)
     const after = await retainedOn(port)
-    // Only the health of the first one changes.
+    // Only the health of the first bridge changes.
     expect([...after.keys()].sort()).toEqual([...before.keys()].sort())
     for (const [topic, text] of before) if (topic !== HEALTH) expect(after.get(topic), topic).toBe(text)
     const restarts = () => second.hub.requests.filter(({ operation }) => operation === 'restartApp').length
@@ -129,7 +129,7 @@ test('a command that arrives after the goodbye of a bridge is left to the one th
   await world.ready()
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url })
   await settled(second.bridge)
-  // The first one's connection is still open when the second one is online.
+  // The connection of the first bridge is still open when the second one is online.
   proxy.delay(500)
   const before = observer.texts(STATE).length
   const ended = world.bridge.stop()
@@ -142,7 +142,7 @@ test('a command that arrives after the goodbye of a bridge is left to the one th
   expect(observer.texts(`hub2mqtt/${command.replace('/cmd/', '/result/')}`)).toHaveLength(1)
 })
 
-test('a bridge that takes over clears nothing that it has not read yet and the first one had published', async () => {
+test('a bridge that takes over does not clear what the first one published before it has read the hub itself', async () => {
   await using world = await World.start()
   const { observer, hub } = world
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url, HUB_POLL_INTERVAL: '1h' })
@@ -156,7 +156,7 @@ test('a bridge that takes over clears nothing that it has not read yet and the f
   const { app } = world
   hub.uninstall(app, { silent: true })
   await world.bridge.stop()
-  await until('a look at the hub', () => observer.last(`hub2mqtt/home/app/${app}`) === '')
+  await until('a read of the hub', () => observer.last(`hub2mqtt/home/app/${app}`) === '')
   await until('online', () => observer.last(STATE) === 'online')
   expect(messages().filter(({ text }) => text === '')).toEqual([])
 })
@@ -224,7 +224,7 @@ test('messages that a bridge without presence detection leaves behind are repair
   await until('the goodbye taken back', () => states().includes('offline') && states().at(-1) === 'online')
   await world.ask('home/cmd/refresh')
   expect(complaints(bridge)).toHaveLength(1)
-  await until('what it left to be gone', () => leftBehind.slice(1).every((topic) => observer.last(topic) === ''))
+  await until('its messages to clear', () => leftBehind.slice(1).every((topic) => observer.last(topic) === ''))
   await until('the right state', () => observer.last('hub2mqtt/home/info')?.includes('"api":"manager"'))
   await world.ask('home/cmd/refresh')
   expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
@@ -239,7 +239,7 @@ test('a bridge that steps back reports that it was active, whatever causes the s
       return instance === older.instance ? [] : [role]
     })
   const before = roles().length
-  // This message belongs to a lost connection: the next one delivers it, before the hello that asks.
+  // The first message is from before a lost connection: the next connection delivers it before the hello that asks.
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'active' }))
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'undecided', asks: true }))
   await until('both', () => roles().length >= before + 2)

@@ -13,7 +13,7 @@ const APP = 'home/app/com.athom.hue'
 const SETTING = `${APP}/setting/mode`
 const file = 'settings:\n  publish:\n    com.athom.hue:\n      mode: text\n      other: text\n'
 
-/** The last message of the bridge on a topic. */
+/** Resolves with the last message of the bridge on a topic. */
 function published({ observer }: World, topic: string): Promise<string> {
   return until(`something on ${topic}`, () => observer.last(`hub2mqtt/${topic}`) || undefined)
 }
@@ -72,7 +72,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
   })
 })
 
-/** The upkeep of the broker, with a hub whose list and identity are known. */
+/** Creates the upkeep of the broker, with a hub whose list and identity are known. */
 function keeping() {
   const clock = new FakeClock()
   const status = { id: 'H1', api: 'manager', reason: null } as const

@@ -18,7 +18,7 @@ const RETRIED: readonly string[] = ['busy', 'expired', 'hub_unreachable', 'rate_
 const isCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code)
 const codes = Object.keys(ERROR_CODES).filter(isCode)
 
-test('the memory of answers has each for five minutes, unless it says to try again', async () => {
+test('the memory of answers has each answer for five minutes, unless it allows another attempt', async () => {
   const step = fc.record({
     key: fc.constantFrom('a', 'b', 'c'),
     code: fc.constantFrom('ok' as const, ...codes),
@@ -47,7 +47,7 @@ test('the memory of answers has each for five minutes, unless it says to try aga
   )
 })
 
-test('whatever reads and writes come in between, a write never runs twice within five minutes', async () => {
+test('whatever reads and writes run in between, a write never runs twice within five minutes', async () => {
   const some = (kind: 'write' | 'read' | 'flood' | 'refused' | 'wait', n: number, data = 0) =>
     fc.record({ kind: fc.constant(kind), n: fc.nat(n), data: fc.nat(data) })
   const step = fc.oneof(
@@ -122,7 +122,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     )
   })
 
-  test('a call that posts is executed once, even if ten large answers to reads came in between', async () => {
+  test('a call that posts is executed once, even if ten large answers to reads were sent in between', async () => {
     const apps = [{ id: 'a', settings: { big: 'x'.repeat(500_000) } }]
     await using world = await World.start({
       broker,

@@ -38,7 +38,7 @@ describe('a command', () => {
     )
   })
 
-  test('without both is identified by its bytes, and only if the broker marks it as redelivered', () => {
+  test('without a transaction and correlation data is identified by its bytes, and only if the broker marks it as redelivered', () => {
     const { text, consult } = key()
     expect(consult).toBe(false)
     expect(key({ dup: true })).toEqual({ text, consult: true })
@@ -67,7 +67,7 @@ describe('the memory of answers', () => {
   const done = (json: string): Promise<Outcome> => Promise.resolve({ ok: true, json })
   const MEBIBYTE = 1024 * 1024
 
-  test('holds 20,000, and of those with data the newest eight mebibytes', async () => {
+  test('holds 20,000 answers, and of those with data the newest eight mebibytes', async () => {
     const replay = new Replay(new FakeClock())
     for (let i = 0; i < 9; i++) replay.remember(`data${i}`, done('x'.repeat(MEBIBYTE / 2)))
     await turn()
@@ -87,7 +87,7 @@ describe('the memory of answers', () => {
     expect(['small', 'large'].map((name) => replay.recall(name) !== undefined)).toEqual([true, false])
   })
 
-  test('holds each write for five minutes, however many reads come in between, and however large they are', async () => {
+  test('holds each write for five minutes, however many reads follow, and however large they are', async () => {
     const clock = new FakeClock()
     const replay = new Replay(clock)
     replay.remember('pay', done('{"charged":1}'), () => true)
@@ -120,7 +120,7 @@ describe('the memory of answers', () => {
     expect([replay.recall('first'), replay.recall('w1')].map((one) => one !== undefined)).toEqual([false, true])
   })
 
-  test('needs no room for a write that failed before the hub was asked, and holds it as it holds reads', async () => {
+  test('treats a write that failed before it was sent to the hub like a read, which needs no room', async () => {
     const replay = new Replay(new FakeClock())
     const failed = () => Promise.resolve({ ok: false, error: new CommandError('unknown_app') } as const)
     for (let i = 0; i < 100_000; i++) replay.remember(`refused${i}`, failed(), () => false)
@@ -139,7 +139,7 @@ describe('the memory of answers', () => {
     expect(answers.map((one) => one?.ok && one.json.length)).toEqual([1.5 * MEBIBYTE, 1.5 * MEBIBYTE, 'null'.length])
   })
 
-  test('keeps every failure except those that say to try again', async () => {
+  test('keeps every failure except those that allow another attempt', async () => {
     const replay = new Replay(new FakeClock())
     const codes = Object.keys(ERROR_CODES).filter(isErrorCode)
     for (const code of codes) replay.remember(code, Promise.resolve({ ok: false, error: new CommandError(code) }))
@@ -175,7 +175,7 @@ describe('the memory of answers', () => {
     ])
   })
 
-  test('holds each for five minutes, also if it was stored again', async () => {
+  test('holds each answer for five minutes, also if it was stored again', async () => {
     const clock = new FakeClock()
     const replay = new Replay(clock)
     replay.remember('first', done('null'))

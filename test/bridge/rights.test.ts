@@ -1,4 +1,4 @@
-/** Permissions, and response topics: rules that no other spelling, command or moment bypasses. */
+/** The rules for permissions and response topics, which no other spelling, command or moment bypasses. */
 import { describe, expect, test } from 'vitest'
 import { mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'

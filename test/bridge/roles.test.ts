@@ -49,7 +49,7 @@ class Room {
   }
 }
 
-test('a bridge without an answer is active: at once, or after a second if another one seems to be online', async () => {
+test('a bridge without an answer is active: immediately, or after a second if another one seems to be online', async () => {
   const room = new Room()
   const { clock } = room
   const alone = room.join('a', EARLY)
@@ -103,7 +103,7 @@ test('a bridge that falls silent is assumed to be online for three minutes', asy
   const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
   elder.connected(false)
   younger.connected(true)
-  // It sends a message every minute.
+  // An active bridge sends a message every minute.
   await room.clock.advance(10 * 60_000 - 1)
   expect(younger.role).toBe('standby')
   room.leave(elder)

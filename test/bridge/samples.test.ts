@@ -10,7 +10,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** A hub that reports the usage that the test sets. */
+/** Creates a hub that reports the usage that the test sets. */
 function fakeHub() {
   const listeners: AppsListener[] = []
   const status: ((status: HubStatus) => void)[] = []
@@ -113,7 +113,7 @@ describe('the samples of an app', () => {
     ])
   })
 
-  test('cover six hours per minute, and a week per ten minutes', async () => {
+  test('cover six hours by the minute, and a week in steps of ten minutes', async () => {
     const { clock, hub, read } = open()
     for (let minute = 0; minute < 8 * 24 * 60; minute += 1) {
       hub.uses('x', minute % 10, minute)
@@ -130,7 +130,7 @@ describe('the samples of an app', () => {
     expect(read(DAY).samples).toHaveLength(144)
   })
 
-  test('have the current bucket among those of ten minutes too', async () => {
+  test('include the current bucket of ten minutes too', async () => {
     const { clock, hub, start, read } = open()
     await clock.advance(10 * MINUTE)
     hub.uses('x', 1, 100)
@@ -212,7 +212,7 @@ describe('the samples of many apps', () => {
     expect(left.map(([, cpu]) => cpu).slice(0, -1)).toEqual(Array(left.length - 1).fill(4))
     expect(left.at(-1)?.[2]).toBe(8000)
     expect(left.length).toBeGreaterThanOrEqual(8)
-    // The last apps have no room.
+    // There is no room for the last apps.
     expect([...samples.read('home', 'app-90000', HOUR).samples]).toEqual([])
   })
 })

@@ -126,7 +126,7 @@ describe('a command that sends other commands', () => {
     return desk
   }
 
-  test('runs beside the queue, one at a time for each hub', async () => {
+  test('does not wait in the queue, and runs one at a time for each hub', async () => {
     const desk = await begun()
     expect(await desk.ask(UPDATE_ALL)).toMatchObject({
       error: { code: 'busy', message: 'This command is already running on this hub.' },
@@ -157,7 +157,7 @@ describe('a command that sends other commands', () => {
 })
 
 describe('other parts are notified of', () => {
-  test('the setting that a command changes, its app, and whether it was done', async ({ desk }) => {
+  test('the setting that a command changes, its app, and whether the command succeeded', async ({ desk }) => {
     desk.emulated.behave('answer-status', { status: 503, operation: 'enableApp' })
     for (const [topic, payload] of [
       [app('set-setting/x'), '1'],
@@ -197,7 +197,7 @@ describe('other parts are notified of', () => {
     expect(calls).toEqual([['home', APP, { snooze: 3_600_000 }], 'repair'])
   })
 
-  test('a command that they can answer from what they know of an app', async ({ desk }) => {
+  test('a command that they can answer from their data about an app', async ({ desk }) => {
     expect(await desk.ask(app('get-crash'))).toMatchObject({ ok: true, data: { markdown: null } })
     expect(await desk.ask(app('get-history'))).toMatchObject({ ok: true, data: { source: 'bridge' } })
   })
@@ -265,7 +265,7 @@ describe('at the end of the bridge', () => {
   test('a command that runs longer than a second and a half is aborted and answered', async ({ desk }) => {
     desk.emulated.behave('never-answer', { operation: 'restartApp' })
     desk.hand(app('restart'))
-    await until('it', () => desk.writes().length === 1)
+    await until('the request', () => desk.writes().length === 1)
     const stopping = desk.dispatcher.stop()
     await desk.clock.advance(1499)
     expect(desk.dispatcher.isBusy).toBe(true)

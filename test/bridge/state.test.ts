@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 import { test } from '../support/world-test.ts'
 
-/** Whether the broker holds exactly the apps of the hub, each in its state. */
+/** Returns whether the broker holds exactly the apps of the hub, each in its state. */
 async function agrees({ hub, broker }: World): Promise<boolean> {
   const held = [...(await retainedOn(broker.port))].filter(([topic]) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic))
   const states = Object.fromEntries(held.map(([topic, text]) => [topic.split('/').at(-1), JSON.parse(text).state]))
@@ -207,7 +207,7 @@ describe.concurrent('an app that configuration leaves out', () => {
 describe.concurrent('a published setting', () => {
   const file = 'settings:\n  publish:\n    com.athom.hue:\n      "a/b": switch\n      missing: text\n'
 
-  test('is retained, follows our own writes and the polls, and is cleared when it is unset', async () => {
+  test('is retained, follows writes of the bridge and polls, and is cleared when it is unset', async () => {
     await using world = await World.start({ file })
     const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
     const cmd = 'home/app/com.athom.hue/cmd'

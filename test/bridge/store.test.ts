@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 const ID = 'com.example.lamps'
 const UPDATE = `hub2mqtt/home/app/${ID}/update`
 
-/** A bridge to a hub that reports no versions, and a store that has a version and its changelog. */
+/** Starts a bridge to a hub that reports no versions, and a store that has a version and its changelog. */
 async function open(file = '') {
   const shop = await EmulatedStore.start([{ id: ID, live: '1.2.0', changelog: { en: 'Shines brighter' } }])
   onTestFinished(() => shop[Symbol.asyncDispose]())
@@ -18,7 +18,7 @@ async function open(file = '') {
   return { shop, world, update }
 }
 
-/** The first look-up is due within an hour. The connection to the broker stays up. */
+/** Advances the clock past the first request to the store. The connection to the broker stays up. */
 async function twoMinutes(world: World) {
   const end = world.clock.elapsed() + 120_000
   while (world.clock.elapsed() < end) await world.settle()
@@ -32,7 +32,7 @@ test('without the option the store gets no requests', async () => {
   expect(update()).not.toHaveProperty('release_summary')
 })
 
-test('with it, state and update have the newest version and the changelog, also right after a restart', async () => {
+test('with the option, state and update have the newest version and the changelog, also right after a restart', async () => {
   const { shop, world, update } = await open('updates: { store: true }')
   const { observer } = world
   world.clock.jump(60_000)
@@ -52,7 +52,7 @@ test('with it, state and update have the newest version and the changelog, also 
   expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
 })
 
-test('a reload turns it on and off, and off clears the data that came from the store', async () => {
+test('a reload turns the option on and off, and off clears the data from the store', async () => {
   const { shop, world, update } = await open('updates: { store: false }')
   world.bridge.reload('updates: { store: true }')
   await until('the line', () => world.bridge.lines.some((line) => line.includes('in the public store')))

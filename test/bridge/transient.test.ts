@@ -1,4 +1,4 @@
-/** Topics on which the bridge only sends messages: a message that others retain there is as wrong as a forged state. */
+/** Topics on which the bridge only sends messages: a message that is retained there is as wrong as a forged state. */
 import { describe, expect, test } from 'vitest'
 import { type BrokerKind, WITH_PROTOCOLS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
@@ -26,7 +26,7 @@ async function forge({ observer }: World): Promise<void> {
   for (const topic of [...OURS, ...THEIRS]) await observer.publish(topic, FORGED, { retain: true })
 }
 
-/** The retained messages on these topics. */
+/** Resolves with the retained messages on these topics. */
 async function left(world: World) {
   const held = await retainedOn(world.broker.port)
   return [...OURS, ...THEIRS].filter((topic) => held.has(topic))
@@ -35,7 +35,7 @@ async function left(world: World) {
 const clears = ({ observer }: World) => OURS.map((topic) => observer.texts(topic).filter((text) => text === '').length)
 
 describe.concurrent.each(WITH_PROTOCOLS)(
-  'on %s under MQTT %s, a message that others retain on a topic for events or answers',
+  'on %s under MQTT %s, a message that other clients retain on a topic for events or answers',
   (...kind) => {
     test('is cleared by a refresh of the hub, and each is cleared once', async () => {
       await using world = await start(...kind)
@@ -56,7 +56,7 @@ describe.concurrent.each(WITH_PROTOCOLS)(
       expect(await left(world)).toEqual(THEIRS)
     })
 
-    test('is not confused with messages of the bridge, or unretained ones of others', async () => {
+    test('is not confused with messages of the bridge, or unretained ones of other clients', async () => {
       await using world = await start(...kind)
       const { hub, app, observer } = world
       const before = clears(world)
@@ -72,7 +72,7 @@ describe.concurrent.each(WITH_PROTOCOLS)(
 )
 
 describe.skipIf(!WITH_PROTOCOLS.some(([, protocol]) => protocol === '5'))('under MQTT 5', { concurrent: true }, () => {
-  test('a message that others retain on a topic for events or answers is cleared within five seconds', async () => {
+  test('a message that other clients retain on a topic for events or answers is cleared within five seconds', async () => {
     await using world = await start('mosquitto', '5')
     await forge(world)
     await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)

@@ -11,7 +11,7 @@ export interface Answer {
 
 export const isAnswer = (topic: string) => topic.startsWith('answers/') || /\/result(\/|$)/.test(topic)
 
-/** The correlation data of an answer. */
+/** Returns the correlation data of an answer. */
 export function tokenOf({ topic, packet, retain }: Seen): string | undefined {
   return retain || !isAnswer(topic) ? undefined : packet.properties?.correlationData?.toString()
 }
@@ -25,7 +25,7 @@ export function parseAnswer(text: string): Pick<Answer, 'ok' | 'code' | 'replaye
   }
 }
 
-/** Answers by the command's token, in the order of arrival. */
+/** Returns the answers by the command's token, in the order of arrival. */
 export function answersOf({ seen }: { readonly seen: readonly Seen[] }): Map<string, Answer[]> {
   const answers = new Map<string, Answer[]>()
   for (const one of seen) {

@@ -10,7 +10,7 @@ export interface CampaignOptions {
   readonly onResult: (result: EpisodeResult) => void
 }
 
-/** Limits the age of the processes: after so many episodes, a new world replaces the old one. */
+/** Limits the age of the processes: after this many episodes, a new world replaces the old one. */
 const EPISODES_PER_WORLD = 25
 
 export async function runJobs(jobs: Iterable<Job>, options: CampaignOptions): Promise<void> {
@@ -42,7 +42,7 @@ async function inOneWorld(
   }
 }
 
-/** The worlds alternate between the two kinds of hub. */
+/** Returns the kind of hub of a world: the two kinds alternate. */
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
 /** Runs one episode in a new world, like the first episode of a campaign's world. */
@@ -78,7 +78,7 @@ const NOTHING = {
   wrong: 0,
 }
 
-/** Every kind of fault with every seed, one seed after the other. */
+/** Yields every kind of fault with every seed, one seed after the other. */
 export function* everyFault(faults: readonly string[], seed: number, seeds: number): Iterable<Job> {
   for (let index = 0; index < seeds; index += 1) for (const fault of faults) yield { fault, seed: seed + index }
 }
@@ -88,7 +88,7 @@ export interface ComposedJob extends Job {
   readonly index: number
 }
 
-/** Several faults at a time. Each script has its own seed for the commands and the changes of the hub. */
+/** Returns jobs with several faults at a time. Each script has its own seed for its commands and hub changes. */
 export function composedJobs(seed: number, count: number): ComposedJob[] {
   return scriptsOf(seed, count).map(({ script, index }) => ({
     fault: nameOf(script),
@@ -101,7 +101,7 @@ export function composedJobs(seed: number, count: number): ComposedJob[] {
 /** The number of single faults between two scripts. */
 const KINDS_PER_SCRIPT = 5
 
-/** All kinds in turn, with scripts in between, until `isOver` returns true. */
+/** Yields all kinds in turn, with scripts in between, until `isOver` returns true. */
 export function* until(
   faults: readonly string[],
   scripts: readonly Job[],

@@ -19,7 +19,7 @@ import {
   wasReceived,
 } from './sent.ts'
 
-/** From the bridge's decision until the request reaches the hub, plus the rounding of an expiry in whole seconds. */
+/** The time from the bridge's decision until the request reaches the hub, plus the rounding of an expiry to seconds. */
 const SLACK_MS = 1300
 const EXIT_MS = 5000
 /** The bridge's keep-alive; the broker waits 1.5 times as long. */
@@ -141,8 +141,8 @@ export const CHECKERS = {
   },
 
   /**
-   * Measures from an answer that was not replayed to the next copy of the command. The bridge stored the answer before
-   * it was seen, and received the copy after it was sent, so a jump of the clock within these delays does not count.
+   * Measures from an answer that was not replayed to the next copy of the command. The bridge stores an answer before
+   * the client sees it, and receives a copy after the client sent it: a clock jump in these delays does not count.
    */
   *'remembered too long'(history) {
     const passed = passing(history)
@@ -166,7 +166,7 @@ export const CHECKERS = {
     if (!overlap(lives)) yield* returned
   },
 
-  /** Not judged if the machine was too busy: then the bridge may have missed its keep-alive. */
+  /** Not judged if the machine was so busy that the bridge may have missed its keep-alive. */
   *'said offline'({ seen, planted, staysOnline, lagMs }) {
     if (!staysOnline || lagMs > KEEPALIVE_MS / 2) return
     const offline = seen.find((one) => isState(one.topic) && one.text === 'offline' && !planted.has(one))
@@ -243,7 +243,7 @@ function* troubleOf(
 /** A removal is also `ok` if another client has removed the app or setting already; `false ok` judges removals. */
 const isRemoval = (asks: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(asks)
 
-/** Whether two bridges ran at the same time: the second may have known less when it took over. */
+/** Returns whether two bridges ran at the same time: the second may have had less information when it took over. */
 function overlap(lives: readonly Life[]): boolean {
   return lives.some((life, index) =>
     lives.slice(index + 1).some(({ startedAt }) => startedAt < (life.endedAt ?? Number.POSITIVE_INFINITY)),
@@ -253,7 +253,7 @@ function overlap(lives: readonly Life[]): boolean {
 const isState = (topic: string) => /^[^/]+\/[^/]+\/state$/.test(topic)
 const isAppState = ({ topic, retain }: Seen) => retain && topic.startsWith(APPS) && topic.split('/').length === 4
 
-/** The state topic of the app that an event is about, and what the event reports. */
+/** Returns the state topic of the app that an event is about, and what the event reports. */
 function eventOf({ topic, text }: Seen): { topic: string; changes: readonly string[] }[] {
   if (!topic.startsWith(APPS) || !topic.endsWith('/event')) return []
   const { event_type: type, changed }: { event_type?: unknown; changed?: unknown } = Object(parse(text))
@@ -262,7 +262,7 @@ function eventOf({ topic, text }: Seen): { topic: string; changes: readonly stri
   return [{ topic: topic.slice(0, -'/event'.length), changes }]
 }
 
-/** How often an app's state reported a rename, an installation and a removal. */
+/** Returns how often an app's state reported a rename, an installation and a removal. */
 function transitions(states: readonly Seen[]): Map<string, number> {
   const counts = new Map<string, number>()
   let before: string | undefined

@@ -1,4 +1,4 @@
-/** The messages of the random client: commands that cause distinguishable requests, and much that is not a command. */
+/** The messages of the random client: commands that cause distinguishable requests, and many invalid messages. */
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import type { Random } from '../support/random.ts'
 import { BASE, HUB, level } from './model.ts'
@@ -12,7 +12,7 @@ export interface Draft {
   readonly asks: string | null
   readonly write: boolean
   readonly kind: 'good' | 'bad'
-  /** Whether the hub shows what an `ok` confirms; called when the answer arrives. */
+  /** Returns whether the hub shows the effect that an `ok` confirms; called when the answer arrives. */
   readonly shows?: Shows
 }
 
@@ -33,7 +33,7 @@ export function write(topic: string, asks: string, payload: Draft['payload'] = {
   return { topic, payload, asks, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
 }
 
-/** An app that was removed since then is not judged. */
+/** Returns a check of an app's record, which passes if the app has been removed since the command. */
 const showing =
   (app: string, shows: (record: AppRecord) => boolean): Shows =>
   ({ apps }) => {
@@ -129,7 +129,7 @@ export function draft(subject: Subject): Draft {
   return bad(subject)
 }
 
-/** A message that the bridge must refuse: it must cause no request to the hub. */
+/** Returns a message that the bridge must refuse: it must cause no request to the hub. */
 function bad({ random, app, word, canary }: Subject): Draft {
   const deep = `${'['.repeat(40)}${']'.repeat(40)}`
   const nonsense: readonly [string, Draft['payload']][] = [

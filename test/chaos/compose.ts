@@ -40,7 +40,7 @@ export interface Numbered {
   readonly index: number
 }
 
-/** The same seed gives the same scripts. Scripts with a single fault are left out: they only result from shrinking. */
+/** Returns the scripts of a seed, without those of a single fault, which only result from shrinking. */
 export function scriptsOf(seed: number, count: number): Numbered[] {
   return fc
     .sample(scripts, { seed, numRuns: 2 * count + 20, unbiased: true })
@@ -55,7 +55,7 @@ export interface Shrunk {
   readonly path: string
 }
 
-/** Searches for the smallest script that still fails, until `limitMs` is over; `fails` runs a script. */
+/** Searches for the smallest script that still fails, for at most `limitMs`; `fails` runs a script. */
 export async function shrink(
   seed: number,
   index: number,
@@ -80,7 +80,7 @@ export function parseScript(text: string): Script {
   })
 }
 
-/** A script's name: its faults. */
+/** Returns a script's name: its faults. */
 export const nameOf = (script: Script) => script.map(({ fault }) => fault).join(' + ')
 
 /** Combines a script into one fault, which allows everything that one of its steps allows. */

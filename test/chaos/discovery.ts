@@ -7,7 +7,7 @@ export interface DiscoveryFaults {
   readonly missing: string[]
 }
 
-/** `appTopics`: the state topics of the existing apps; `base`: these topics up to the app's level. */
+/** Returns the faults. `appTopics`: the existing apps' state topics; `base`: these topics up to the app's level. */
 export function discoveryFaults(
   held: ReadonlyMap<string, string>,
   base: string,
@@ -28,7 +28,7 @@ export function discoveryFaults(
   return { ghosts, missing }
 }
 
-/** The apps' state topics that a message refers to. */
+/** Returns the apps' state topics that a message refers to. */
 export function references(text: string, base: string): string[] {
   return [...text.matchAll(/"([^"\\]+)"/g)].flatMap(([, word = '']) => {
     if (!word.startsWith(base)) return []

@@ -39,7 +39,7 @@ export interface EpisodeResult extends Job {
   readonly answers: number
   readonly unknown: number
   readonly badInputs: number
-  /** The time from the end of the fault until the broker agrees with the hub; undefined: it never did. */
+  /** The time from the end of the fault until the broker agrees with the hub; undefined if it never does. */
   readonly agreeMs: number | undefined
   readonly ghosts: number
   readonly missing: number
@@ -49,7 +49,7 @@ export interface EpisodeResult extends Job {
   readonly history: History
 }
 
-/** The bridge of `world` must be started; `world` may have run other episodes before. */
+/** Runs an episode. The bridge of `world` must be started; `world` may have run other episodes before. */
 export async function runEpisode(
   world: World,
   { fault: name, seed, script, paceMs, timeoutMs }: EpisodeOptions,

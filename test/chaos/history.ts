@@ -7,19 +7,19 @@ export const COPY = '#'
 
 /** A command as the client sent it; each copy has its own entry. */
 export interface Sent {
-  /** When the client sent it, in epoch milliseconds. */
+  /** When the client sent the command, in epoch milliseconds. */
   readonly at: number
   readonly topic: string
   /** The correlation data, which the answer repeats; may consist of a transaction, `COPY` and a number. */
   readonly token: string
-  /** The request to the hub that it causes; null: none that can be distinguished from others. */
+  /** The request to the hub that the command causes; null if it cannot be distinguished from others. */
   readonly asks: string | null
   readonly write: boolean
   /** `bad`: must be refused; `retained`: must be refused although its content is valid. */
   readonly kind: 'good' | 'bad' | 'retained'
-  /** Epoch milliseconds after which it must not reach the hub. */
+  /** Epoch milliseconds after which the command must not reach the hub. */
   readonly expiresAt: number | null
-  /** Whether no connection of a bridge was open when it was sent. */
+  /** Whether no connection of a bridge was open when the command was sent. */
   readonly offline: boolean
 }
 
@@ -34,9 +34,9 @@ export interface Asked {
 
 /** Commands that the configuration denied for some time. */
 export interface Denial {
-  /** When the bridge had applied it, in epoch milliseconds. */
+  /** When the bridge had applied the denial, in epoch milliseconds. */
   readonly from: number
-  /** When it was lifted. */
+  /** When the denial was lifted. */
   to?: number
   /** In the notation of `Sent.asks`. */
   readonly asks: RegExp
@@ -50,9 +50,9 @@ export interface Life {
   /** The lines that it wrote to standard output. */
   readonly lines: readonly string[]
   readonly errors: readonly string[]
-  /** How it ended, if it has: `code 0`, `signal SIGKILL`. */
+  /** How the process ended, such as `code 0` or `signal SIGKILL`; undefined while it runs. */
   readonly end: string | undefined
-  /** The expected end; undefined: it must still run. */
+  /** The expected end; undefined if the process must still run. */
   readonly wantedEnd: string | undefined
   /** The time from the signal to the end, in milliseconds. */
   readonly endedWithinMs: number | undefined

@@ -22,17 +22,17 @@ setInterval(() => {
   if (lags.length > KEPT) lags.shift()
 }, STEP_MS).unref()
 
-/** Both clocks: the monotonic one stops while the machine is suspended. */
+/** Reads both clocks: the monotonic one stops while the machine is suspended. */
 function clocks(): readonly number[] {
   return [performance.now(), Date.now()]
 }
 
-/** The longest lag since `since` (epoch milliseconds), in milliseconds. */
+/** Returns the longest lag since `since` (epoch milliseconds), in milliseconds. */
 export function longestLag(since: number): number {
   return Math.max(0, ...lags.filter(({ at }) => at >= since).map(({ ms }) => ms))
 }
 
-/** How long a process has waited for a processor so far, in milliseconds; 0 if the system does not report it. */
+/** Returns how long a process has waited for a processor, in milliseconds; 0 if the system does not report it. */
 export function waited(pid: number): number {
   try {
     const [, nanoseconds = '0'] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')

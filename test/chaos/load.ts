@@ -67,7 +67,7 @@ export class Load {
     }
   }
 
-  /** A random app and what a command needs; undefined if the hub has no app. */
+  /** Returns a random app and what a command needs; undefined if the hub has no app. */
   subject(): Subject | undefined {
     const { hub, settingCanary } = this.#world
     if (hub.apps.size === 0) return undefined
@@ -76,7 +76,7 @@ export class Load {
   }
 
   /**
-   * Sends one command for a fault, once, unless the same request was commanded already. Resolves with its token.
+   * Sends a command for a fault once, unless its request was commanded already. Resolves with its token.
    * `expiresAt`: in epoch milliseconds, for a draft whose payload is an object.
    */
   async issue(drafted: Draft, expiresAt: number | null = null): Promise<string | undefined> {
@@ -106,7 +106,7 @@ export class Load {
   live(): void {
     const { hub } = this.#world
     const random = this.#random
-    // Commands uninstall apps; the commands that follow need some.
+    // Commands uninstall apps, and later commands need some.
     while (hub.apps.size < MIN_APPS) this.#visit(false)
     const id = random.pick(this.#appIds())
     const silent = random.chance(0.15)

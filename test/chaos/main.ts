@@ -74,7 +74,7 @@ function reportPlant({ name, seed, caught, by, violations, ms }: PlantResult): v
   if (!caught) for (const one of violations) console.log(`       ${one.checker}: ${one.what.slice(0, 400)}`)
 }
 
-/** The progress: finished episodes of a campaign, or elapsed minutes of the time limit. */
+/** Returns the progress: finished episodes of a campaign, or elapsed minutes of the time limit. */
 function progressOf(plan: Plan, done: number, startedAt: number): string {
   const minutes = (performance.now() - startedAt) / 60_000
   if (!values.campaign) return `${done} episodes, ${minutes.toFixed(1)} of ${plan.minutes} minutes`
@@ -138,7 +138,7 @@ async function runCampaign(
   const endsAt = values.minutes === undefined ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000
   const kinds = values.fault ?? Object.keys(FAULTS)
   const isSlow = (name: string) => faultNamed(name).slow === true
-  // Slow kinds mostly wait, so they run in separate worlds, beside the quick ones.
+  // Slow kinds mostly wait, so they run in separate worlds, in parallel with the quick ones.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(groups.map((some) => runJobs(left(everyFault(some, seed, seeds)), { workers, paceMs, onResult })))
   await runJobs(inTime(left(scripts), endsAt), { workers, paceMs, onResult })

@@ -38,7 +38,7 @@ export function level(text: string): string {
     .join('')
 }
 
-/** The id of the app that a topic below `APPS` belongs to. */
+/** Returns the id of the app that a topic below `APPS` belongs to. */
 export function idOf(topic: string): string {
   const text = topic.slice(APPS.length).split('/')[0] ?? ''
   return text === '%' ? '' : decodeURIComponent(text)
@@ -46,7 +46,7 @@ export function idOf(topic: string): string {
 
 const orNull = (value: unknown) => value ?? null
 
-/** The part of a version `1.2.3` that an update increases. */
+/** Returns the part of a version `1.2.3` that an update increases. */
 function step(from: string, to: unknown): string | null {
   const [one, other] = [from, String(to)].map((version) => version.split('.').map(Number))
   if (one?.length !== 3 || other?.length !== 3) return null
@@ -55,7 +55,7 @@ function step(from: string, to: unknown): string | null {
   return ['major', 'minor', 'patch'][raised] ?? null
 }
 
-/** An app's payload according to the contract, from the hub's record. */
+/** Returns an app's payload according to the contract, from the hub's record. */
 export function expectedApp(record: AppRecord): Record<string, unknown> {
   const { usage, updateAvailable: update, author } = record
   const runs = record.state === 'running'
@@ -86,7 +86,7 @@ export function expectedApp(record: AppRecord): Record<string, unknown> {
   }
 }
 
-/** Topic → expected payload. Objects are compared by the keys listed here, apps by all keys and their order. */
+/** Returns topic → expected payload. Objects are compared by the listed keys, apps by all keys and their order. */
 function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
   const wanted = new Map<string, Expected>([
     [`${BASE}/bridge/state`, 'online'],
@@ -127,7 +127,7 @@ export function disagreement(
   return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
 }
 
-/** Optional topics, whose content only the bridge knows; an app's only together with the app. */
+/** Returns whether a topic is optional, because only the bridge knows its content. An app's topics require the app. */
 function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
   if (MAY_BE.has(topic)) return true
   return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))
@@ -146,7 +146,7 @@ function matches(text: string, wanted: Expected): boolean {
   return contains(value, wanted)
 }
 
-/** Whether `value` contains every key of `wanted` with an equal value; `undefined`: the key must be missing. */
+/** Returns whether `value` contains every key of `wanted` with an equal value; `undefined`: the key must be missing. */
 function contains(value: unknown, wanted: unknown): boolean {
   if (typeof value !== 'object' || value === null || typeof wanted !== 'object' || wanted === null)
     return isDeepStrictEqual(value, wanted)

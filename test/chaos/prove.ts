@@ -8,7 +8,7 @@ export interface PlantResult {
   readonly name: string
   readonly seed: number
   readonly caught: boolean
-  /** The checkers that detected it, among those that should. */
+  /** The checkers that detected the bug, among those that should. */
   readonly by: readonly string[]
   readonly violations: readonly Violation[]
   readonly ms: number

@@ -33,7 +33,7 @@ test('an app that a command installs may be published again', () => {
   expect([false, true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, false, true])
 })
 
-test('what a broker held before its restart is not judged, messages after the restart are', () => {
+test('retained messages from before a restart of the broker are not judged, later messages are', () => {
   const returns = returnsOn()
   returns.created(ID)
   returns.take(ID, false)
@@ -41,7 +41,7 @@ test('what a broker held before its restart is not judged, messages after the re
   expect([true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, true])
 })
 
-test('an app that the hub never had does not count as coming back', () => {
+test('an app that the hub never had does not count as published again', () => {
   const returns = returnsOn()
   expect([true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, false])
 })

@@ -26,7 +26,7 @@ export class Returns {
     this.#remember()
   }
 
-  /** To call when an app was installed on the hub. */
+  /** Must be called when an app was installed on the hub. */
   created(id: string): void {
     add(this.#created, id)
     this.#had.add(id)
@@ -39,12 +39,12 @@ export class Returns {
     this.#remember()
   }
 
-  /** To call when the broker may hold anything, such as after its restart. */
+  /** Must be called when the broker may hold anything, such as after its restart. */
   forgetHeld(): void {
     this.#held.clear()
   }
 
-  /** An app's state was published or cleared. Returns whether this publishes a removed app again. */
+  /** Records that an app's state was published or cleared. Returns whether this publishes a removed app again. */
   take(id: string, isThere: boolean): boolean {
     const before = this.#held.get(id)
     this.#held.set(id, isThere)
@@ -62,7 +62,7 @@ export class Returns {
     for (const id of this.#hub.apps.keys()) this.#had.add(id)
   }
 
-  /** How often commands have installed the app. */
+  /** Returns how often commands have installed the app. */
   #installed(id: string): number {
     return this.#hub.requests.filter(
       ({ operation, body, executed }) =>

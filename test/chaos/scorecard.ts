@@ -22,13 +22,13 @@ function percentile(numbers: readonly number[], part: number): number | undefine
 const seconds = (ms: number | undefined) => (ms === undefined ? '—' : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`)
 const whole = (value: number) => value.toLocaleString('en')
 
-/** The time until the broker agreed with the hub: median, 95th percentile and maximum. */
+/** Returns the time until the broker agreed with the hub: median, 95th percentile and maximum. */
 function timesOf(results: readonly EpisodeResult[]): string[] {
   const times = results.flatMap(({ agreeMs }) => (agreeMs === undefined ? [] : [agreeMs]))
   return [0.5, 0.95, 1].map((part) => seconds(percentile(times, part)))
 }
 
-/** The episodes of single faults, by the fault's name. */
+/** Returns the episodes of single faults, by the fault's name. */
 const kindsOf = (results: readonly EpisodeResult[]) =>
   Map.groupBy(
     results.filter(({ script }) => script === undefined),

@@ -18,7 +18,7 @@ export function passing({ jumps }: Pick<History, 'jumps'>): (at: number) => numb
   return (at) => at + jumps.filter((jump) => jump.at <= at).reduce((sum, { by }) => sum + by, 0)
 }
 
-/** How often the bridge may have forgotten a transaction, after five minutes, between the first copy and the last. */
+/** Returns how often the bridge may have forgotten a transaction, each time after five minutes, between its copies. */
 export function timesForgotten(history: History, copies: readonly Sent[]): number {
   const passed = passing(history)
   let times = 0
@@ -32,14 +32,14 @@ export function timesForgotten(history: History, copies: readonly Sent[]): numbe
   return times
 }
 
-/** The bridge checks the hub for a minute before the outcome of an install counts as unknown. */
+/** Returns whether an install may still be undecided: the bridge checks the hub for a minute. */
 export const mayTakeLong = ({ asks, at }: Sent, now: number) =>
   asks?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
 
 /** The time in which two bridges that start at the same moment detect each other. */
 const DETECTION_MS = 1000
 
-/** Whether several bridges had just connected: each of them may have been active. */
+/** Returns whether several bridges had just connected: each of them may have been active. */
 export function cameTogether({ links, lives }: Pick<History, 'links' | 'lives'>, { at }: Sent): boolean {
   const fresh = links.filter(
     ({ openedAt, closedAt = at }) => openedAt > at - DETECTION_MS && openedAt <= at && closedAt >= at,
@@ -47,19 +47,19 @@ export function cameTogether({ links, lives }: Pick<History, 'links' | 'lives'>,
   return lives.length > 1 && fresh.length > 1
 }
 
-/** Commands of a finished episode that may still reach the hub. */
+/** Returns the commands of a finished episode that may still reach the hub. */
 export function underWay(sent: readonly Sent[], now: number): Sent[] {
   return sent.filter((copy) => now - copy.at < MAX_WAIT_MS + ANSWER_MS || mayTakeLong(copy, now))
 }
 
-/** Whether the bridge was online before the command, and the connection lasted long enough for the answer. */
+/** Returns whether the bridge was online before the command, and the connection lasted long enough for the answer. */
 export function wasReceived({ links, onlineAt }: History, { at, offline }: Sent): boolean {
   if (offline) return false
   const link = links.find(
     (one) => one.openedAt < at && (one.closedAt ?? Number.POSITIVE_INFINITY) > at + ANSWER_MS + MAX_WAIT_MS,
   )
   if (link === undefined) return false
-  // Another connection with the same client id ends the previous one, which may have published `online` until then.
+  // Another connection with the same client id ends the previous one, which may have published `online` until its end.
   const overlapped = links.filter(({ openedAt, closedAt = 0 }) => openedAt < link.openedAt && closedAt > link.openedAt)
   const since = Math.max(link.openedAt, ...overlapped.map(({ closedAt = 0 }) => closedAt))
   return onlineAt.some((online) => online > since && online < at)
@@ -76,7 +76,7 @@ export function byToken(sent: readonly Sent[]): Map<string, Sent[]> {
   return Map.groupBy(sent, ({ token }) => token)
 }
 
-/** Copies with different tokens, by their common transaction. */
+/** Groups copies with different tokens by their common transaction. */
 export function byTransaction(sent: readonly Sent[]): Map<string, Sent[]> {
   return Map.groupBy(
     sent.filter(({ token }) => token.includes(COPY)),
@@ -84,7 +84,7 @@ export function byTransaction(sent: readonly Sent[]): Map<string, Sent[]> {
   )
 }
 
-/** The first copy of each command. */
+/** Returns the first copy of each command. */
 export function unique(sent: readonly Sent[]): Sent[] {
   return [...byToken(sent).values()].flatMap(([first]) => (first === undefined ? [] : [first]))
 }

@@ -78,7 +78,7 @@ export interface FileChanges {
   readonly log?: { readonly level: string }
 }
 
-/** The configuration file, used together with the environment. JSON is valid YAML. */
+/** Returns the configuration file, used together with the environment. JSON is valid YAML. */
 export function configFile({ commands, settings, ...others }: FileChanges = {}): string {
   const publish = Object.fromEntries(publishedApps.map((id) => [id, { [PUBLISHED_SETTING]: 'text' }]))
   return JSON.stringify({
@@ -89,7 +89,7 @@ export function configFile({ commands, settings, ...others }: FileChanges = {}):
   })
 }
 
-/** The bridge's environment variables: as in production, but with short intervals, so that episodes are short. */
+/** Returns the bridge's environment variables: as in production, but with short intervals for short episodes. */
 export function environment(
   options: WorldOptions,
   { key, password }: Secrets,

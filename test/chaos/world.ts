@@ -71,7 +71,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
-  /** The waiting time of each process when the episode began. */
+  /** How long each process had waited for a processor when the episode began. */
   #waitedBefore: ReadonlyMap<number, number> = new Map()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
@@ -173,7 +173,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return this.#secrets.key
   }
 
-  /** Replaces the configuration file atomically, because a starting bridge may read it. Text is written as it is. */
+  /** Replaces the configuration file atomically, because a starting bridge may read it. Text is written unchanged. */
   async configure(changes: FileChanges | string = {}): Promise<void> {
     const path = `${this.#configPath}.new`
     await writeFile(path, typeof changes === 'string' ? changes : configFile(changes))
@@ -216,7 +216,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     throw new Error(`${topic} cannot be published`)
   }
 
-  /** Advances the bridge's clock and timers at once; the rest of the world is not affected. */
+  /** Advances the bridge's clock and timers; the rest of the world is not affected. */
   jump(by: number): void {
     this.jumps.push({ at: Date.now(), by })
     // The bridge may drop messages that have waited for more than a minute.
@@ -282,7 +282,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Starts the broker. The bridge can connect only after the watcher, so that the watcher misses nothing. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
-    // The watcher has now seen all messages from before the end; the broker may hold others after its start.
+    // When its connection ends, the watcher has seen all earlier messages; the restarted broker may hold others.
     await until('the end of the connection', () => !this.observer.ready)
     this.watch.returns.forgetHeld()
     await this.broker.run()
@@ -315,14 +315,14 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#waitedBefore = this.#waits()
   }
 
-  /** How long each process that handles a command has waited for a processor. */
+  /** Returns how long each process that handles a command has waited for a processor. */
   #waits(): Map<number, number> {
     const bridges = this.bridges.filter(({ alive }) => alive).map(({ pid }) => pid)
     const pids = [process.pid, this.broker.pid, ...bridges].filter((pid) => pid !== undefined)
     return new Map(pids.map((pid) => [pid, waited(pid)]))
   }
 
-  /** The differences between what the broker holds and what it must hold now. */
+  /** Resolves with the differences between what the broker holds and what it must hold now. */
   async disagreement(): Promise<Disagreement> {
     const held = await retainedOn(this.broker.port, this.watcherLogin)
     return disagreement(held, this.hub, this.hubAddress, this.watch.foreign)
@@ -332,13 +332,13 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return agrees(await this.disagreement())
   }
 
-  /** Whether the realtime channel is connected, according to the hub and, if seen, the hub's info. */
+  /** Whether the realtime channel is connected, according to the hub and to the hub's info, if one was received. */
   get realtimeIsUp(): boolean {
     const info = this.observer.seen.findLast(({ topic }) => topic === `${BASE}/${HUB}/info`)
     return this.hub.connections.subscribers > 0 && (info === undefined || info.text.includes('"realtime":"connected"'))
   }
 
-  /** The history so far, for the checkers. */
+  /** Returns the history so far, for the checkers. */
   history({ stallMs = 0, hubWell, expectedErrors, staysOnline = false }: FaultProperties): History {
     const excuses = new Set(this.excuses)
     const lagMs = longestLag(this.#forgotAt - LAG_LOOKBACK_MS)

@@ -19,7 +19,7 @@ import { available } from '../support/skipped.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** A Node on this machine that is too old, if there is one. */
+/** Returns a Node on this machine that is too old, if there is one. */
 function oldNode(): string | undefined {
   return (process.env['PATH'] ?? '')
     .split(delimiter)
@@ -49,7 +49,7 @@ if (what === 'wait') {
 console.log(JSON.stringify({ node: Number(process.versions.node.split('.')[0]), args: process.argv.slice(2), from: FROM }))
 `
 
-/** A small checkout, whose program prints how it was started. */
+/** Creates a small checkout, whose program prints how it was started. */
 function checkout(name: string, { source = true, compiled = false, modules = true } = {}): string {
   const at = join(folder, name)
   mkdirSync(join(at, 'src'), { recursive: true })
@@ -79,7 +79,7 @@ describe('the launcher under a Node that is new enough', () => {
   })
 
   it('starts the sources of a package, where Node itself strips no types, and again after they have changed', () => {
-    // Its own cache, not the one of this checkout.
+    // The copy has its own cache, not that of this checkout.
     const file = checkout('node_modules/hub2mqtt', { modules: false })
     const main = join(dirname(file), 'main.ts')
     for (const from of ['first', 'first', 'second']) {

@@ -81,7 +81,7 @@ describe.each(BROKERS)('without an answer, on %s', (broker) => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('a call reports at once', () => {
+describe.skipIf(mosquittoPath === undefined)('a call reports immediately', () => {
   test('that no bridge receives commands', async () => {
     await using broker = await Mosquitto.start()
     const calling = call({
@@ -109,7 +109,7 @@ describe.skipIf(mosquittoPath === undefined)('a call reports at once', () => {
   })
 })
 
-/** The program as a user runs it, in its own environment. */
+/** Runs the program as a user does, in its own environment. */
 function program(args: readonly string[], env: Readonly<Record<string, string>>) {
   return runProgram(process.execPath, [PROGRAM, ...args], { env })
 }

@@ -119,7 +119,7 @@ test.skipIf(mosquittoPath === undefined)(
 describe.skipIf(mosquittoPath === undefined)('with a broker that has an ACL', () => {
   const users = { hub2mqtt: 'secret', homeassistant: 'other', observer: 'all' }
 
-  /** The messages that a bridge has left on a broker with the ACL of the example. */
+  /** Creates the messages that a bridge leaves on a broker with the ACL of the example. */
   async function left(): Promise<World> {
     const acl = [...readFileSync('config/mosquitto/acl', 'utf8').split('\n'), 'user observer', 'topic readwrite #']
     const broker = await Mosquitto.start({ acl, users })
@@ -178,7 +178,7 @@ describe('cleanup of a fleet', () => {
     // No member has the first topic, and a command that was retained by mistake does not belong to a member.
     const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
     const foreign = { ...FOREIGN, ...none }
-    // Like after all members have ended at the same time.
+    // As after all members have ended at the same time.
     await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
     const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()
     expect(ours).toEqual(

@@ -201,7 +201,7 @@ describe('the emulated hub as a program', () => {
     expect(hub.lines.filter((line) => line.includes('its API key'))).toEqual([])
   })
 
-  test.each(['SIGTERM', 'SIGINT'] as const)('listens where it prints, and ends cleanly at %s', async (signal) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('listens where it prints, and ends cleanly on %s', async (signal) => {
     await using hub = lasting(['emulate', '--port', '0', '--api-key', 'k=hub.app', '--apps', '3'])
     const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
     const headers = { authorization: 'Bearer k' }
@@ -282,7 +282,7 @@ describe('the demo', () => {
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
     await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
-    // The demo's key permits that.
+    // The demo's key permits reading the hub's health.
     await until('its health', () => observer.last('hub2mqtt/home/health'), 30_000)
     await demo.stop('SIGTERM')
     expect(demo.end).toBe('code 0')
@@ -344,7 +344,7 @@ describe('the demo', () => {
 })
 
 describe('a daemon', () => {
-  test('reads its configuration again at SIGHUP', async () => {
+  test('reads its configuration again on SIGHUP', async () => {
     const folder = temporaryFolder()
     const file = join(folder, 'hub2mqtt.yaml')
     const port = await freePort()

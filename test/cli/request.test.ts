@@ -10,7 +10,7 @@ import { Observer } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** Asks `service/ask`; under MQTT 5 the answer is sent to `reply/1`, under 3.1.1 to `reply`, marked. */
+/** Sends a request to `service/ask`. The answer goes to `reply/1` under MQTT 5, and to `reply`, marked, under 3.1.1. */
 const ask = (broker: BrokerOptions, clock: Clock = systemClock) =>
   request(
     {
@@ -53,7 +53,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
     })
   })
 
-  test('fails at once if its topic has no subscriber', async () => {
+  test('fails immediately if its topic has no subscriber', async () => {
     await using broker = await Mosquitto.start()
     await expect(ask({ urls: [broker.url] }, new FakeClock())).rejects.toMatchObject({ code: 'no_subscribers' })
   })
@@ -71,7 +71,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
     await clock.advance(10_000)
     await asking
     proxy.resume()
-    await until('the socket to be gone', () => proxy.open === 0)
+    await until('the socket to close', () => proxy.open === 0)
   })
 })
 

@@ -1,6 +1,6 @@
 /**
  * `node test/cluster/chaos.ts --episodes 500`: three members, hubs, a NATS cluster of three, and one fault after the
- * other. Exits with 1 if anything was wrong. NATS_SERVER names the program.
+ * other. Exits with 1 after a violation. NATS_SERVER names the NATS program.
  */
 import { parseArgs } from 'node:util'
 import { startNats } from '../support/nats.ts'
@@ -17,7 +17,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     hubs: { type: 'string', default: '60' },
     lease: { type: 'string', default: '5s' },
-    /** Fleets that run side by side. */
+    /** The number of fleets that run in parallel. */
     workers: { type: 'string', default: '1' },
     fault: { type: 'string', multiple: true },
   },

@@ -48,7 +48,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   try {
     const faulty = found.run(scene)
     await after(100)
-    // Asks each hub until it has answered: a command for a hub without an owner gets no answer, and is sent again.
+    // Sends commands for each hub until one is answered: a command for a hub without an owner gets no answer.
     const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
     await faulty
     gaps = await answering
@@ -70,7 +70,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
 const isOk = (answer: string) => answer.includes('"ok":true')
 const transactionOf = (answer: string): unknown => Object(JSON.parse(answer)).transaction
 
-/** The time at which a hub answered a command that was sent after the fault had begun. */
+/** Resolves with the time at which a hub answered a command that was sent after the fault had begun. */
 async function answered({ world, random }: Scene, hub: string): Promise<number> {
   const result = `hub2mqtt/${hub}/result/get-apps`
   for (const endsAt = Date.now() + CALM_MS; Date.now() < endsAt; ) {
@@ -88,7 +88,7 @@ async function answered({ world, random }: Scene, hub: string): Promise<number> 
 
 async function wellAgain({ world, roster }: Scene): Promise<void> {
   const count = world.processes.length
-  /** The number of each member's hubs in `B/fleet`, and in the hubs' own messages. */
+  /** Returns the number of each member's hubs in `B/fleet`, and in the hubs' own messages. */
   const counts = () => {
     const owners = [...world.owners().values()]
     return Object.entries(Object(world.payload('hub2mqtt/fleet')).members ?? {}).map(([name, member]) => ({
@@ -150,13 +150,13 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
   return { confirmed, violations }
 }
 
-/** The last log lines of the members, except about apps and commands. */
+/** Returns the last log lines of the members, except about apps and commands. */
 function lastLines({ processes }: Scene['world']): (readonly string[])[] {
   const isOfHubs = (line: string) => line.includes('"part":"apps"') || line.includes('"part":"audit"')
   return processes.map((one) => one?.lines.filter((line) => !isOfHubs(line)).slice(-20) ?? [])
 }
 
-/** Groups of consecutive requests from one member. */
+/** Returns groups of consecutive requests from one member. */
 function turnsOf(requests: readonly { readonly member: number; readonly at: number }[]) {
   const turns: { readonly member: number; readonly from: number; to: number; count: number }[] = []
   for (const { member, at } of requests) {

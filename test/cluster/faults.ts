@@ -24,7 +24,7 @@ const STREAM = 'KV_hub2mqtt'
 const memberOf = ({ world, random }: Scene) => random.int(0, world.processes.length - 1)
 const nodeOf = ({ nats, random }: Scene) => nats.node(random.int(0, nats.nodes.length - 1))
 
-/** Connections hang, or break and cannot be opened again. */
+/** Makes connections hang, or breaks them and refuses new ones. */
 async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most] = [1_000, 12_000]): Promise<void> {
   const hangs = random.chance(0.5)
   for (const proxy of proxies) {
@@ -41,7 +41,7 @@ async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most
   }
 }
 
-/** Stops and restarts. */
+/** Stops a random member, and restarts it after some seconds. */
 async function ended(scene: Scene, signal: NodeJS.Signals, also: () => Promise<void> = async () => {}): Promise<void> {
   const { world, random } = scene
   const member = memberOf(scene)

@@ -1,4 +1,4 @@
-/** Values that another program writes into the store of a fleet cost time, but every hub is served. */
+/** Values that another program writes into the store of a fleet cost time, but every hub is served again. */
 import { randomUUID } from 'node:crypto'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
@@ -18,7 +18,7 @@ const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
 const EPOCHS = [0, 1, 3, 1_000, MAX_EPOCH - 1, MAX_EPOCH, MAX_EPOCH + 1, Number.MAX_SAFE_INTEGER, 1e308, -1, 1.5]
 const SINCE = '2026-01-01T00:00:00.000Z'
 
-/** Values for a key. They get the current content of the store, because the best forgeries repeat it. */
+/** Returns a value for a key, from the current content of the store, which the best forgeries repeat. */
 type Junk = (held: { readonly row: string; readonly roster: string }) => string
 const parsed = (text: string): object => {
   try {
@@ -127,7 +127,7 @@ describe.skipIf(natsPath === undefined)('a fleet whose bucket another program wr
       return this.#fleet.mayAct()
     }
 
-    /** Ends like a killed process: without a message. */
+    /** Ends the member like a killed process: without a message. */
     async kill(): Promise<void> {
       await this.#store[Symbol.asyncDispose]()
       this.serves = new Set()

@@ -7,7 +7,7 @@ import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000
 const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
-/** More different than the clocks of two machines ever are. */
+/** Clock speeds that differ more than those of two machines ever do. */
 const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 
 const step = fc.record({
@@ -65,13 +65,13 @@ function mulberry(seed: number): () => number {
   }
 }
 
-/** The number of members that serve each resource. */
+/** Returns the number of members that serve each resource. */
 function servers(simulation: Simulation): Map<string, number> {
   const acting = simulation.members.filter(({ isActing }) => isActing)
   return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))
 }
 
-/** Three members that serve everything, each its share. */
+/** Starts three members; resolves when they serve everything, each its share. */
 async function settled() {
   const simulation = new Simulation(() => 0.5)
   const member = (i: number) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1)
@@ -114,13 +114,13 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  test('serves them again even if the watch of a member omitted what the killed one had written', async () => {
+  test('serves the hubs of a killed member again even if the watch of another member omitted its row', async () => {
     let chance = 0.5
     const simulation = new Simulation(() => chance)
     const killed = new Member(simulation, 'member-0', RESOURCES, LEASE_MS, 1)
     await simulation.run(3 * LEASE_MS)
     killed.killed = true
-    // At so low a chance, the simulated watch loses rows.
+    // With a random value of 0, the simulated watch loses rows.
     chance = 0
     const next = new Member(simulation, 'member-1', RESOURCES, LEASE_MS, 1)
     chance = 0.5

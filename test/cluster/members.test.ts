@@ -8,11 +8,11 @@ import { until } from '../support/until.ts'
 import { type Asked, Members, type MembersOptions } from './members.ts'
 
 const QUIET_MS = 3_000
-/** The cases of one fleet run one after the other; the fleets run side by side, because their cases mostly wait. */
+/** The cases of one fleet run one after the other; the fleets run in parallel, because their cases mostly wait. */
 const BESIDE = { concurrent: true, timeout: 120_000 }
 const IN_TURN = { concurrent: false }
 
-/** The fleet of a suite, with all members running at the beginning of each case. */
+/** Returns the fleet of a suite, with all members running at the beginning of each case. */
 function fleetOf(names: readonly string[], options: () => MembersOptions): () => Members {
   let world: Members
   beforeAll(async () => {
@@ -100,7 +100,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
 
 const NAMES = ['a', 'b', 'c']
 
-/** Three members with leases. With `lines`, their connections to the servers can be cut. */
+/** Returns a fleet of three members with leases. With `lines`, their connections to the servers can be cut. */
 function leased(hubs: number, { lines = false } = {}) {
   let nats: Nats
   beforeAll(async () => {
@@ -117,7 +117,7 @@ function leased(hubs: number, { lines = false } = {}) {
 /** Messages that arrive at the same moment on two connections may be read in either order. */
 const SAME_MOMENT_MS = 100
 
-/** Pairs of consecutive requests to a hub that came from different members. */
+/** Returns pairs of consecutive requests to a hub that came from different members. */
 function changes(all: readonly Asked[], hub: string) {
   const asked = all.filter((one) => one.hub === hub)
   return asked.flatMap((one, i) => {
@@ -164,7 +164,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     expect(cleared.map(({ topic }) => topic)).toEqual([])
   })
 
-  test('send no requests to hubs that others have taken while they were suspended', IN_TURN, async () => {
+  test('send no requests to hubs that other members have taken over during a suspension', IN_TURN, async () => {
     const world = fleet()
     const owners = world.owners()
     const stopped = world.process(0)
@@ -173,7 +173,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     const wokenAt = Date.now()
     stopped.signal('SIGCONT')
     await until('its hubs again', () => isDeepStrictEqual(world.owners(), owners), 60_000)
-    // Each hub gets requests again only after the last one of the other member, except the end of its own old session.
+    // A member sends requests to a hub again only after the other member's last one, except to end its old session.
     const since = world.asked(wokenAt).filter(({ path }) => !path.startsWith('unsubscribe'))
     for (const hub of world.hubs.keys()) {
       const away = changes(since, hub).filter(({ from, afterMs }) => from === 0 && afterMs > SAME_MOMENT_MS)
@@ -181,7 +181,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     }
   })
 
-  test('leave their hubs to the others while they cannot reach the broker', IN_TURN, async () => {
+  test('leave their hubs to other members while they cannot reach the broker', IN_TURN, async () => {
     const world = fleet()
     const owners = world.owners()
     const { broker } = world.lines(0)

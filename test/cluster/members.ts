@@ -121,23 +121,23 @@ export class Members implements AsyncDisposable {
     return found
   }
 
-  /** The newest payload of a topic; `undefined` if no message arrived. */
+  /** Returns the newest payload of a topic; `undefined` if no message arrived. */
   payload(topic: string): unknown {
     const text = this.observer.seen.findLast((one) => one.topic === topic)?.text
     return text === undefined || text === '' ? undefined : JSON.parse(text)
   }
 
-  /** The newest text of a topic. */
+  /** Returns the newest text of a topic. */
   text(topic: string): string | undefined {
     return this.observer.seen.findLast((one) => one.topic === topic)?.text
   }
 
-  /** The owner of each hub, according to the hub's own message. */
+  /** Returns the owner of each hub, according to the hub's own message. */
   owners(): Map<string, unknown> {
     return new Map([...this.hubs.keys()].map((hub) => [hub, Object(this.payload(`hub2mqtt/${hub}/info`)).owner]))
   }
 
-  /** Resolves when every hub is online, each with one of these as its owner. */
+  /** Resolves when every hub is online, each with one of these members as its owner. */
   async served(by: readonly string[], ms = 60_000): Promise<void> {
     const isServed = (hub: string) =>
       by.includes(String(this.owners().get(hub))) && this.text(`hub2mqtt/${hub}/state`) === 'online'
@@ -169,7 +169,7 @@ export class Members implements AsyncDisposable {
     for (const hub of this.hubs.values()) hub.forgetRequests()
   }
 
-  /** Every request to a hub, with the member whose key it had. */
+  /** Returns every request to a hub, with the member whose key it had. */
   asked(since = 0): Asked[] {
     return [...this.hubs].flatMap(([hub, { requests }]) =>
       requests.flatMap(({ at, method, path, key }) => {

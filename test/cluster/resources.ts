@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   console.log(table(['', 'RSS', 'CPU of a core'], rows))
 }
 
-/** Without NATS: one bridge. */
+/** Measures the members of a fleet, or one bridge without NATS. */
 async function measure(nats?: Nats): Promise<string[][]> {
   const members = nats === undefined ? [{ fleet: {} }] : NAMES.map((member) => ({ fleet: { member, nats: nats.urls } }))
   await using world = await Members.start({

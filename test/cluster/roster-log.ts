@@ -84,7 +84,7 @@ export class RosterLog implements AsyncDisposable {
   }
 }
 
-/** NATS may have no leader for a while. */
+/** Retries an attempt: NATS may have no leader for a while. */
 function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   return until('NATS', () => attempt().catch(() => undefined), PATIENCE_MS, 500)
 }

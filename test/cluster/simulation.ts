@@ -17,7 +17,7 @@ interface Watcher {
 interface Event {
   readonly at: number
   readonly order: number
-  /** The member of the task, which waits while that one is suspended. */
+  /** The member whose task this is: the task waits while the member is suspended. */
   readonly owner: Member | undefined
   readonly run: () => void
 }
@@ -34,7 +34,7 @@ export class Simulation {
   losses = 0
   readonly random: () => number
   readonly violations: string[] = []
-  /** Whether the store answers all members at once from now on. */
+  /** Whether the store now answers all members without faults. */
   isWell = false
   readonly #events = new Set<Event>()
   #order = 0
@@ -77,7 +77,7 @@ export class Simulation {
     this.now = end
   }
 
-  /** @param losses the writer's count of losses: its keys belong to that store */
+  /** @param losses the number of losses that the writer has detected; its keys belong to the store of that time */
   commit(key: string, value: string, expected: number | undefined, losses: number): number {
     const name = `${losses}.${key}`
     if (this.store.get(name)?.revision !== expected) throw new ConflictError(key)
@@ -91,7 +91,7 @@ export class Simulation {
     return row.revision
   }
 
-  /** The epoch increases whenever the members change. */
+  /** Checks that the epoch increases whenever the members change. */
   #checkEpoch(roster: string): void {
     const record = readRoster(roster)
     if (record === undefined) throw new Error(`no roster: ${roster}`)
@@ -102,7 +102,7 @@ export class Simulation {
     this.#membersOf.set(epoch, names)
   }
 
-  /** A value that another program writes to a key, or its deletion. */
+  /** Writes a value to a key as another program, or deletes the key. */
   junk(key: string, value: string): void {
     this.#revision += 1
     const row = { value, revision: this.#revision }
@@ -125,7 +125,7 @@ export class Simulation {
     }
   }
 
-  /** The store is lost with all its data, and its replacement counts from 1 again. */
+  /** Loses the store with all its data; its replacement counts from 1 again. */
   lose(): void {
     this.store.clear()
     this.#membersOf.clear()
@@ -142,7 +142,7 @@ export class Simulation {
     }
   }
 
-  /** Rows are delivered late or never, and to a member that is cut off only afterwards. */
+  /** Delivers a row late or never; a member that is cut off gets it only afterwards. */
   #deliver(member: Member, task: () => unknown): void {
     if (!this.isWell && this.random() < 0.02) return
     const delay = this.random() < 0.1 ? this.random() * 4_000 : this.random() * 50
@@ -169,13 +169,13 @@ export class Member {
   readonly label: string
   readonly name: string
   readonly fleet: LeasedFleet
-  /** The resources on which it acts, until it has stopped. */
+  /** The resources on which the member acts, until it has stopped. */
   serves: ReadonlySet<string> = new Set()
   pausedUntil = 0
   cutOffUntil = 0
   unfitUntil = 0
   killed = false
-  /** The store losses that it knows of. */
+  /** The number of losses of the store that the member has detected. */
   losses: number
   readonly #simulation: Simulation
 

@@ -44,7 +44,7 @@ export async function startHouse(): Promise<House> {
   }
 }
 
-/** A client that receives everything from the broker on a port; it ends with the test. */
+/** Connects a client that receives everything from the broker on a port; it ends with the test. */
 export async function observe(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Promise<Observer> {
   // A cluster that has just started may refuse the first connections.
   const connect = () => Observer.on(port, { filter: 'hub2mqtt/#', protocol, comesBack: true }).catch(() => undefined)
@@ -95,6 +95,6 @@ export async function pass(house: House, observer: Observer, what: string, holds
   throw new Error(`15 minutes passed without ${what}`)
 }
 
-/** The number of a bridge's log lines that contain both texts. */
+/** Returns the number of a bridge's log lines that contain both texts. */
 export const logged = (bridge: RunningBridge, one: string, other = '') =>
   bridge.lines.filter((line) => line.includes(one) && line.includes(other)).length

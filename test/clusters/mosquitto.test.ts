@@ -25,7 +25,7 @@ async function bridged(): Promise<{ first: Mosquitto; second: Mosquitto }> {
 }
 
 describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => {
-  test('the bridge moves to the second one and returns to the first: no offline, and no duplicates', async () => {
+  test('the bridge moves to the second one and returns to the first, without offline and duplicates', async () => {
     const { first, second } = await bridged()
     const house = await startHouse()
     const bridge = house.bridge([first.url, second.url])
@@ -47,7 +47,7 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     const texts = (topic: string) => all.filter((seen) => seen.topic === topic).map(({ text }) => text)
     expect(texts(STATE)).not.toContain('offline')
     expect(texts(`${app}/event`)).toHaveLength(1)
-    // It does not wait for another bridge that might have replaced it.
+    // The bridge does not wait for another bridge that might have replaced it.
     const asked = observer.texts('hub2mqtt/bridge/presence').filter((text) => text.includes('"asks":true'))
     expect(asked).toEqual([expect.stringContaining('"role":"active"')])
     const other = await observe(first.port, '5')

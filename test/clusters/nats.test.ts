@@ -35,7 +35,7 @@ describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () =>
     await observer.until('offline', () => observer.last(STATE) === 'offline', TIMEOUT_MS)
   })
 
-  test('a bridge that dies with its node stays online until a standby takes over', async () => {
+  test('a bridge that dies with its node stays published as online until a standby takes over', async () => {
     const nats = await cluster()
     const house = await startHouse()
     await using way = await TcpProxy.to(nats.node(0).mqttPort)

@@ -39,7 +39,7 @@ describe.runIf(hasModes)('a secret in a file', () => {
     expect(warnings(named(write('key', 'the-key', 0o640)))).toEqual([])
   })
 
-  it('in a folder that others cannot enter is accepted', () => {
+  it('in a folder that other users cannot enter is accepted', () => {
     mkdirSync(join(folder, 'closed'))
     const file = write('closed/key', 'the-key', 0o644)
     chmodSync(join(folder, 'closed'), 0o700)

@@ -5,7 +5,7 @@ const yaml = 'hubs_dir: hubs\n'
 const hub = (number: number) => `url: http://192.168.1.${number}\napi_key: key-of-hub-${number}\n`
 
 describe('a folder of hubs', () => {
-  test('names each hub after its file, beside those of the configuration', () => {
+  test('names each hub after its file, in addition to the hubs of the configuration', () => {
     const files = {
       'hubs/attic.yaml': hub(1),
       'hubs/cellar.yml': hub(2),

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { claimInstance } from '../../src/config/broker.ts'
 
-/** Another process that holds a number until it is killed. */
+/** Starts another process that keeps a number until it is killed. */
 async function elsewhere(name: string, platform: NodeJS.Platform) {
   const program = `
     import { claimInstance } from './src/config/broker.ts'

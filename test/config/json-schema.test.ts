@@ -13,7 +13,7 @@ const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
 const schema = JSON.parse(configSchema())
 const editorTakes = ajv.compile(schema)
 
-/** Nothing is missing, and combinations of options are valid. */
+/** Variables for which no required option is missing, and combinations of options are valid. */
 const ENV = {
   HUB2MQTT_HUB_URL: 'http://h',
   HUB2MQTT_HUB_API_KEY: 'abcd',
@@ -31,7 +31,7 @@ const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), e
 /** Rules for a value that JSON Schema cannot express. */
 const BEYOND_JSON_SCHEMA = ['check', 'max_bytes', 'not_values']
 
-/** Why the loader refuses a value; empty if it accepts the value. */
+/** Returns why the loader refuses a value; empty if it accepts the value. */
 function refusals({ schema: own }: Option, value: unknown): string[] {
   // A key without a value counts as left out.
   if (value === null) return []
@@ -39,7 +39,7 @@ function refusals({ schema: own }: Option, value: unknown): string[] {
   return issues.flatMap(reasonsOf)
 }
 
-/** For an option with several forms, the errors of the form that the value has. */
+/** Returns the errors of an issue; for an option with several forms, those of the form that the value has. */
 function reasonsOf({ type, issues }: v.BaseIssue<unknown>): string[] {
   const own = issues?.filter(({ kind, path }) => kind !== 'schema' || path !== undefined) ?? []
   return own.length === 0 ? [type] : own.flatMap(reasonsOf)
@@ -140,7 +140,7 @@ const valueFor = ({ default: fallback = null, example }: Option) =>
     fc.constant(example ?? null),
   )
 
-/** A file with one value in it. */
+/** Returns a file with one value in it. */
 const fileOf = (entries: Iterable<readonly [string, unknown]>): unknown => JSON.parse(toJson(nest(entries)))
 const toJson = (value: unknown) =>
   JSON.stringify(value, (_, part) => (part instanceof Map ? Object.fromEntries(part) : part))
@@ -244,7 +244,7 @@ describe('the JSON Schema of the configuration file', () => {
     expect(editorTakes({ mqtt: { ...mqtt, password: null } })).toBe(true)
   })
 
-  it('knows every key that a file may hold, and closes every object', () => {
+  it('lists every key that a file may have, and permits no others', () => {
     for (const path of fileKeys(options)) {
       expect(schema).toHaveProperty(['properties', ...path.split('.').join('.properties.').split('.')])
     }

@@ -181,12 +181,12 @@ describe('the hubs', () => {
     })
   })
 
-  it('include the hub of the environment beside those of the file', () => {
+  it('include the hub of the environment in addition to those of the file', () => {
     const env = { ...HUB_ENV, HUB2MQTT_HUB_NAME: 'third' }
     expect(Object.keys(load({ yaml: TWO, env }).config.hubs)).toEqual(['home', 'cabin', 'third'])
   })
 
-  it('may be missing if the caller brings its own', () => {
+  it('may be missing if the caller provides its own', () => {
     expect(load({ requireHub: false }).config.hubs).toEqual({})
     expect(load({ requireHub: false, env: { HUB2MQTT_HUB_NAME: 'x' } }).config.hubs).toEqual({})
   })

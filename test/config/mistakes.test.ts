@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { FILE, HUB, HUB_ENV, mistakesOf, PEM } from './support.ts'
 
-/** One line, in which `…` stands for any text and `<n>` for a number. */
+/** Matches one line: `…` stands for any text and `<n>` for a number. */
 const lineLike = (pattern: string) =>
   expect.stringMatching(`^${RegExp.escape(pattern).replaceAll('…', '.*').replaceAll(RegExp.escape('<n>'), '\\d+')}$`)
 
@@ -71,7 +71,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     ],
     ['a password without a user', 'mqtt: { password: hunter22 }', 'mqtt.username: missing…'],
     [
-      'an open broker for everybody',
+      'an open broker for everyone',
       'mqtt: { embedded: { host: 0.0.0.0 } }',
       'mqtt.embedded.host: …mqtt.username and mqtt.password…',
     ],
@@ -134,7 +134,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     expect(mistakesOf({ yaml, files })).toEqual([lineLike(line)])
   })
 
-  it('for several ways to share hubs and for the missing broker beside an error in one of the ways', () => {
+  it('for several ways to share hubs and for the missing broker in addition to an error in one of the ways', () => {
     const of = (fleet: string) => mistakesOf({ yaml: `${HUB}fleet: ${fleet}` })
     const others = ['fleet.shard: expected one of …', 'mqtt.url: missing…'].map(lineLike)
     expect(of('{ shard: 4/3, nats: [nats://x] }')).toEqual([
@@ -145,7 +145,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     expect(of('{ shard: 4/3 }')).toEqual([lineLike('fleet.shard (…): …up to 3, but it is "4/3"'), others[1]])
   })
 
-  it('for everything below hub names that may not be repeated', () => {
+  it('for everything below hub names that are invalid and may not be shown', () => {
     const yaml = `${HUB}  a b: { url: ftp://h, poll_interval: 5 }\n  c d: { what: 1, url: http://h }`
     expect(mistakesOf({ yaml })).toEqual(
       [
@@ -291,7 +291,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     ['mqtt: {server: a}', 'did you mean url?'],
     ['mqtt: {host: a}', 'did you mean url?'],
     ['hubs: {home: {url: "http://10.0.0.1", api_key: k, host: a}}', 'did you mean url?'],
-  ])('that suggests our name for an option of other programs: %s', (yaml, hint) => {
+  ])('that suggests the right name for an option of other programs: %s', (yaml, hint) => {
     expect(mistakesOf({ yaml }).join('\n')).toContain(hint)
   })
 
@@ -398,7 +398,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     expect(mistakesOf({ yaml: 'hubs:\n  a: &a { url: http://h, api_key: abcd }\n  b: *a\n' })).toEqual([])
   })
 
-  it('without a key that a missing blank made part of the name', () => {
+  it('without a key that became part of the name because of a missing space', () => {
     const lines = mistakesOf({ yaml: 'hubs: { home: { url: http://h, api_key:SECRETSECRET } }', files: {} }).join('\n')
     expect(lines).not.toContain('SECRET')
     expect(lines).toContain(`${FILE} line 1`)

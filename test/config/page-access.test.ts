@@ -6,7 +6,7 @@ const token = 'a-token-of-some-length'
 const withTokens = (text: string) => `${HUB}http:\n  tokens: ${text}\n`
 
 describe('the tokens', () => {
-  it('come from the file, a file of their own or the environment, and are secret', () => {
+  it('are read from the file, a separate file or the environment, and are secret', () => {
     const one = [['grafana', { token, access: 'read' }]]
     const json = JSON.stringify({ grafana: { token, access: 'read' } })
     for (const loaded of [
@@ -60,7 +60,7 @@ describe('the tokens', () => {
     { x: { token, access: 'read', hunter2: true } },
     [{ [stray]: 'full' }],
   ]
-  it.each(strays)('are not repeated if one is written as a key by mistake: %j', (written) => {
+  it.each(strays)('are not shown if one is written as a key by mistake: %j', (written) => {
     const json = JSON.stringify(written)
     for (const given of [
       { yaml: withTokens(json) },
@@ -79,7 +79,7 @@ describe('the tokens', () => {
     expect(line).toMatch(/^http\.tokens\["node-red"\] \(hub2mqtt\.yaml line 6\): expected \{token: /)
   })
 
-  it('let another option be named like one of their levels of access', () => {
+  it('permit other options whose names contain a level of access', () => {
     const yaml = `${withTokens(`{x: {token: ${token}, access: read}}`)}commands:\n  read_only: true\n`
     expect(mistakesOf({ yaml })).toEqual([])
   })

@@ -5,11 +5,11 @@ import { describeConfig } from '../../src/config/describe.ts'
 import { runs } from '../support/runs.ts'
 import { type Given, load, mistakesOf } from './support.ts'
 
-/** Any characters, behind a mark that none of our texts contains. */
+/** Any characters, after a mark that no other text contains. */
 const secret = fc.string({ unit: 'grapheme', maxLength: 30 }).map((text) => `S3cr~${text}`)
 const MARK = 'S3cr~'
 
-/** A configuration that has the secret in one of many places, right and wrong ones. */
+/** Configurations with the secret in one of many places, right and wrong ones. */
 const places: ((value: string) => Given)[] = [
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: value } } }) }),
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: [value] } } }) }),
@@ -49,6 +49,6 @@ describe('a secret', () => {
       }),
       { numRuns: runs(600) },
     )
-    // This takes seconds, and longer on a busy machine.
+    // The test takes seconds, and longer on a busy machine.
   }, 60_000)
 })

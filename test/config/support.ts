@@ -6,7 +6,7 @@ export const FILE = 'hub2mqtt.yaml'
 export const HUB = 'hubs:\n  home:\n    url: http://192.168.1.20\n    api_key: key-of-the-hub\n'
 export const HUB_ENV = { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_API_KEY: 'key-of-the-hub' }
 
-/** Looks like a certificate. */
+/** A text that looks like a certificate. */
 export const PEM = '-----BEGIN CERTIFICATE-----'
 
 export interface Given {
@@ -16,7 +16,7 @@ export interface Given {
   /** Other files, keyed by the end of their path; an empty key matches every other file. */
   readonly files?: Record<string, string>
   readonly requireHub?: boolean
-  /** Reads folders from disk. */
+  /** Whether to read folders from disk. */
   readonly onDisk?: boolean
 }
 
@@ -40,7 +40,7 @@ function request({ yaml, env = {}, files = {}, requireHub = true, onDisk = false
 
 export const load = (given: Given): Loaded => loadConfig(request(given))
 
-/** The error lines for a configuration; none if it is accepted. */
+/** Returns the error lines for a configuration; none if it is accepted. */
 export function mistakesOf(given: Given): readonly string[] {
   try {
     load(given)
@@ -51,7 +51,7 @@ export function mistakesOf(given: Given): readonly string[] {
   }
 }
 
-/** Like a parsed file: objects are maps. */
+/** Converts objects to maps, as in a parsed file. */
 export function maps(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(maps)
   if (typeof value !== 'object' || value === null || value instanceof Map) return value

@@ -51,7 +51,7 @@ describe('the option table', () => {
     }
   })
 
-  it('makes an option live with another one only if that one exists', () => {
+  it('makes a live change depend only on options that exist', () => {
     for (const table of [hubOptions, options]) {
       for (const { live } of Object.values<Option>(table)) {
         if (typeof live === 'object') expect(Object.keys(table)).toContain(live.ifSame)
@@ -59,7 +59,7 @@ describe('the option table', () => {
     }
   })
 
-  it('names variables by path, and files of secrets beside them', () => {
+  it('names variables after the path of an option, and has a file key for each secret', () => {
     expect(environmentName('mqtt.base_topic')).toBe('HUB2MQTT_MQTT_BASE_TOPIC')
     expect(fileKeys(options)).toContain('mqtt.password_file')
     expect(fileKeys(options)).not.toContain('mqtt.username_file')

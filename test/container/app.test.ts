@@ -15,7 +15,7 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
   afterAll(remove)
 
-  /** The options as the Supervisor writes them: readable only for root. */
+  /** Writes the options as the Supervisor does: readable only for root. */
   function options(values: Readonly<Record<string, unknown>>): string {
     const path = join(folder, 'options.json')
     writeFileSync(path, JSON.stringify(values))

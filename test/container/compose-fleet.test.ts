@@ -1,4 +1,4 @@
-/** The compose file of a fleet. It also needs an image of NATS, which NATS_IMAGE can name. */
+/** The compose file of a fleet. The test also needs an image of NATS, which NATS_IMAGE can name. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Observer } from '../support/observer.ts'
 import { execute } from '../support/process.ts'
@@ -9,7 +9,7 @@ import { example } from './support/installation.ts'
 
 const PROJECT = 'hub2mqtt-fleet-test'
 const NATS_IMAGE = process.env['NATS_IMAGE'] ?? 'nats:2-alpine'
-/** Nine containers start at once. */
+/** Nine containers start at the same time. */
 const TIMEOUT_MS = 90_000
 
 async function hasNats(): Promise<boolean> {

@@ -101,7 +101,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
     await execute(command, [...(found ?? []).slice(1), '-p', `${PROJECT}-changed`, 'down'], { env })
   })
 
-  it('reloads a changed file at SIGHUP', async () => {
+  it('reloads a changed file on SIGHUP', async () => {
     await using client = await observe()
     await until('the app', () => client.last(TOPIC))
     const file = join(CONFIG_DIR, 'hub2mqtt.yaml')

@@ -72,7 +72,7 @@ describe.runIf(hasDocker)('the image', () => {
     expect(components.filter(({ licenses }) => licenses === undefined)).toEqual([])
   })
 
-  it('reports mistakes in its configuration and exits with 2', async () => {
+  it('reports errors in its configuration and exits with 2', async () => {
     await expect(docker('run', '--rm', IMAGE)).rejects.toThrow(/no hub configured/)
   })
 })
@@ -150,7 +150,7 @@ describe.runIf(hasDocker)('a container', () => {
       // MQTT 5: not authorized.
       await expect(button.publish(topic, '{}'), topic).rejects.toMatchObject({ code: 135 })
     }
-    // If a forbidden command had been executed, its answer would have come before this one.
+    // If a forbidden command had been executed, its answer would have arrived before this one.
     await homeAssistant.publish('hub2mqtt/home/cmd/refresh', '{}')
     await until('an answer', () => homeAssistant.texts('hub2mqtt/home/result/refresh').length > other)
     expect(homeAssistant.texts('hub2mqtt/home/result/refresh')).toHaveLength(other + 1)
@@ -227,7 +227,7 @@ describe.runIf(hasDocker)('a container', () => {
     expect(await ask(homeAssistant, `${APP}/cmd/restart`)).toMatchObject({ ok: true })
   })
 
-  it('reloads its configuration at SIGHUP and keeps running', async () => {
+  it('reloads its configuration on SIGHUP and keeps running', async () => {
     await docker('kill', '--signal', 'HUP', installed.bridge.getId())
     await expect.poll(() => docker('logs', installed.bridge.getId())).toContain('configuration read again')
     expect(await ask(homeAssistant, `${APP}/cmd/get`)).toMatchObject({ ok: true })

@@ -41,7 +41,7 @@ export const test = one.test.extend<{ readonly aimed: Aim }>({
   aimed: async ({ emulate, hold }, use) => use(await aim({}, { emulate, hold })),
 })
 
-/** The target of a command, on any hub. */
+/** Returns the target of a command, on any hub. */
 export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
   const clock = new FakeClock()
   const ending = new AbortController()
@@ -89,7 +89,7 @@ export async function carryOut(
   )
 }
 
-/** The row that a topic names, and its argument. */
+/** Returns the row that a topic names, and its argument. */
 export function named(words: string): { readonly command: Command; readonly argument: string | undefined } {
   const [target, topic = ''] = words.split(' ')
   const [name = '', argument] = topic.split('/')
@@ -99,7 +99,7 @@ export function named(words: string): { readonly command: Command; readonly argu
   return { command, argument }
 }
 
-/** The operations that the hub received, in order, except lists, which its client reads on its own. */
+/** Returns the operations that the hub received, in order, except lists, which its client also reads itself. */
 export const operations = ({ emulated }: Aim) =>
   emulated.requests.map(({ operation }) => operation).filter((name) => name !== 'getApps')
 
@@ -114,7 +114,7 @@ async function passTime<T>(clock: FakeClock, running: Promise<T>): Promise<T> {
   return running
 }
 
-/** The error of a command. */
+/** Resolves with the error of a command. */
 export async function failure(running: Promise<unknown>): Promise<unknown> {
   const error = await running.then(
     () => undefined,

@@ -12,13 +12,13 @@ import { OddHub, type Plan, type Sign, type Signs, type WriteAnswer } from './od
 interface Write {
   readonly command: string
   readonly payload?: string
-  /** A check of the hub shows the effect. */
+  /** Whether a check of the hub shows the effect. */
   readonly shown?: true
-  /** The app's record may be the answer. */
+  /** Whether the app's record may be the answer. */
   readonly ofApp?: true
   /** The value of `enabled` in that record. */
   readonly enables?: boolean
-  /** Only an empty answer and the value itself confirm it. */
+  /** Whether only an empty answer and the value itself confirm the write. */
   readonly sets?: true
 }
 
@@ -99,7 +99,7 @@ const EMPTY_PAGES: readonly Case[] = raw(
   { body: '', type: 'application/xhtml+xml' },
 )
 
-/** The result of a write with an answer from the hub, if a check shows whether it was `executed`. */
+/** Returns the result of a write with an answer from the hub, if a check shows whether it was `executed`. */
 function expected({ shown, ofApp, enables, sets }: Write, says: Says, executed: boolean): string {
   const found = shown === true && executed
   if (says === 'no') return found ? 'ok' : 'hub_failed'
@@ -123,7 +123,7 @@ async function start(signs: Signs) {
 
 type Started = Awaited<ReturnType<typeof start>>
 
-/** Runs a command: its result, how often the hub received it, and how often the hub executed it. */
+/** Runs a command; returns its result, and how often the hub received and executed it. */
 async function run(started: Started, { command, payload, enables }: Write, plan: Plan): Promise<string> {
   const { hub } = started
   hub.reset(plan, enables !== true)
@@ -217,7 +217,7 @@ describe("the hub's identity", () => {
   const RESTART: Write = { command: 'app restart' }
   const nothing = { body: '', status: 204 }
 
-  test('is required from the first answer on that had it', async () => {
+  test('is required after the first answer that had it', async () => {
     const started = await start('nowhere')
     const outcomes: string[] = []
     for (const sign of ['none', 'own', 'none'] as const) {

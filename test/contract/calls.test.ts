@@ -56,7 +56,7 @@ describe('a call does not reach an operation of a denied command', () => {
     for (const one of denied) expect(may({ deny: [one] }, call), one).toBe(false)
   })
 
-  test('nor one that has other effects, but commands with other operations do not affect it', () => {
+  test('nor one with additional effects, but is not affected by commands with other operations', () => {
     expect(may({ deny: ['disable'] }, apps('PUT', `${A}/enable`))).toBe(true)
     expect(may({ deny: ['restart'] }, apps('GET', A))).toBe(true)
     expect(may({ deny: ['autoupdate'] }, apps('PUT', A, {}))).toBe(false)
@@ -66,7 +66,7 @@ describe('a call does not reach an operation of a denied command', () => {
       expect(may({ deny: ['enable', 'disable', 'install'] }, apps('PUT', A, body))).toBe(true)
   })
 
-  test('of any command that uses one operation of the hub', () => {
+  test('whichever command is denied, if it uses one operation of the hub', () => {
     const covered = new Set(SAME.flatMap(([, denied]) => denied))
     const others = COMMANDS.filter((one) => one.target !== 'bridge' && one.reaches === undefined)
       .map(commandKey)

@@ -10,8 +10,7 @@ import { APP, aim, carryOut, failure, NEW_APP, named, operations, test } from '.
 
 interface Case {
   readonly payload?: string
-  /** The operation of the hub, and its body if it has one. */
-  /** No operation: the bridge answers from memory. */
+  /** The operation of the hub, and its body if it has one; without an operation, the bridge answers from memory. */
   readonly asks?: readonly [operation?: string, body?: unknown]
   readonly data?: unknown
 }

@@ -1,4 +1,4 @@
-/** Installs take long: what proves that one was done, and how long the bridge waits for it. */
+/** Installs take long: the proof that an install was done, and how long the bridge waits for it. */
 import { describe, expect } from 'vitest'
 import type { Target } from '../../src/contract/command.ts'
 import { listed } from '../hub/support.ts'
@@ -6,12 +6,12 @@ import { type Aim, APP, aim, aimAt, carryOut, failure, NEW_APP, test } from './a
 
 const installs = ({ emulated }: Aim) =>
   emulated.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => body)
-/** The waits between checks, in milliseconds. */
+/** Returns the waits between checks, in milliseconds. */
 const pauses = ({ clock }: Aim) => clock.waits
 const MINUTE = [0, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 describe('an install that the hub answered', () => {
-  test('is ok at once if nothing particular was requested', async ({ aimed }) => {
+  test('is ok immediately if nothing particular was requested', async ({ aimed }) => {
     expect(await carryOut(aimed, 'app install')).toBeNull()
     expect(await carryOut(aimed, 'hub install', JSON.stringify({ id: NEW_APP }))).toBeNull()
     expect(installs(aimed)).toEqual([{ id: APP }, { id: NEW_APP }])
@@ -118,7 +118,7 @@ describe('an install without an answer', () => {
     expect(pauses(aimed)).toEqual([0])
   })
 
-  test('is checked once more if the answer was nonsense, and that decides', async () => {
+  test('is checked once more if the answer was nonsense, and the check decides', async () => {
     const done = await aim()
     done.emulated.behave('wrong-shape', { operation: 'installFromAppStore', value: { error: 'odd' } })
     expect(await carryOut(done, 'app install')).toBeNull()
@@ -166,7 +166,7 @@ describe('another channel', () => {
     expect(aimed.emulated.apps.get(APP)?.channel).toBe(other)
   })
 
-  test('is tried if the current one is not known', async ({ aimed }) => {
+  test('is tried if the current channel is not known', async ({ aimed }) => {
     aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503, times: 1 })
     await carryOut(aimed, 'app update', '{"channel":"stable"}')
     expect(installs(aimed)).toEqual([{ id: APP, channel: 'stable' }])

@@ -13,7 +13,7 @@ import {
 } from '../../src/contract/payload.ts'
 import { runs } from '../support/runs.ts'
 
-/** The bridge's processing of a command's bytes. */
+/** Reads a command's bytes as the bridge does. */
 function readAll(kind: PayloadKind<unknown>, bytes: Uint8Array): unknown {
   const reading = kind.read(decodeText(bytes))
   expect(reading.expiresAt).not.toBeNaN()

@@ -19,7 +19,7 @@ import {
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** The input that a command gets from this text, or the refusal that its sender gets. */
+/** Returns the input that a command gets from this text, or the refusal that its sender gets. */
 function read(kind: PayloadKind<unknown>, text: string): unknown {
   return kind.read(text).input()
 }

@@ -104,7 +104,7 @@ describe('configuration', () => {
     expect(rolloutRefusal(policy, 'restart')).toBe('commands.deny names restart.')
   })
 
-  test('that denies a command wins over one that allows it', () => {
+  test('that denies a command has priority over one that allows it', () => {
     const allow = ['*', 'restart']
     for (const deny of [['*'], ['restart']]) expect(mayUse({ ...OPEN, allow, deny }, command('restart'))).toBe(false)
     expect(mayUse({ ...OPEN, deny: ['enable'] }, command('restart'))).toBe(true)
@@ -166,7 +166,7 @@ describe('configuration', () => {
     ['get-settings', ['get-settings', 'get-setting']],
     ['set-setting', ['set-setting']],
     ['update-all', ['hub/update-all']],
-  ])('that denies %s denies all commands with the same effect, and with which input', (denied, refused) => {
+  ])('that denies %s denies all commands with the same effect, or only their input with it', (denied, refused) => {
     const policy = { ...OPEN, allow: ['*'], deny: [denied] }
     const found = USES.filter(([key, input]) => !mayUse(policy, command(key), input))
     expect(found.map(([key, input]) => (input === undefined ? key : `${key} ${Object.keys(input)}`))).toEqual(refused)
@@ -214,7 +214,7 @@ describe('the commands of a hub', () => {
     expect(all.filter((name) => !left.includes(name)).toSorted()).toEqual(denied.toSorted())
   })
 
-  test('lack others, each with its reason: the configuration, the key or the hub', () => {
+  test('do not include refused ones, each with its reason: the configuration, the key or the hub', () => {
     expect(refusalsOf(hub(), { ...OPEN, allow: ['*'] })).toEqual({})
     const policy = { ...OPEN, allow: ['*'], deny: ['disable'] }
     expect(refusalsOf(hub('restartApp', 'disableApp', 'speak'), policy)).toEqual({

@@ -110,7 +110,7 @@ describe('the Kubernetes manifest', () => {
     expect(volumes).toHaveLength(2)
   })
 
-  it('never runs two pods at once, and does not restart the pod because a hub is down', () => {
+  it('never runs two pods at the same time, and does not restart the pod because a hub is down', () => {
     const { replicas, strategy, template } = ofKind('Deployment').spec
     expect({ replicas, strategy }).toEqual({ replicas: 1, strategy: { type: 'Recreate' } })
     const [{ livenessProbe, readinessProbe }] = template.spec.containers

@@ -21,7 +21,7 @@ const sizeOf = (path: string) => {
   return [bytes.readUInt32BE(16), bytes.readUInt32BE(20)]
 }
 
-/** The errors and warnings of the Supervisor. */
+/** Returns the errors and warnings of the Supervisor. */
 const objections = (schema: Parameters<typeof safeParse>[0], value: unknown) =>
   safeParse(schema, value).issues?.map(({ message, path }) => {
     const place = (path ?? []).map(({ key }: { key?: unknown }) => String(key)).join('.')

@@ -1,5 +1,5 @@
 /**
- * How the Supervisor of Home Assistant validates an app's files. It is in no package registry, so this file repeats the
+ * How the Supervisor of Home Assistant validates an app's files. No package registry has it, so this file repeats the
  * rules of its `supervisor/apps/validate.py`, `apps/options.py`, `apps/const.py` and `validate.py` (2026.07 and later,
  * https://github.com/home-assistant/supervisor) for the keys that such an app can have. The Supervisor ignores unknown
  * keys, but these schemas reject them, because such a key is a mistake.

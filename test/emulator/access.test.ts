@@ -71,7 +71,7 @@ describe('scopes', () => {
     expect(grants([scope], wanted)).toBe(granted)
   })
 
-  test('mean the same with hub in place of homey, but only there', () => {
+  test('may begin with hub instead of homey', () => {
     expect(['hub', 'hub.app', 'hubble.app', 'homey.hub'].map(normaliseScope)).toEqual([
       'homey',
       'homey.app',

@@ -28,7 +28,7 @@ describe('answers', () => {
     expect((await ask(hub, APPS)).status).toBe(200)
   })
 
-  test('have the wrong form: no JSON, half of it, another shape, an empty list, a page of a gateway', async () => {
+  test('have the wrong form: no JSON, incomplete JSON, another shape, an empty list, a page of a gateway', async () => {
     const hub = await hubOf()
     const answer = async () => {
       const given = await ask(hub, APPS)
@@ -67,7 +67,7 @@ describe('answers', () => {
     expect(json).toHaveProperty('padding')
   })
 
-  test('are late, though the request is executed at once', async () => {
+  test('are late, although the request is executed immediately', async () => {
     const hub = await hubOf()
     hub.behave('slow-headers', { ms: 60 })
     let answered = false
@@ -147,7 +147,7 @@ describe('realtime', () => {
     await subscribed(hub)
   })
 
-  test('is dropped at once after the namespace was accepted', async () => {
+  test('is dropped immediately after the namespace was accepted', async () => {
     const hub = await hubOf()
     hub.behave('drop-realtime', { times: 1 })
     const session = await sessionOf(hub)
@@ -172,7 +172,7 @@ describe('realtime', () => {
 
   test.each([
     ['sends events twice', 'duplicate-events', { times: 1 }, '23', '223'],
-    ['lets an event overtake the one before it, and keeps none back for ever', 'reorder-events', {}, '12345', '21435'],
+    ['lets events overtake the previous ones, and loses none', 'reorder-events', {}, '12345', '21435'],
   ] as const)('%s', async (_, name, options, sent, seen) => {
     const hub = await hubOf()
     const session = await subscribed(hub)

@@ -56,7 +56,7 @@ describe('--api-key', () => {
 })
 
 describe('emulate', () => {
-  test('starts a hub from a file, with keys of the command line beside those of the file', async () => {
+  test('starts a hub from a file, with keys of the command line in addition to those of the file', async () => {
     const file = fileOf(FILE)
     const hub = await emulated({ file, apiKeys: [{ key: 'mine', scopes: ['hub.app.readonly'] }] })
     expect(hub).toMatchObject({ id: 'hub-of-a-file', version: '7.7.7', flavour: 'older' })

@@ -42,7 +42,7 @@ test.each([true, false])('a gateway answers a write that the hub executed: %s', 
 })
 
 describe('the identity of the hub', () => {
-  test('is missing or wrong for as many answers as configured, beside other faults', async () => {
+  test('is missing or wrong for as many answers as configured, in addition to other faults', async () => {
     const hub = await hubOf()
     hub.behave('no-identity', { times: 1, operation: 'ping' })
     hub.behave('answer-status', { status: 503, times: 1 })

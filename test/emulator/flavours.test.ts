@@ -22,7 +22,7 @@ const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> =
   getLogEntries: { owner: `homey:app:${HUE}`, log: 'cpu' },
 }
 
-/** Requests that prepare some of them. */
+/** Requests that prepare some of the operations. */
 const PREPARED: Partial<Record<OperationName, string>> = {
   deleteNotification: 'POST /notifications/notification',
   getSetting: 'PUT /settings/setting/mine',
@@ -119,12 +119,12 @@ const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSc
   getUpdates: v.strictTuple([]),
 }
 
-/** False for the operation that only an app answers. */
+/** Returns false for the operation that only an app answers. */
 const isOfHub = (name: OperationName) => name !== 'requestApp'
 
 const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')
 
-/** A hub that is prepared for the operation, and the operation's input. */
+/** Starts a hub that is prepared for the operation; also returns the operation's input. */
 async function prepared(flavour: Flavour, { name, endpoint }: Entry) {
   const hub = await hubOf({ flavour })
   const args: Record<string, unknown> = { ...(endpoint.path.includes(':id') && { id: HUE }), ...GIVEN[name] }

@@ -54,7 +54,7 @@ describe('an app', () => {
     expect(told).toEqual([])
   })
 
-  test('changes its state no more after it is uninstalled', async () => {
+  test('no longer changes its state after it is uninstalled', async () => {
     const { apps, clock, told } = appsOf()
     apps.restart(HUE)
     apps.uninstall(HUE)

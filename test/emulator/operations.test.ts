@@ -131,7 +131,7 @@ describe('the generations', () => {
     expect(hub.spoken).toEqual(['Hello', 'there'])
   })
 
-  test('newer: none of these, a crashed state that counts, and a crash log that requires a message', async () => {
+  test('newer: none of these, a crashed state with a count, and a crash log that requires a message', async () => {
     const hub = await hubOf({ flavour: 'newer' })
     expect(hub.apps.get(PUMP)?.updateAvailable).toBe(true)
     expect(hub.apps.get(HUE)).toMatchObject({ updateAvailable: false, channel: 'live' })

@@ -42,7 +42,7 @@ describe('a session', () => {
       expect((await acknowledged(root, 'handshakeClient', hostile))[0]).toEqual(refusal)
   })
 
-  test('cannot open the namespace on a connection without a handshake, even beside one with a handshake', async () => {
+  test('cannot open the namespace on a connection without a handshake, even next to one with a handshake', async () => {
     const hub = await hubOf()
     await sessionOf(hub)
     const { manager } = connected(hub)
@@ -55,7 +55,7 @@ describe('a session', () => {
     const { manager, api } = await sessionOf(hub)
     manager._packet({ type: 0, nsp: '/api', data: {} })
     await until('the connection to drop', () => !api.connected)
-    await until('the hub to forget it', () => hub.connections.sessions === 0)
+    await until('the hub to end the session', () => hub.connections.sessions === 0)
   })
 
   test('may subscribe only with a scope that reads apps, and only to existing topics', async () => {

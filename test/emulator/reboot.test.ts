@@ -85,7 +85,7 @@ describe('realtime sessions', () => {
   })
 })
 
-describe('the end', () => {
+describe('closing a hub', () => {
   test('works with open connections, twice if necessary, and by leaving the scope', async () => {
     let kept: EmulatedHub
     {

@@ -12,14 +12,14 @@ export const PUMP = 'net.lindqvist.heatpump'
 export const BLINDS = 'io.bramblewood.blinds'
 export const DOORBELL = 'nl.vandermolen.doorbell'
 
-/** A hub for one test: everything is allowed, and states change without delay. */
+/** Starts a hub for one test: everything is allowed, and states change without delay. */
 export async function hubOf(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub'] }, settleMs: 0, ...options })
   onTestFinished(() => hub.close())
   return hub
 }
 
-/** Apps that do nothing, in place of simulated ones. */
+/** Returns apps that do nothing, in place of simulated ones. */
 export function backendOf(seeds: readonly AppSeed[]): HubApps {
   const nothing = () => {}
   return {
@@ -57,7 +57,7 @@ interface Asking {
 
 const METHODS: Record<string, Dispatcher.HttpMethod> = { POST: 'POST', PUT: 'PUT', DELETE: 'DELETE', PATCH: 'PATCH' }
 
-/** A real request on its own connection; `line` is `GET /apps/app`, below `/api/manager` unless it starts there. */
+/** Sends a real request on its own connection; `line` is `GET /apps/app`, below `/api/manager` by default. */
 export async function ask(hub: { url: string }, line: string, { key = KEY, body, raw }: Asking = {}): Promise<Answer> {
   const [method = 'GET', target = '/'] = line.split(' ')
   const agent = new Agent({ connections: 1, pipelining: 1 })
@@ -99,7 +99,7 @@ export interface Session {
   gone: string[]
 }
 
-/** Emits and resolves with the acknowledgement. */
+/** Emits an event; resolves with the acknowledgement. */
 export function acknowledged(
   socket: Socket,
   ...message: [string, ...unknown[]]
@@ -120,7 +120,7 @@ export function opened(api: Socket): Promise<unknown> {
   return new Promise((resolve) => api.once('connect', () => resolve('open')).once('connect_error', resolve))
 }
 
-/** A session with an open namespace; throws the error with which the hub refuses. */
+/** Opens a session and its namespace; throws the error with which the hub refuses. */
 export async function sessionOf(hub: { url: string }, key = KEY): Promise<Session> {
   const { manager, root } = connected(hub)
   const [error, welcome] = await acknowledged(root, 'handshakeClient', { token: key, homeyId: 'any' })
@@ -135,7 +135,7 @@ export async function sessionOf(hub: { url: string }, key = KEY): Promise<Sessio
   return session
 }
 
-/** A session that is subscribed to the apps. */
+/** Opens a session that is subscribed to the apps. */
 export async function subscribed(hub: EmulatedHub, key = KEY): Promise<Session> {
   const session = await sessionOf(hub, key)
   const [error] = await acknowledged(session.api, 'subscribe', 'homey:manager:apps')
@@ -143,7 +143,7 @@ export async function subscribed(hub: EmulatedHub, key = KEY): Promise<Session> 
   return session
 }
 
-/** Everything that the hub has sent so far has arrived when a marker that is sent last arrives. */
+/** Resolves with all events that the hub has sent so far, when a marker that is sent last arrives. */
 export async function events(hub: EmulatedHub, session: Session): Promise<[string, unknown][]> {
   hub.emit('marker', null)
   await until('the marker event', () => session.events.some(([event]) => event === 'marker'))

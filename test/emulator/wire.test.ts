@@ -9,7 +9,7 @@ import { ask, HUE, hubOf, KEY, subscribed } from './support.ts'
 const LOG = v.object({ id: v.string(), ownerUri: v.string() })
 const ENTRIES = v.object({ values: v.array(v.object({ v: v.number() })) })
 
-/** A WebSocket without a client library: the received messages, and a function to send. */
+/** Opens a WebSocket without a client library; returns the received messages, and a function to send. */
 async function raw(url: string, protocol: 3 | 4) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/socket.io/?EIO=${protocol}&transport=websocket`)
   onTestFinished(() => socket.terminate())
@@ -29,7 +29,7 @@ describe('the protocol', () => {
     await next('40')
     send(`420["handshakeClient",{"token":"${KEY}","homeyId":"any"}]`)
     expect(await next('430')).toMatch(/^430\[null,\{"namespace":"\/api","token":"[^"]+"\}\]$/)
-    // It cannot send the token, because its protocol has no field for one.
+    // The client cannot send the token, because its protocol has no field for one.
     send('40/api')
     await next('40/api')
     send('42/api,1["subscribe","homey:manager:apps"]')
@@ -45,7 +45,7 @@ describe('the protocol', () => {
     async (flavour) => {
       const hub = await hubOf({ flavour })
       const logs = v.parse(v.array(LOG), (await ask(hub, 'GET /api/manager/insights/log')).json)
-      // It knows a log only by its id, which begins with the owner.
+      // The client identifies a log only by its id, which begins with the owner.
       expect(new Set(logs.map(({ id }) => id)).size).toBe(2 * hub.apps.size)
       for (const { id, ownerUri } of logs.filter(({ ownerUri }) => ownerUri.endsWith(HUE))) {
         const owner = id.split(':', 3).join(':')
@@ -76,7 +76,7 @@ describe('nonsense', () => {
     'GET\r\n\r\n',
     'GET / HTTP/1.1\r\n\r\n',
     'PUT /api HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{',
-  ])('on a bare connection does not end the hub: %j', async (bytes) => {
+  ])('on a bare connection does not stop the hub: %j', async (bytes) => {
     const hub = await hubOf()
     const socket = connect(hub.port, '127.0.0.1').on('error', () => {})
     socket.resume().end(bytes)

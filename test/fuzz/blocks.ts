@@ -7,7 +7,7 @@ export const cpuMs = (): number => {
   return (user + system) / 1000
 }
 
-/** The longest time for which `work` blocked the event loop, in milliseconds, at a resolution of 2 ms. */
+/** Returns the longest time for which `work` blocked the event loop, in milliseconds, at a resolution of 2 ms. */
 export async function longestBlock(work: () => unknown): Promise<number> {
   let since = cpuMs()
   let longest = 0

@@ -137,14 +137,14 @@ const ITEMS = [
   () => '"",',
 ] as const
 
-/** A random length: mostly short, sometimes up to `max`. */
+/** Returns a random length: mostly short, sometimes up to `max`. */
 function length(random: Random, max: number): number {
   const lot = random.next()
   const most = lot < 0.9 ? 200 : lot < 0.98 ? 4000 : lot < 0.998 ? 64_000 : max
   return random.below(Math.min(most, max)) + 1
 }
 
-/** A random text of at most `max` UTF-16 code units. */
+/** Returns a random text of at most `max` UTF-16 code units. */
 export function nasty(random: Random, max: number): string {
   const size = length(random, max)
   const repeated = (token: string, of = size) => token.repeat(Math.ceil(of / token.length)).slice(0, of)
@@ -176,7 +176,7 @@ function items(item: (i: number) => string, size: number): string {
   return found.join('')
 }
 
-/** JSON texts that take long to parse, of the maximum size of an entry point. */
+/** Returns JSON texts that take long to parse, of the maximum size of an entry point. */
 export const largest = (max: number): string[] => [
   '['.repeat(max / 2) + ']'.repeat(max / 2),
   `{${items((i) => `"${i.toString(36)}":{"id":"${i.toString(36)}"},`, max - 100).slice(0, -1)}}`,
@@ -184,7 +184,7 @@ export const largest = (max: number): string[] => [
   JSON.stringify('"'.repeat(max / 2 - 10)),
 ]
 
-/** The text of `nasty` as a JSON value: unchanged if it is valid JSON, otherwise as a string. */
+/** Returns the text of `nasty` as a JSON value: unchanged if it is valid JSON, otherwise as a string. */
 export function nastyJson(random: Random, max: number): string {
   const text = nasty(random, max)
   try {

@@ -25,7 +25,7 @@ const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', cras
 const app = fc.constantFrom(...IDS)
 const lists = (maxLength: number) => fc.array(fc.subarray([...IDS]), { maxLength })
 const STEPS = {
-  /** Apps that the next lists lack, beginning with the one that is read now. */
+  /** For each of the next lists, starting with the current read, the apps that it lacks. */
   lack: fc.record({ lack: lists(3) }),
   restart: fc.record({ restart: lists(2) }),
   anew: fc.record({ anew: app }),
@@ -41,7 +41,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 class House {
   readonly clock = new FakeClock()
   readonly records = new Map<string, AppPatch>(IDS.map((id) => [id, WELL]))
-  /** Apps that the next lists lack. */
+  /** For each of the next lists, the apps that it lacks. */
   readonly lacking: (readonly string[])[] = []
   readonly #served: ReadonlySet<string>[] = []
   readonly #retained = new Map<string, string>()

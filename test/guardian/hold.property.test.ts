@@ -107,7 +107,7 @@ const steps = fc.array(
   { maxLength: 25 },
 )
 
-test('no version is installed before the bridge has seen that very version on offer for the days to hold', async () => {
+test('no version is installed before the bridge has seen this version on offer for the configured days', async () => {
   let installs = 0
   await fc.assert(
     fc.asyncProperty(steps, async (taken) => {
@@ -123,7 +123,7 @@ test('no version is installed before the bridge has seen that very version on of
       expect(house.installs.filter(({ held }) => !held)).toEqual([])
       installs += house.installs.length
     }),
-    // One run that surely installs: about eight in a hundred random ones do, and occasionally none would.
+    // One run that certainly installs: only about eight in a hundred random runs do.
     { numRuns: runs(40), examples: [[[{ offer: '2.0.0' }, { wait: 26 }]]] },
   )
   expect(installs).toBeGreaterThan(0)

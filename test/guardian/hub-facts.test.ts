@@ -9,7 +9,7 @@ const HOUR = 60 * MINUTE
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
-  /** The hub reports this uptime at each read. */
+  /** Reports this uptime of the hub, as at a read. */
   const up = (stand: Stand, ms: number) => stand.guard.booted('home', stand.clock.now() - ms)
   const reboot = async (stand: Stand) => {
     stand.guard.hubChanged('home', false)
@@ -61,7 +61,7 @@ describe('a restart after a start of the hub', () => {
     expect(stand.restarted).toEqual(['a', 'a'])
   })
 
-  test('is made at once if the start is detected only after the restart was due', async () => {
+  test('is made immediately if the start is detected only after the restart was due', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     up(stand, 24 * HOUR)
     await stand.clock.advance(HOUR)
@@ -134,7 +134,7 @@ describe('a restart after a start of the hub', () => {
     ['does not run', (stand) => stand.say('a', { state: 'stopped' })],
     ['is snoozed', (stand) => stand.guard.control('home', 'a', { snooze: 5 * HOUR })],
     ['is switched off', (stand) => stand.guard.control('home', 'a', { enabled: false })],
-  ])('is not made for an app that %s then', async (_, is) => {
+  ])('is not made for an app that %s at that time', async (_, is) => {
     const stand = new Stand(OPTIONS).start('a')
     up(stand, 24 * HOUR)
     await stand.clock.advance(HOUR)
@@ -192,7 +192,7 @@ describe('an app whose devices are unavailable', () => {
     }
     read()
     await stand.clock.advance(4 * MINUTE)
-    // Without another read, their state is not known.
+    // Without another read, the state of the devices is not known.
     expect(stand.restarted).toEqual([])
     read()
     await stand.clock.advance(10 * SECOND)

@@ -13,7 +13,7 @@ test('ninety days with forty apps that fail in every way break no promise', { ti
 
 const { obstacle } = DECISIONS
 
-/** One wrong decision each, and the promise that it breaks. */
+/** Wrong decisions, each with the promise that it breaks. */
 const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<Decisions>]>> = {
   'every stop is treated as a crash': [
     /person's will/,
@@ -31,17 +31,17 @@ const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<
   'a hub that reconnects is not left alone': [/left alone/, { obstacle: (it) => obstacle({ ...it, hubBackAt: null }) }],
   'the delay does not grow': [/wait doubles/, { delayAfter: (_, { backoff }) => backoff }],
   'any rise is a leak': [/no leak/, { isRising: (_, trend) => (trend ?? 0) > 1_048_576 }],
-  'a crash that was counted before is ignored': [
+  'a crash with a high count is ignored': [
     /history is right/,
     { hasCrashed: (before, after) => hasCrashed(before, after) && (after.crash_count ?? 0) < 4 },
   ],
-  'no update is a bad one': [/bad update is told/, { isBad: () => false }],
+  'no update is bad': [/bad update is reported/, { isBad: () => false }],
   'no crashes make a storm': [/in a storm/, { isStorm: () => false }],
   'a hub has no budget': [/budget/, { budgetUntil: () => undefined }],
   'an app that was given up is never tried again': [/after an outage/, { retryDelay: () => undefined }],
-  'an app that was given up is tried again at once': [/by the list/, { retryDelay: () => 1000 }],
+  'an app that was given up is tried again too early': [/by the list/, { retryDelay: () => 1000 }],
   'a hub that answers again counts as restarted': [/start of its hub/, { hasBooted: () => true }],
-  'a step between versions does not matter': [/larger step/, { mayInstall: () => true }],
+  'the step of an update does not matter': [/larger step/, { mayInstall: () => true }],
 }
 
 describe('a guardian with a wrong decision is detected', () => {

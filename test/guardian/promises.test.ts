@@ -40,7 +40,7 @@ type Step =
 
 interface Truth {
   record: AppPatch & { readonly crash_count: number }
-  /** Whether it is down because of a crash, and no restart and no user has ended that. */
+  /** Whether the app is down because of a crash, and neither a restart nor a user has ended that state. */
   fallen: boolean
   starting: boolean
   gone: boolean
@@ -109,7 +109,7 @@ class Home {
       const isHopeless = gone || stand.state(app).state === 'given_up'
       // An app that reports that it runs has been restarted once.
       if (fallen && record.state !== 'running' && !isHopeless)
-        this.broken.push(`${app} lies there still: ${stand.state(app).state}`)
+        this.broken.push(`${app} is still down: ${stand.state(app).state}`)
     }
     return this
   }
@@ -212,10 +212,10 @@ class Home {
     this.log.push(`${id} ${now}`)
     if (truth.gone) this.broken.push(`${id} is gone`)
     if (record.enabled === false) this.broken.push(`${id} is disabled`)
-    if (!truth.fallen) this.broken.push(`${id} does not lie there: ${record.state}, crashed ${record.crashed}`)
+    if (!truth.fallen) this.broken.push(`${id} is not down: ${record.state}, crashed ${record.crashed}`)
     if (this.#fails) this.broken.push(`${id} could not be read`)
     if (now - truth.writtenAt < MINUTE) this.broken.push(`${id} ${now - truth.writtenAt} ms after a command`)
-    // Then the times of the list apply, and not the limit.
+    // After an app was given up, the times of `retry` apply instead of the limit.
     const wait = now - (restarts.at(-1) ?? 0)
     if (this.stand.state(id).state === 'given_up') {
       if (wait < 20 * SECOND) this.broken.push(`${id} is tried again after ${wait} ms`)
@@ -268,13 +268,13 @@ const dies: Step = { kind: 'ends', end: 'dies' }
 
 /** Events, in addition to crashes and waits. */
 test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
-  ['an app that the hub does not report as down, or does not show right before', [people, reads, list], []],
+  ['an app that the hub does not report as down, also right before the restart', [people, reads, list], []],
   ['an app because of the flag of an earlier crash', [flagged, ends], []],
-  ['a silent app, unless configuration requires that', [silence], []],
+  ['a silent app, unless configuration requires a restart', [silence], []],
   ['an app within a minute after a command that writes', [command], []],
   ['an app more often than the limit, whichever version it goes back to', [version], [dies]],
   [
-    'an app against these rules when all of that is combined',
+    'an app against these rules when all of these steps are combined',
     [people, reads, list, flagged, ends, silence, command, version, snooze, setClock],
     [],
   ],
@@ -292,7 +292,7 @@ test('a clock that is set forwards or back, by hours, delays or advances no rest
     size: 'max',
   })
   const property = fc.asyncProperty(retry, steps, async (times, all) => {
-    // If two are due at once, either one may be first.
+    // If two apps are due at the same time, either one may be first.
     const story = all.map((step) => ('id' in step ? { ...step, id: 'a' as const } : step))
     const still = story.filter(({ kind }) => kind !== 'set-clock')
     expect((await new Home(times).run(story)).log).toEqual((await new Home(times).run(still)).log)

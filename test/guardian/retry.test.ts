@@ -18,14 +18,14 @@ const tired = async (options: string) => {
   return stand
 }
 
-/** The time until an app is restarted again, in seconds. */
+/** Resolves with the time until an app is restarted again, in seconds. */
 const untilNext = async (stand: Stand, most = 30 * HOUR) => {
   const [before, from] = [stand.restarted.length, stand.clock.elapsed()]
   while (stand.restarted.length === before && stand.clock.elapsed() - from < most) await stand.clock.advance(SECOND)
   return (stand.clock.elapsed() - from) / SECOND
 }
 
-/** The same app in a bridge that starts, with the retained messages of the broker. */
+/** Starts another bridge with the same app and the retained messages of the broker. */
 const restartBridge = async (before: Stand, options: string, patch: Parameters<Stand['say']>[1]) => {
   const { state, history, memory } = before.facts('a')
   const after = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`)
@@ -40,7 +40,7 @@ const restartBridge = async (before: Stand, options: string, patch: Parameters<S
 const down = { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 2 } as const
 
 describe('an app that was given up', () => {
-  test('is tried once after each time of the list, the last one repeating, and stays given up', async () => {
+  test('is tried once after each time of the list, whose last time repeats, and stays given up', async () => {
     const stand = await tired('retry: [5m, 10m, 20m]')
     for (const minutes of [5, 10, 20, 20]) {
       const due = Date.parse(stand.state('a').retry_at ?? '') - stand.clock.now()
@@ -94,7 +94,7 @@ describe('an app that was given up', () => {
     expect(await untilNext(stand)).toBe(seconds)
   })
 
-  /** Given up right before noon. */
+  /** Returns a stand whose app is given up right before noon. */
   const tiredAt = async (retry: string, options: string) => {
     const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${retry}${options} }`)
     await stand.clock.advance(24 * HOUR - 20 * SECOND)
@@ -155,7 +155,7 @@ describe('a hub', () => {
   const ids = ['a', 'b', 'c', 'd', 'e']
   const OPTIONS = 'guard: { watch: ["*"], hub_max_restarts: 3, window: 10m, storm: { apps: 100 } }'
 
-  /** Each app crashes, and runs after a restart. */
+  /** Makes each app crash, and run after a restart. */
   const crashAll = (stand: Stand) => {
     stand.answer = ({ app }) => {
       stand.run(app)

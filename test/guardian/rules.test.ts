@@ -56,7 +56,7 @@ describe('an app that is not restarted', () => {
       },
     ],
     [
-      'crashed and came back by itself',
+      'crashed and recovered by itself',
       (stand) => {
         stand.crash('a')
         stand.run('a')
@@ -167,7 +167,7 @@ describe('an app is read again right before its restart, which is omitted', () =
     stand.crash('b')
     await stand.clock.advance(4 * MINUTE)
     expect(reads).toEqual([10, 30, 70, 130, 190])
-    // It does not delay other apps.
+    // The failed read does not delay other apps.
     expect(stand.restarted).toEqual(['b'])
     stand.found = () => ({})
     await stand.clock.advance(MINUTE)
@@ -234,7 +234,7 @@ const HUB_COMMANDS = COMMANDS.filter((row) => row.target !== 'bridge').flatMap((
 ])
 
 test.each(HUB_COMMANDS)(
-  'after $name an app is left alone for a minute if that writes, except after a command for the guardian',
+  'after $name an app is left alone for a minute if the command writes and is not for the guardian',
   async (row) => {
     const isOurs = row.needs === 'guard'
     const stand = new Stand().start('a')
@@ -294,7 +294,7 @@ describe('an app that runs with the flag of a crash', () => {
     after.say('a', flag)
     await after.clock.advance(HOUR)
     expect(after.restarted).toEqual([])
-    // It still waits if it was not restarted yet.
+    // The app still waits if it was not restarted yet.
     const waiting = new Stand().start('a')
     waiting.say('a', flag)
     const next = new Stand()
@@ -376,7 +376,7 @@ describe('a clock that is set', () => {
     expect(next.restarted).toEqual(['a'])
   })
 
-  test('ends quiet hours and reaches scheduled times by its new time', async () => {
+  test('ends quiet hours and reaches scheduled times according to its new time', async () => {
     const quiet = 'guard: { watch: ["*"], quiet_hours: "12:00-20:00", time_zone: UTC, schedule: { b: "0 21 * * *" } }'
     const stand = new Stand(quiet).start('a', 'b')
     stand.crash('a')
@@ -396,7 +396,7 @@ describe('a clock that is set', () => {
 test.each<[string, (stand: Stand) => void]>([
   ['turned off for an app', (stand) => stand.guard.control('home', 'a', { enabled: false })],
   ['snoozed for an app', (stand) => stand.guard.control('home', 'a', { snooze: 10 * HOUR })],
-])('a guardian that is %s during its restart continues with the others', async (_, happens) => {
+])('a guardian that is %s during its restart continues with the other apps', async (_, happens) => {
   const stand = new Stand().start('a', 'b')
   stand.crash('a')
   await stand.clock.advance(10 * SECOND)
@@ -528,7 +528,7 @@ describe('an app that is restarted', () => {
     expect(stand.restarted).toEqual(['a'])
   })
 
-  test('waits until another one of its hub runs again', async () => {
+  test('waits until another restarted app of its hub runs again', async () => {
     const stand = new Stand().start('a', 'b')
     stand.crash('a')
     stand.crash('b')
@@ -540,7 +540,7 @@ describe('an app that is restarted', () => {
   })
 
   test.each(['hub_failed', 'hub_rejected', 'unknown_app'] as const)(
-    'does not wait for one whose restart the hub refuses: %s',
+    'does not wait for another app whose restart the hub refuses: %s',
     async (code) => {
       const stand = new Stand().start('a', 'b')
       stand.answer = ({ app }) =>
@@ -560,7 +560,7 @@ describe('an app that is restarted', () => {
     },
   )
 
-  test('continues to wait for one whose restart has an unknown outcome', async () => {
+  test('continues to wait for another app whose restart has an unknown outcome', async () => {
     const stand = new Stand().start('a', 'b')
     stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('outcome_unknown') })
     stand.crash('a')
@@ -572,7 +572,7 @@ describe('an app that is restarted', () => {
     expect(stand.restarted).toContain('b')
   })
 
-  test('does not wait for one that two lists show running, even without an event of its restart', async () => {
+  test('does not wait for another app that two lists show running, even without an event of its restart', async () => {
     const stand = new Stand().start('a', 'b')
     stand.say('a', { crashed: true, crash_message: 'Error: boom', crash_count: 1 })
     await stand.clock.advance(SECOND)
@@ -636,7 +636,7 @@ describe('an app that reports that it runs', () => {
     }
     expect(stand.restarted).toHaveLength(3)
     expect(stand.told).toEqual(['restarted', 'restarted', 'restarted', 'gave_up'])
-    // It is no longer counted after it has run well for an hour.
+    // Restarts are no longer counted after the app has run well for an hour.
     stand.say('a', { memory_bytes: 1_048_576 })
     await stand.pass(2)
     expect(stand.state('a')).toMatchObject({ state: 'watching', restarts_in_window: 0 })
@@ -657,7 +657,7 @@ describe('an app that reports that it runs', () => {
     say(['a', 'b'], 2)
     stand.read()
     expect(stand.state('a').attention).toEqual([])
-    // This does not hide other reasons.
+    // The usage that is missing does not hide other reasons.
     stand.ask = () => null
     for (let reads = 0; reads < 5; reads += 1) {
       stand.read()
@@ -687,7 +687,7 @@ describe('an app that reports that it runs', () => {
     ['answers another status', '/status', 500, true],
     ['does not answer', '/status', null, true],
     ['answers as expected', '/status', 204, false],
-    ['answers as expected with a status of its own', '/login 401', 401, false],
+    ['answers with the configured status', '/login 401', 401, false],
     ['could not be reached', '/status', undefined, false],
   ])('and whose web API %s', async (_, probe, status, isRestarted) => {
     const stand = new Stand(`guard: { watch: ["*"], probe: { a: "${probe}" } }`).start('a', 'b')
@@ -849,7 +849,7 @@ describe('updates in a window', () => {
     expect(stand.warnings).toEqual([expect.stringContaining('updates.hold_days')])
   })
 
-  test('report the installed version, warn of one that was not held, and hold no other of that hub', async () => {
+  test('report the installed version, warn of a version that was not held, and install no others on that hub', async () => {
     const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a', 'b')
     stand.answer = () => {
       stand.say('a', { version: '2.0.1', update_available: false, latest_version: null })
@@ -923,7 +923,7 @@ describe('updates in a window', () => {
     expect(commands(stand)).toEqual([])
   })
 
-  test('that make an app crash three times in half an hour are bad ones', async () => {
+  test('that make an app crash three times in half an hour are reported as bad', async () => {
     const stand = new Stand(`${UPDATES}, off_when_bad: true }`).start('a')
     stand.say('a', { autoupdate: true })
     stand.say('a', { version: '1.1.0' })
@@ -953,7 +953,7 @@ describe('the state on the broker', () => {
     '{"enabled":null,"offered":null,"updated":{"at":"2026-01-01T00:00:00+02","from":null,"to":null,"crashes":0}}',
     JSON.stringify({ enabled: 'yes', offered: { since: 'now' }, updated: [] }),
     JSON.stringify(Array.from({ length: MAX_HISTORY + 1 }, () => ({ at: '2026-01-01T00:00:00.000Z' }))),
-  ])('is ignored if it is nonsense: %.40s', async (text) => {
+  ])('is ignored if it is invalid: %.40s', async (text) => {
     const stand = new Stand()
     for (const name of ['guard', 'history', 'guardMemory', 'constructor']) stand.guard.learn(name, 'home', 'a', text)
     stand.start('a')
@@ -999,7 +999,7 @@ test('saved state of an app is kept until its hub has been read, however often t
   expect(stand.state('a').state).toBe('off')
 })
 
-test('a reload that turns it on for the first time finds the known apps, including those that crashed before', async () => {
+test('a reload that turns the guardian on for the first time finds the known apps, including those that crashed before', async () => {
   const stand = new Stand('guard: { watch: [] }').start('a', 'b', 'c')
   stand.crash('a')
   stand.crash('b')
@@ -1011,7 +1011,7 @@ test('a reload that turns it on for the first time finds the known apps, includi
   expect(['a', 'b', 'c'].map((id) => stand.state(id).state)).not.toContain('off')
 })
 
-test('a reload changes the watched apps at once', async () => {
+test('a reload changes the watched apps immediately', async () => {
   const stand = new Stand('guard: { watch: ["b"] }').start('a')
   stand.crash('a')
   await stand.clock.advance(MINUTE)

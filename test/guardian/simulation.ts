@@ -73,31 +73,31 @@ interface Truth {
   readonly id: string
   readonly vice: Vice
   app: App
-  /** Since when it is down because of a crash or the hub, not a user; `null`: it is not down. */
+  /** When the app went down because of a crash or the hub, not a user; `null` while it is not down. */
   downSince: number | null
-  /** Times of the guardian's restarts since it last ran for an hour, had an update, or received a command. */
+  /** Times of the guardian's restarts since the app last ran for an hour, had an update, or received a command. */
   streak: number[]
   restarts: number[]
-  /** The restart in progress: until it runs or crashes again. */
+  /** Whether a restart is in progress, until the app runs or crashes again. */
   starting: boolean
   upSince: number | null
   updating: boolean
   gaveUp: boolean
   personAt: number
   memory: number
-  /** Crashes since the version changed. */
+  /** When the version changed, and the crashes since then. */
   updatedAt: number
   crashesSince: number
   offeredAt: number
-  /** Restarts that count: none after a storm, and none after it was given up. */
+  /** Restarts that count: not those after a storm or after the app was given up. */
   counted: number[]
-  /** Whether its latest crash was in a storm, and how many restarts did not count because of that. */
+  /** Whether the latest crash was in a storm, and how many restarts did not count because of a storm. */
   isSpared: boolean
   spared: number
-  /** When it was last given up or tried again, and how often it was tried. */
+  /** When the app was last given up or tried again, and how often it was tried. */
   triedAt: number
   tries: number
-  /** Whether the hub's firmware makes it crash at each start. */
+  /** Whether the hub's firmware makes the app crash at each start. */
   broken: boolean
   readonly log: { readonly what: HistoryEntry['what']; readonly at: number }[]
   cancel: () => void
@@ -132,7 +132,7 @@ export interface SimulationOptions {
   readonly days: number
   readonly apps: number
   readonly decisions?: Partial<Decisions>
-  /** Ends with the day on which a promise with this name is broken. */
+  /** Ends the run after the day on which a promise with this name is broken. */
   readonly until?: RegExp
 }
 
@@ -274,7 +274,7 @@ class Simulation {
     if (vice === 'bad-update' || vice === 'well') this.#offerLater(home, truth)
   }
 
-  /** What a running app does without any cause. */
+  /** Makes a running app do something without an external cause. */
   #live(home: Home, truth: Truth): void {
     const { vice } = truth
     const random = this.#random
@@ -372,7 +372,7 @@ class Simulation {
     home.crashes.clear()
   }
 
-  /** All apps that need the internet crash, and again whenever they are started. */
+  /** Makes all apps that need the internet crash, and again whenever they are started. */
   #loseInternet(checkedAt: number): void {
     this.figures.outages += 1
     this.#outageUntil = this.#elapsed() + OUTAGE_MS
@@ -396,7 +396,7 @@ class Simulation {
     })
   }
 
-  /** Four apps of a home crash at each start, until that is fixed three days later. */
+  /** Makes four apps of a home crash at each start, until the firmware is fixed three days later. */
   #breakByFirmware(): void {
     const home = this.#random.pick(this.#homes)
     const broken = [...home.apps.values()].filter(({ vice }) => /^(?:net|saw|big|leak|hours)$/.test(vice)).slice(0, 4)
@@ -409,11 +409,11 @@ class Simulation {
     })
     this.clock.after(4 * DAY + 8 * HOUR, () => {
       for (const { id, upSince } of broken)
-        if (upSince === null) this.#breach('what can run again is tried again within a day', id)
+        if (upSince === null) this.#breach('an app that can run again is tried again within a day', id)
     })
   }
 
-  /** One list lacks an app. */
+  /** Leaves an app out of one list of each hub. */
   #leaveOut(): void {
     for (const home of this.#homes) {
       const truth = this.#random.pick([...home.apps.values()].filter(({ vice }) => /^(?:big|silent|saw)$/.test(vice)))
@@ -431,7 +431,7 @@ class Simulation {
     }
   }
 
-  /** The hub is unreachable for a while, and continues to run. */
+  /** Makes the hub unreachable for a while; it continues to run. */
   #loseHub(home: Home): void {
     home.online = false
     this.#guard.hubChanged(home.name, false)
@@ -443,7 +443,7 @@ class Simulation {
     })
   }
 
-  /** A user disables an app that has crashed, right before its restart, and the event of that is lost. */
+  /** Disables a crashed app as a user, right before its restart, and loses the event of this change. */
   #disableUnseen(home: Home, truth: Truth): void {
     if (!home.online) {
       this.#live(home, truth)
@@ -460,7 +460,7 @@ class Simulation {
     })
   }
 
-  /** A user stops or disables an app, on the hub itself or by command, and starts it again a day later. */
+  /** Stops or disables an app as a user, on the hub itself or by command, and starts it again a day later. */
   #person(home: Home, truth: Truth): void {
     if (!home.online || truth.updating) {
       this.#live(home, truth)
@@ -538,11 +538,11 @@ class Simulation {
       home.backAt = this.#elapsed()
       home.bootAt = this.#elapsed() - MINUTE
       for (const truth of home.apps.values()) {
-        // No bridge can detect when exactly it stopped.
+        // No bridge can detect when exactly the app stopped.
         this.#calm(truth)
         truth.upSince = null
         if (truth.app.enabled === false) continue
-        // Some crash while the hub is starting, and the hub starts them once more.
+        // Some apps crash while the hub is starting, and the hub starts them once more.
         const isDead = truth.vice === 'dead-at-boot'
         const falls = isDead || this.#random.chance(0.3)
         if (falls) {
@@ -566,7 +566,7 @@ class Simulation {
   }
 
   #restartBridge(): void {
-    // If the bridge ended while a command is in progress, the result would be lost.
+    // If the bridge ended during a command, the result would be lost.
     if (this.#updating !== undefined) return
     this.figures.bridgeRestarts += 1
     this.#guard.standBy()
@@ -607,7 +607,7 @@ class Simulation {
     for (const truth of home.apps.values()) this.#isHelped(home, truth)
   }
 
-  /** The memory that an app uses. */
+  /** Changes the memory that an app uses. */
   #use(home: Home, truth: Truth): void {
     const hours = READ_MS / HOUR
     const { app, vice } = truth
@@ -623,7 +623,7 @@ class Simulation {
     }
   }
 
-  /** Milliseconds since the start, which a clock that is set does not change. */
+  /** Returns the milliseconds since the start, whatever the wall clock is set to. */
   #elapsed(): number {
     return this.clock.elapsed()
   }
@@ -712,7 +712,7 @@ class Simulation {
       const key = `${name} ${hub} ${app}`
       const text = JSON.stringify(value)
       if (this.#retained.get(key) === text) continue
-      if (!v.is(schema, value)) this.#breach('what is published is what the contract says', `${name} ${text}`)
+      if (!v.is(schema, value)) this.#breach('everything published matches the contract', `${name} ${text}`)
       if (value === null) this.#retained.delete(key)
       else this.#retained.set(key, text)
     }
@@ -724,7 +724,7 @@ class Simulation {
     await pass(null)
     if (!isCurrent()) return failed('expired')
     if (!home.online) {
-      this.#breach('nothing is sent while the hub is away', app)
+      this.#breach('nothing is sent while the hub is offline', app)
       return failed('hub_unreachable')
     }
     if (command === 'restart') return this.#restart(home, truth)
@@ -767,7 +767,7 @@ class Simulation {
     if (this.#updating !== undefined) this.#breach('one update at a time', truth.id)
     if (now - truth.offeredAt < 2 * DAY) this.#breach('a version is held for the days configured', truth.id)
     if (truth.app.enabled === false || truth.id.endsWith('ignored'))
-      this.#breach('what a person leaves out is not updated', truth.id)
+      this.#breach('an app that a person leaves out is not updated', truth.id)
     const run = (phase: 'begun' | 'ended') => {
       this.#guard.ran({
         hub: home.name,
@@ -823,7 +823,7 @@ class Simulation {
     }
     const hour = new Date(this.clock.now()).getUTCHours()
     if (hour >= 23 || hour < 6) this.#breach('quiet hours are kept', id)
-    if (now - home.backAt < 2 * MINUTE - SLACK) this.#breach('a hub that came back is left alone for two minutes', id)
+    if (now - home.backAt < 2 * MINUTE - SLACK) this.#breach('a hub that is back is left alone for two minutes', id)
     if (truth.updating) this.#breach('no app in an update is restarted', id)
     const last = truth.streak.at(-1)
     const wait = Math.min(600 * SECOND, 10 * SECOND * 2 ** truth.streak.length)
@@ -834,7 +834,7 @@ class Simulation {
     }
   }
 
-  /** Checks whether there is any reason. Returns whether that is a crash. */
+  /** Checks that a restart has a reason. Returns whether the reason is a crash. */
   #judgeReason(home: Home, truth: Truth, now: number): boolean {
     const { id, app, vice } = truth
     const isSilent = vice === 'silent' && app.state === 'running' && app.memory_bytes === null
@@ -852,7 +852,7 @@ class Simulation {
     const { id, gaveUp, triedAt, tries, isSpared, counted } = truth
     const inWindow = (times: readonly number[]) => times.filter((at) => at > now - 30 * MINUTE).length
     if (gaveUp && now - triedAt < (RETRY[tries] ?? DAY) - SLACK)
-      this.#breach('what was given up is tried again by the list', `${id} after ${now - triedAt} ms`)
+      this.#breach('an app that was given up is tried again by the list', `${id} after ${now - triedAt} ms`)
     if (!gaveUp && !isSpared && inWindow(counted) >= 5) this.#breach('never more than the limit', id)
     if (inWindow(home.restarts) >= HUB_RESTARTS) this.#breach('never more than the budget of the hub', id)
     this.#endStorm(home)
@@ -894,23 +894,23 @@ class Simulation {
     const now = this.#elapsed()
     switch (event.event_type) {
       case 'gave_up':
-        if (truth.gaveUp) this.#breach('giving up is told once', event.app)
+        if (truth.gaveUp) this.#breach('giving up is reported once', event.app)
         Object.assign(truth, { gaveUp: true, triedAt: now, tries: 0 })
         truth.log.push({ what: 'gave_up', at: now })
         this.figures.gaveUp += 1
         break
       case 'retried':
-        if (!truth.gaveUp) this.#breach('only what was given up is tried again', event.app)
+        if (!truth.gaveUp) this.#breach('only an app that was given up is tried again', event.app)
         this.figures.retries += 1
         break
       case 'memory_rising':
-        if (truth.vice !== 'leak') this.#breach('memory that comes and goes is no leak', event.app)
+        if (truth.vice !== 'leak') this.#breach('memory that rises and falls is no leak', event.app)
         truth.toldRising = now
         truth.log.push({ what: 'memory_rising', at: now })
         this.figures.rising += 1
         break
       case 'bad_update':
-        if (!truth.app.version?.includes('bad')) this.#breach('only bad updates are called so', event.app)
+        if (!truth.app.version?.includes('bad')) this.#breach('only bad updates are reported as bad', event.app)
         if (event.from === undefined || event.to !== truth.app.version)
           this.#breach('a bad update names both versions', event.app)
         truth.log.push({ what: 'bad_update', at: now })
@@ -920,7 +920,7 @@ class Simulation {
         this.figures.updates += 1
         break
       case 'update_failed':
-        this.#breach('updates that the hub takes succeed', `${event.app} ${event.message}`)
+        this.#breach('updates that the hub accepts succeed', `${event.app} ${event.message}`)
         break
     }
   }
@@ -932,18 +932,18 @@ class Simulation {
       .slice(-20)
       .map(({ what }) => what)
       .reverse()
-    // At one moment, the guardian chooses the order.
+    // The guardian chooses the order of entries with the same time.
     if (kept.toSorted().join() !== wanted.toSorted().join())
       this.#breach('the history is right', `${id}\n${kept}\n${wanted}`)
     const truth = home.apps.get(id)
     const isBad = truth?.app.version?.includes('bad') === true && this.#elapsed() - truth.updatedAt > HOUR
-    if (isBad && !log.some(({ what }) => what === 'bad_update')) this.#breach('a bad update is told', id)
+    if (isBad && !log.some(({ what }) => what === 'bad_update')) this.#breach('a bad update is reported', id)
   }
 
   #compareLeaks(): void {
     for (const home of this.#homes) {
       for (const { vice, id, toldRising, crashesByLeak } of home.apps.values()) {
-        if (vice === 'leak' && crashesByLeak > 0 && toldRising < 0) this.#breach('a leak is told before it kills', id)
+        if (vice === 'leak' && crashesByLeak > 0 && toldRising < 0) this.#breach('a leak is reported in time', id)
       }
     }
   }

@@ -17,7 +17,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 export const configOf = (yaml: string): GuardConfig =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
 
-/** The row of an app's command. */
+/** Returns the row of an app's command. */
 export function commandOf(name: CommandName<'app'>): HubCommand {
   const row = findCommand('app', name, false) ?? findCommand('app', name, true)
   if (row === undefined || row.target === 'bridge') throw new Error(`no command ${name}`)
@@ -26,7 +26,7 @@ export function commandOf(name: CommandName<'app'>): HubCommand {
 
 const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 
-/** The first timers are early by a millisecond, until the clock has been read this often. */
+/** Wraps a clock: its first timers are early by a millisecond, until the clock has been read `looks` times. */
 export function early(looks: number) {
   return (clock: Clock): Clock => {
     let left = Number.POSITIVE_INFINITY
@@ -134,7 +134,7 @@ export class Stand {
     this.say(id, { state: 'running', crashed: false, crash_message: null })
   }
 
-  /** Reads of an unchanged list. */
+  /** Reports reads of an unchanged list. */
   read(times = 1): void {
     for (let i = 0; i < times; i += 1) this.guard.appsChanged('home', [], true)
   }

@@ -17,7 +17,7 @@ const saw =
   (from: number, to: number, period: number): Series =>
   (hours, random) =>
     from + ((hours % period) / period) * (to - from) + noise(random, 1)
-/** The memory of a Node process with a generational heap: small teeth of minutes on large ones of hours. */
+/** Returns the memory of a process with a generational heap: small teeth of minutes on large ones of hours. */
 const heap =
   (base: number, perHour = 0): Series =>
   (hours, random) =>
@@ -92,7 +92,7 @@ class Follower {
     this.#samples.follow('home', { apps, subscribe: () => () => {} })
   }
 
-  /** Returns whether its memory is found to rise. */
+  /** Adds a read of the app's memory; returns whether the memory is found to rise. */
   read(minute: number, bytes: number, limit?: number): boolean {
     const id = this.#id
     this.#elapsed = minute * MINUTE
@@ -107,7 +107,7 @@ class Follower {
 
 const HOURS = 72
 
-/** The hours until the rise is reported, and until the limit is reached. */
+/** Returns the hours until the rise is reported, and until the limit is reached. */
 function watch(series: Series, limit: number | undefined, everyMinutes: number, seed: number) {
   const random = new Random(seed)
   const app = new Follower(`app.${seed}`)
@@ -121,7 +121,7 @@ function watch(series: Series, limit: number | undefined, everyMinutes: number, 
 
 const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1)
 
-/** Without a limit, a slow or uneven rise looks like noise, and a fast one like an app that warms up. */
+/** Leaks that are missed without a limit: slow or uneven ones look like noise, fast ones like an app that warms up. */
 const KNOWN_MISSES = [
   '1 MiB an hour',
   '2 MiB an hour, noisy',
@@ -160,14 +160,14 @@ describe.each([
   })
 })
 
-test('a tooth that is longer than the window may be reported once, and never again after it has come down', () => {
+test('a tooth that is longer than the window may be reported once, and never again after it has fallen', () => {
   for (const period of [8, 12, 24]) {
     const random = new Random(3)
     const app = new Follower('x')
     const told = new Set<number>()
     for (let minute = 0; minute < 10 * 24 * 60; minute += 5) {
       const bytes = saw(30, 90, period)(minute / 60, random) * MIB
-      // The report is based on the buckets before.
+      // The report is based on the previous buckets.
       if (app.read(minute, bytes, LIMIT)) told.add(Math.floor((minute - 20) / 60 / period))
     }
     expect([...told].filter((tooth) => tooth > 0)).toEqual([])
@@ -182,7 +182,7 @@ test('the trend is the median of the slopes: a few outliers change nothing', () 
   expect((app.trend ?? 0) / MIB).toBeCloseTo(1, 1)
 })
 
-test('no trend is shown before an hour is known', () => {
+test('no trend is shown before an hour of samples exists', () => {
   const app = new Follower('x')
   for (let minute = 0; minute < 60; minute += 5) app.read(minute, minute * MIB)
   expect(app.trend).toBeNull()

@@ -70,7 +70,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     await until('the restart', () => types(world).includes('restarted'))
     await until('a running app', () => guardOf(world)?.['state'] === 'watching')
     world.hub.crash(APP, 'Too many memwarns')
-    await until('the end of patience', () => guardOf(world)?.['state'] === 'given_up')
+    await until('the guardian to give up', () => guardOf(world)?.['state'] === 'given_up')
     expect(await world.ask('home/app/another.app/cmd/guard', 'OFF')).toMatchObject({ ok: true })
     const before = { guard: guardOf(world), history: historyOf(world) }
     const count = restarts(world)
@@ -140,19 +140,19 @@ describe('an app that is removed and returns within a day', () => {
       for (const topic of ['', '/guard', '/guard-memory']) {
         await until(`no ${topic}`, () => world.observer.last(`hub2mqtt/home/app/${APP}${topic}`) === '')
       }
-      await until('what is remembered', () => world.observer.last(GONE))
+      await until('the remembered data', () => world.observer.last(GONE))
       expect(JSON.parse(world.observer.last(GONE) ?? '')).toMatchObject([{ app: APP, gone_hours: 0 }])
       await world.restart()
       await world.ready()
       await world.settle()
       world.hub.install({ id: APP, name: 'The app', crashed: 'Error: boom' })
       await until('a guard', () => guardOf(world)?.['state'] === 'off')
-      await until('nothing that is remembered', () => world.observer.last(GONE) === '')
+      await until('no remembered data', () => world.observer.last(GONE) === '')
       expect(restarts(world)).toBe(0)
     },
   )
 
-  test('and is only missing from one list stays as it is on all of its topics', async () => {
+  test('but is only missing from one list stays as it is on all of its topics', async () => {
     await using world = await World.start({ hub: { apps: APPS }, env: ENV })
     await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     world.hub.behave('half-list', { times: 1 })
@@ -201,10 +201,10 @@ test('an app that a user has disabled on the hub since the last read is not rest
   expect(restarts(world)).toBe(0)
 })
 
-test('denying restart leaves the switch of the guardian, which restarts nothing, and denying the switch leaves the restarts', async () => {
+test('if restart is denied, the switch of the guardian works but nothing is restarted; if the switch is denied, restarts work', async () => {
   await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'restart' } })
   world.hub.crash(APP)
-  await until('the end of patience', () => guardOf(world)?.['state'] === 'given_up')
+  await until('the guardian to give up', () => guardOf(world)?.['state'] === 'given_up')
   expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
   await until('the same end', () => types(world).filter((type) => type === 'gave_up').length === 2)
   expect(restarts(world)).toBe(0)
@@ -217,17 +217,17 @@ test('denying restart leaves the switch of the guardian, which restarts nothing,
 test.each([
   ['denies the restart', { COMMANDS_DENY: 'restart' }, 'not_allowed'],
   ['permits no changes', { COMMANDS_READ_ONLY: 'true' }, 'not_allowed'],
-])('configuration that %s applies to the guardian too: it gives up at once with the reason', async (_, more, code) => {
+])('configuration that %s applies to the guardian too: it gives up, with the reason', async (_, more, code) => {
   await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, ...more } })
   world.hub.crash(APP)
-  await until('the end of patience', () => types(world).includes('gave_up'))
+  await until('the guardian to give up', () => types(world).includes('gave_up'))
   expect(world.events(APP).find((event) => event['event_type'] === 'gave_up')).toMatchObject({ message: code })
   await until('the state', () => guardOf(world)?.['state'] === 'given_up')
   expect(guardOf(world)).toMatchObject({ restarts: 0 })
   expect(restarts(world)).toBe(0)
 })
 
-test('a reload turns the guardian on, and off again with nothing of it left on the broker', async () => {
+test('a reload turns the guardian on, and off again, with nothing of the guardian left on the broker', async () => {
   const file = (watch: string) => `guard: { watch: [${watch}], backoff: 1s }`
   await using world = await World.start({ hub: { apps: APPS }, file: file('') })
   world.hub.crash(APP)

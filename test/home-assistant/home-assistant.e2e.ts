@@ -65,12 +65,12 @@ const HIDDEN = [
   ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'memory', 'crash_count', 'channel', 'origin'],
   ...['devices_unavailable', 'flows_broken'],
 ]
-/** Exceptions: an earlier version had them on by default, or their owner enabled them. */
+/** Entities that are on because an earlier version had them on by default, or because their owner enabled them. */
 const SHOWN = [
   ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'crash_count'].map((key) => `${VACUUM}--${key}`),
   `${WEATHER}--autoupdate`,
 ]
-/** Off by default in version 0.1.0, and removed since: Home Assistant keeps it as long as its device or its topic. */
+/** A removed entity, off by default in version 0.1.0: Home Assistant keeps it while its device or its topic exists. */
 const KEPT = `${VACUUM}--version`
 const SETTINGS: Readonly<Record<string, string>> = {
   setting_transition: 'number Transition',
@@ -116,7 +116,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 
   const registered = async () => (await home.ha.entities()).filter(({ unique_id }) => unique_id !== KEPT)
-  /** Entity ids by unique id. */
+  /** Resolves with the entity ids by unique id. */
   const registry = async (): Promise<Record<string, string>> => {
     const entities = await registered()
     return Object.fromEntries(
@@ -152,7 +152,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       },
       { timeout: 60_000 },
     )
-  /** Topics of remaining devices that were cleared; Home Assistant repeatedly clears that of a removed one. */
+  /** Returns cleared topics of remaining devices; Home Assistant repeatedly clears that of a removed device. */
   const cleared = () =>
     home.observer.seen
       .filter(({ topic, text }) => topic.startsWith('homeassistant/device/') && !topic.includes(SAUNA) && text === '')
@@ -253,7 +253,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     expect(await home.ha.render(given('none') + components.memory.value_template)).toBe('None')
   })
 
-  test('sees of every app whether it is enabled, runs, has crashed, and its version', async () => {
+  test('sees for every app whether it is enabled, runs, has crashed, and its version', async () => {
     const onOff = (is: boolean) => (is ? 'on' : 'off')
     const ofApps = [...home.hub.apps].flatMap(([id, app]) => {
       const device = appId(byHand(id))
@@ -410,7 +410,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     })
     const ofOurs = async () =>
       (await home.ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
-    // The notification of the crash before.
+    // The notification of the previous crash.
     await eventually('a notification', async () => (await ofOurs()).length === 1)
     home.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}\n    at boom (/app/boom.js:1:2)')
     home.hub.crash('net.lindqvist.heatpump', '')
@@ -648,7 +648,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     await home.untilState(`${HUE}--update`, 'off')
   })
 
-  test('has no entries about any of this in the log', () => {
+  test('finds no entries about these tests in the log', () => {
     const expectable = [
       // The broker was offline.
       /Disconnected from MQTT server|Failed to connect to MQTT server|Error returned from MQTT server: The connection was lost/,
@@ -708,7 +708,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 })
 
-/** An app's id as encoded in ids of Home Assistant. */
+/** Returns an app's id as encoded in ids of Home Assistant. */
 function byHand(id: string): string {
   return id
     .replaceAll('_', '-5F')

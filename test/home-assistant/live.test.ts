@@ -1,4 +1,4 @@
-/** Home Assistant's side of the bridge as users run it: the messages on the broker, and when they are published. */
+/** Discovery by the bridge as users run it: the messages on the broker, and when they are published. */
 import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -16,13 +16,13 @@ const HUE = `homeassistant/device/hub2mqtt--${HUB}--com_athom_hue/config`
 const FOREIGN = 'homeassistant/device/other/config'
 const FOREIGN_PAYLOAD = '{"origin":{"name":"other"},"device":{},"components":{}}'
 
-/** Discovery topics that the broker holds. */
+/** Resolves with the discovery topics that the broker holds. */
 async function discovered(world: World): Promise<Map<string, string>> {
   const held = await retainedOn(world.broker.port)
   return new Map([...held].filter(([topic]) => /^(homeassistant|elsewhere)\//.test(topic)))
 }
 
-/** The discovery topics after everything is published, with their expected number. */
+/** Resolves with the discovery topics after everything is published, with their expected number. */
 async function settled(world: World, size = ALL): Promise<Map<string, string>> {
   await world.settle()
   const found = await discovered(world)
@@ -32,11 +32,11 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 
 /** The bridge, the hub and its eight apps. */
 const ALL = 10
-/** The key has only the permissions for apps. */
+/** Returns the rows of a kind of device, for a key that has only the permissions for apps. */
 const rowsOf = (kind: DeviceKind) =>
   ENTITIES.filter(({ device, when, from }) => device === kind && when === undefined && from === undefined).length
 const TRIGGERS_OF_AN_APP = TRIGGERS.filter(({ when }) => when === undefined).length
-/** The number of components of the bridge, of a hub that has everything, and of its apps. */
+/** Returns the number of components of the bridge, of a hub that has everything, and of its apps. */
 const components = ({ hub }: World) =>
   rowsOf('bridge') + rowsOf('hub') + hub.apps.size * (rowsOf('app') + TRIGGERS_OF_AN_APP)
 const told = (world: World, since: number) =>
@@ -73,7 +73,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(told(world, seen).map(({ topic }) => topic)).toEqual([HUE.replace('com_athom_hue', 'fi_kivinen_sauna')])
   })
 
-  test('devices that were removed while the bridge was offline are cleared, and those of others are not changed', async () => {
+  test('devices that were removed while the bridge was offline are cleared, and those of other programs are not changed', async () => {
     await using world = await World.start({ broker })
     await settled(world)
     await world.observer.publish(FOREIGN, FOREIGN_PAYLOAD, { retain: true })
@@ -85,7 +85,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect([...left.keys()].filter((topic) => /hue|net_/.test(topic))).toEqual([])
   })
 
-  test('another format and back leaves nothing behind', async ({ world }) => {
+  test('a change to another format and back leaves nothing behind', async ({ world }) => {
     await settled(world)
     await world.restart({ DISCOVERY_FORMAT: 'component' })
     const entities = await settled(world, components(world))
@@ -99,7 +99,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(ours.filter((topic) => /discovery|log-level|summary|update$/.test(topic))).toEqual([])
   })
 
-  test('another prefix leaves nothing under the previous one, whatever else changed', async () => {
+  test('a change of the prefix leaves nothing under the previous one, whatever else changed', async () => {
     await using world = await World.start({ broker })
     await settled(world)
     await world.bridge.stop()
@@ -112,7 +112,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
 })
 
 const BY_NAME = 'hub2mqtt---20home'
-/** The devices of a reference hub, which shows no identity, by their object ids. */
+/** Returns the devices of a reference hub, which shows no identity, by their object ids. */
 const objectIds = (held: ReadonlyMap<string, string>) =>
   [...held.keys()].map((topic) => topic.split('/')[2] ?? '').sort()
 
@@ -222,7 +222,7 @@ test.concurrent('apps are named with their hub as long as there are several hubs
   expect(nameIn(both, HUE)).toBe('Lumen Lights (Home)')
   expect(nameIn(both, 'homeassistant/device/hub2mqtt--cabin--com_athom_hue/config')).toBe('Philips Hue (Cabin)')
   world.bridge.reload('hubs: { home: { realtime: true } }')
-  // Until now, the hub could have returned under another name.
+  // Before this jump, the hub could have returned under another name.
   world.clock.jump(20_000)
   expect(await settled(world)).toEqual(before)
 })
@@ -267,7 +267,7 @@ test.concurrent('two hubs that exchange their addresses have their own devices, 
   const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
   await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${second} }` })
   await settled(world, ALL + 2)
-  /** Id of a hub → the hubs that its devices command. */
+  /** Returns the hubs that the devices of a hub command. */
   const commanded = (held: ReadonlyMap<string, string>, id: string) =>
     new Set(
       [...held]
@@ -379,7 +379,7 @@ test.concurrent('links to the page are added and removed with its address, while
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
 })
 
-test.concurrent('without triggers there are none, and everything else stays', async ({ world }) => {
+test.concurrent('if triggers are off, there are none, and everything else stays', async ({ world }) => {
   const before = componentsOf((await settled(world)).get(HUE))
   await world.restart({ DISCOVERY_TRIGGERS: 'false' })
   await world.ready()

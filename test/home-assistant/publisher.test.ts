@@ -8,7 +8,7 @@ import { FakeLink } from './support/fake-link.ts'
 const topics = createDiscoveryTopics('ha')
 const idOf = (app: string) => objectIdOf({ kind: 'app', hubId: 'h', app })
 
-/** `hidden`: keys of components that are off by default. */
+/** Returns a device. `hidden`: keys of components that are off by default. */
 function device(
   app: string,
   platforms: Readonly<Record<string, 'switch' | 'sensor' | 'number'>>,
@@ -38,7 +38,7 @@ function start(form: Form = 'device', link = new FakeLink(), rate = 20) {
   return { clock, link, publisher }
 }
 
-/** A publisher that has published these devices. */
+/** Starts a publisher; resolves when it has published these devices. */
 async function published(devices: readonly Device[], form?: Form) {
   const started = start(form)
   for (const one of devices) want(started.publisher, one)
@@ -50,7 +50,7 @@ async function published(devices: readonly Device[], form?: Form) {
 const componentsOf = (told: string | undefined) => JSON.parse(told?.split(' ').slice(2).join(' ') ?? '{}').components
 
 describe('discovery', () => {
-  test('is published at once for 64 devices, then for twenty per second, in their order', async () => {
+  test('is published immediately for 64 devices, then for twenty per second, in their order', async () => {
     const { clock, link, publisher } = start()
     for (let i = 0; i < 200; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
     await clock.advance(1)
@@ -96,7 +96,7 @@ describe('discovery', () => {
     expect(link.told.filter((told) => told.startsWith(`again ${topics.prefix}/`))).toHaveLength(2000)
   })
 
-  test('waits for the broker if the rate is 0, so that not everything is in the queue at once', async () => {
+  test('waits for the broker if the rate is 0, so that not everything is in the queue at the same time', async () => {
     const { clock, link, publisher } = start('device', undefined, 0)
     link.queued = 257
     for (let i = 0; i < 200; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
@@ -155,7 +155,7 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(1)
   })
 
-  test('of one device is sent two seconds apart, and then the newest', async () => {
+  test('of one device is sent at most every two seconds, and then the newest', async () => {
     const { clock, link, publisher } = start()
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(100)
@@ -176,7 +176,7 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(2)
   })
 
-  test('also does so for components of an earlier run, and for changes of the platform', async () => {
+  test('also names removed components of an earlier run, and components whose platform changes', async () => {
     const first = await published([device('x', { a: 'switch', b: 'sensor' })])
     const { clock, link, publisher } = start('device', first.link)
     want(publisher, device('x', { a: 'number' }))
@@ -264,7 +264,7 @@ describe('discovery', () => {
     expect(link.take()).toEqual([])
   })
 
-  test('is restored once when another client clears its topics, and not when the publisher did', async () => {
+  test('is restored once when another client clears its topics, and not when the publisher cleared them', async () => {
     const { clock, link, publisher } = await published(
       [device('x', { a: 'switch', b: 'sensor' }), device('y', { a: 'switch' })],
       'component',

@@ -65,7 +65,7 @@ const TRIGGER: Rules = {
   allowed: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template', 'platform', 'qos'],
 }
 
-/** The faults of a discovery message. */
+/** Returns the faults of a discovery message. */
 export function faultsOf(topic: string, payload: string): string[] {
   const device = /^[^+#]+\/device\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
   const component = /^[^+#]+\/(\w+)\/([a-zA-Z0-9_-]+)\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
@@ -93,7 +93,7 @@ function faultsOfDevice(root: Json): string[] {
   ]
 }
 
-/** The common fields of a device and a single component. */
+/** Returns the faults of the fields that a device and a single component have in common. */
 function faultsOfShared(root: Json): string[] {
   const device = objectAt(root, 'device')
   const origin = objectAt(root, 'origin')
@@ -206,7 +206,7 @@ const isOwn = (word: string) => ['unknown', 'unavailable'].includes(word.toLower
 
 const isText = (value: unknown) => typeof value === 'string' && value !== ''
 
-/** The faults of the state of an update entity. */
+/** Returns the faults of the state of an update entity. */
 export function faultsOfUpdate(payload: string): string[] {
   const state: Json = JSON.parse(payload)
   return [
@@ -237,7 +237,7 @@ const UPDATE_VALUES: ReadonlyMap<string, (value: unknown) => boolean> = new Map(
   ['update_percentage', (value) => value === null || (typeof value === 'number' && value >= 0 && value <= 100)],
 ])
 
-/** A missing address is valid too. */
+/** Returns whether an address is on the web, or missing. */
 function isOnTheWeb(url: unknown): boolean {
   return url === undefined || (URL.canParse(String(url)) && /^https?:$/.test(new URL(String(url)).protocol))
 }

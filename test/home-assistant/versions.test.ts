@@ -9,7 +9,7 @@ const BETA = { name: '2027.1.0b3', python: KNOWN.python }
 const names = (...[wanted, onPyPI, now = 0]: [string?, (typeof KNOWN)[]?, number?]) =>
   choose(wanted, onPyPI ?? [], now, ({ python }) => python === KNOWN.python).map(({ name }) => name)
 
-/** The versions that are read from an answer of PyPI. */
+/** Resolves with the versions that are read from an answer of PyPI. */
 async function readFrom(body: string) {
   await using server = createServer((_, answer) => answer.setHeader('connection', 'close').end(body))
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -40,7 +40,7 @@ describe('the versions of Home Assistant that are tested', () => {
     ['PyPI has older ones', [{ name: '2026.9.4', python: KNOWN.python }]],
     ['PyPI has only a beta of the same', [{ name: `${KNOWN.name}b2`, python: KNOWN.python }]],
     ['newer ones need a Python that cannot be installed', [{ name: '2030.1.0', python: '9.9' }]],
-  ])('have the known newest one if %s', (_, onPyPI) => {
+  ])('include the newest known version if %s', (_, onPyPI) => {
     expect(names('beta', onPyPI)).toEqual([KNOWN.name])
   })
 
@@ -55,7 +55,7 @@ describe('the versions of Home Assistant that are tested', () => {
     expect(await readFrom(JSON.stringify({ files }))).toEqual([{ name: '2026.12.0b1', python: '3.14' }])
   })
 
-  test('are the known ones if PyPI does not answer, or answers something else', async () => {
+  test('are the known ones if PyPI does not answer, or sends something else', async () => {
     expect(await published('http://127.0.0.1:1/')).toEqual([])
     expect(await readFrom('<html>')).toEqual([])
     expect(await readFrom('{}')).toEqual([])

@@ -35,7 +35,7 @@ test.for<[string, number, OutgoingHttpHeaders, string]>([
   ['nothing', 200, {}, ''],
   ['a page of an error', 404, page, HTML],
   ['a redirect', 302, { location: 'http://127.0.0.1:1/' }, ''],
-  ['a question for a password', 401, { 'www-authenticate': 'Basic' }, ''],
+  ['a request for a password', 401, { 'www-authenticate': 'Basic' }, ''],
 ])('a host that answers %s never gets the key', async ([, status, headers, body], { stranger, hold, told }) => {
   const url = await stranger(0, status, headers, body)
   const { hub } = hold(url)
@@ -69,7 +69,7 @@ describe('a hub below a path', () => {
   })
 })
 
-test('a hub that follows another spelling is found behind a server whose pages answer everything', async ({
+test('a hub with another path prefix is found behind a server that answers every other path with a page', async ({
   emulate,
   hold,
   listen,

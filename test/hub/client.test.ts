@@ -13,7 +13,7 @@ function connect(url: string, options: Partial<HubClientOptions> = {}, clock: Cl
   return client
 }
 
-/** A server of the test that shows that it is a hub. */
+/** Starts a server that identifies itself as a hub. */
 function serveHub(listener: RequestListener): Promise<string> {
   return serve((request, response) => {
     if (request.url?.endsWith('/system/ping')) response.setHeader('content-type', 'application/json').end('true')
@@ -34,7 +34,7 @@ describe.each(['older', 'newer'] as const)('with a hub of the %s kind', (flavour
   })
 })
 
-describe('each way in which a hub fails is one error', () => {
+describe('each kind of failure of a hub is one error', () => {
   const answer = (status: number, body: string, headers = {}) =>
     serveHub((_, response) => void response.writeHead(status, headers).end(body))
 
@@ -239,7 +239,7 @@ describe("an answer that is not the hub's own", () => {
   const ID = { 'x-homey-id': 'H1' }
   const LIST = JSON.stringify({ a: { id: 'a' } })
 
-  /** A hub that gives answers with these headers and bodies, one after the other. */
+  /** Connects to a hub that gives answers with these headers and bodies, one after the other. */
   async function answering(...answers: readonly (readonly [headers: object, body: string, status?: number])[]) {
     const left = [...answers]
     const client = connect(
@@ -252,7 +252,7 @@ describe("an answer that is not the hub's own", () => {
     return client
   }
 
-  test('does not verify anything: if it lacks the identity that the hub shows, or is not JSON', async () => {
+  test('is no proof of the hub: if it lacks the identity that the hub shows, or is not JSON', async () => {
     for (const [first, then] of [
       [
         [ID, LIST],
@@ -276,7 +276,7 @@ describe("an answer that is not the hub's own", () => {
     expect(await own.look('getApp', { id: 'a' })).toMatchObject({ name: 'A' })
   })
 
-  test('is no answer to a read if the hub shows its identity with its lists', async () => {
+  test('is refused for a read if the hub shows its identity with its lists', async () => {
     const client = await answering([ID, LIST], [{}, LIST], [ID, LIST])
     await client.call('getApps', {})
     expect([client.hub.signsLists, client.hub.listSigned]).toEqual([true, true])

@@ -104,12 +104,12 @@ describe('devices and flows', () => {
     expect(await tallied(decodeDevices, { ...devices })).toEqual(counts)
   })
 
-  test('have unknown counts if one does not say whether it is available', async () => {
+  test('have unknown counts if one does not state whether it is available', async () => {
     const devices = [{ driverId: `homey:app:${HUE}:x`, available: false }, { driverId: `homey:app:${HUE}:x` }]
     expect(await tallied(decodeDevices, devices)).toEqual([[HUE, { count: 2, bad: null }]])
   })
 
-  test('count once for each app whose cards a flow has', async () => {
+  test('are counted once for each app whose cards a flow has', async () => {
     const flows = {
       a: { broken: true, trigger: { uri: `homey:app:${HUE}` }, actions: [{ id: `homey:app:${HUE}:on` }, { id: 'x' }] },
       b: {

@@ -12,7 +12,7 @@ import {
 import { HubError } from '../../src/hub/errors.ts'
 import { grants } from '../../src/hub/status.ts'
 
-/** The error for an answer that differs from what the operation promises. */
+/** Returns the error for an answer that differs from what the operation promises. */
 function nonsense(decode: () => unknown): string {
   try {
     decode()
@@ -78,7 +78,7 @@ describe('a record of the hub', () => {
       expect(said(odd)).toEqual({ update_available: null, latest_version: null })
   })
 
-  test('has a crash only if its state says so, and prefers the newer count', () => {
+  test('has a crash only if its state reports one, and prefers the newer count', () => {
     expect(decodePatch({ state: 'crashed' })).toEqual({ state: 'crashed', crashed: true })
     expect(decodePatch({ crashedCount: 3, exitCount: 9 })).toEqual({ crash_count: 3 })
   })
@@ -155,7 +155,7 @@ describe('an answer', () => {
 })
 
 describe('a list of apps', () => {
-  test('keeps valid records beside invalid ones, whatever their ids are', () => {
+  test('keeps valid records next to invalid ones, whatever their ids are', () => {
     const list: unknown = JSON.parse(
       '{"a":{"id":"a"},"b":null,"__proto__":{"id":"__proto__"},"c":{"name":"C"},"d":{"id":"D"},"e":{"id":"e"}}',
     )

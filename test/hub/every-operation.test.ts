@@ -10,7 +10,7 @@ interface Request {
   readonly path: string
 }
 
-/** `GET apps/app/:`: the names of parameters and a trailing slash do not matter. */
+/** Returns `GET apps/app/:`, because the names of parameters and a trailing slash do not matter. */
 const lineOf = ({ method, manager, path }: Request) =>
   `${method} ${manager}${path.replaceAll(/:\w+/g, ':').replace(/(?<=.)\/$/, '')}`
 
@@ -19,7 +19,7 @@ const EMULATED = ENTRIES.flatMap(({ item: manager, endpoint: { method, path, ali
 )
 const EXAMINED = Object.values(PROBES).map(lineOf)
 
-/** The names of operations without a row in a table. A second path of an operation needs a row too. */
+/** Returns the names of operations without a row in a table. A second path of an operation needs a row too. */
 const missingFrom = (table: readonly string[], operations: Readonly<Record<string, Request & Other>>) =>
   Object.entries(operations).flatMap(([name, operation]) => {
     const paths = [operation.path, operation.otherPath ?? operation.path]

@@ -19,7 +19,7 @@ test.concurrent('a hub that follows only the reference is fully usable', async (
 })
 
 describe.concurrent('speech', () => {
-  test('is not concluded from the list of voices on an older hub', async ({ emulate, hold }) => {
+  test('is not inferred from the list of voices on an older hub', async ({ emulate, hold }) => {
     const emulated = await emulate({ flavour: 'older' })
     emulated.behave('answer-status', { status: 404, operation: 'getVoices' })
     const { hub } = hold(emulated.url, POLLS)
@@ -109,7 +109,7 @@ describe.concurrent('garbage collection', () => {
   })
 })
 
-test.concurrent('a newer hub lacks both without a request to speak, and its voices are read once', async ({
+test.concurrent('a newer hub lacks speech and garbage collection without a request to speak, and its voices are read once', async ({
   emulate,
   hold,
 }) => {

@@ -38,7 +38,7 @@ test('a user with /api in the address is advised to leave it out, unless the hos
   expect(explain(failure('unreachable', 'ECONNREFUSED'), url).cause).toContain('refuses the connection')
 })
 
-test('it is logged once, however often the hub is tried', async () => {
+test('the explanation is logged once, however often the hub is tried', async () => {
   const broker = await startBroker('aedes')
   onTestFinished(() => broker[Symbol.asyncDispose]())
   let tries = 0

@@ -1,4 +1,4 @@
-/** Whatever a hub sends: it never ends the daemon, and never makes it publish what does not exist. */
+/** Whatever a hub sends, the daemon keeps running, and never publishes what does not exist. */
 import { once } from 'node:events'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -65,7 +65,7 @@ const list = fc.oneof(
   fc.array(fc.tuple(id, fc.oneof(record, value))).map((entries) => Object.fromEntries(entries)),
 )
 
-/** The result of `read`, or nothing if it refuses in the way that callers expect. */
+/** Returns the result of `read`, or undefined if it throws the error that callers expect. */
 function orNonsense<T>(read: () => T): T | undefined {
   try {
     return read()
@@ -104,7 +104,7 @@ test('JSON of thousands of levels is nonsense', () => {
 
 describe('a server that speaks the realtime protocol', () => {
   const OPENING = '0{"sid":"s","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000}'
-  /** The relevant data that a client sends, and the hub's answer. */
+  /** The relevant packets of a client, and the hub's answers. */
   const ANSWERS: readonly (readonly [question: RegExp, answer: string])[] = [
     [/^40\/api,/, '40/api,{"sid":"n"}'],
     [/^40/, '40{"sid":"r"}'],
@@ -112,7 +112,7 @@ describe('a server that speaks the realtime protocol', () => {
     [/^42\/api,(\d+)\["subscribe"/, '43/api,$1[null]'],
   ]
 
-  /** A session in which the server's packet number `at` is replaced. Resolves when the session has ended. */
+  /** Runs a session in which the server's packet number `at` is replaced; resolves when the session has ended. */
   async function session(at: number, packet: string | Buffer): Promise<void> {
     const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
     await once(server, 'listening')

@@ -1,4 +1,4 @@
-/** Many hubs that connect at once. */
+/** Many hubs that connect at the same time. */
 import { describe, expect } from 'vitest'
 import { Limiter } from '../../src/base/limiter.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -6,7 +6,7 @@ import { Random } from '../support/random.ts'
 import { until } from '../support/until.ts'
 import { asked, listed, test } from './support.ts'
 
-describe('hubs that share a gate', () => {
+describe('hubs that share a limiter', () => {
   test('are contacted in limited numbers at a time', async ({ hold, listen }) => {
     const gate = new Limiter({ clock: new FakeClock(), slots: 3 })
     const under = new Set<string>()
@@ -73,7 +73,7 @@ test('lists of hubs that were read at the same time are later read at different 
   const others = new Set([options.timeoutMs, 1_000])
   const pauses = () => clock.waits.filter((ms) => !others.has(ms))
   await until('the pauses', () => pauses().length === 100)
-  // How many are due in each tenth of the interval.
+  // The reads that are due in each tenth of the interval.
   const tenths = Map.groupBy(pauses(), (ms) => Math.ceil(ms / 10_000))
   expect([...tenths.keys()].sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
   expect(Math.max(...tenths.values().map(({ length }) => length))).toBeLessThan(33)

@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 import { agree, anApp, asked, connected, KEYS, known, test } from './support.ts'
 
 describe.concurrent.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) => {
-  test('everything is read at once, and changes are known when they happen', async ({ attach }) => {
+  test('everything is read immediately, and changes are received when they happen', async ({ attach }) => {
     const { emulated, watched } = await attach({ emulated: { flavour } })
     expect(watched.hub.status).toMatchObject({ id: emulated.id, firmware: emulated.version, scopes: KEYS.key })
     expect(watched.hub.status.missing).toEqual(
@@ -89,7 +89,7 @@ describe.concurrent('the realtime channel reconnects', () => {
     },
   )
 
-  test('after being dropped at once any number of times, and is reported as connected only then', async ({
+  test('after being dropped right after connecting, and is reported as connected only when it stays', async ({
     emulate,
     hold,
   }) => {
@@ -149,7 +149,7 @@ describe.concurrent('a hub that cannot be used is offline with a reason, and rec
     expect(agree(emulated, watched)).toBe(true)
   })
 
-  test('after 429, no sooner than it requested', async ({ emulate, hold }) => {
+  test('after 429, no sooner than the hub requested', async ({ emulate, hold }) => {
     const clock = new FakeClock()
     const emulated = await emulate()
     emulated.behave('answer-status', { status: 429, retryAfter: 17 })
@@ -168,7 +168,7 @@ describe.concurrent('a hub that cannot be used is offline with a reason, and rec
   })
 })
 
-test.concurrent('a key for speech only is useful, though it may not read the apps', async ({ emulate, hold }) => {
+test.concurrent('a key for speech only is usable, although it may not read the apps', async ({ emulate, hold }) => {
   const emulated = await emulate({ flavour: 'older', keys: { key: ['hub.speech'] } })
   const { hub } = hold(emulated.url)
   await until('online', () => hub.status.online)
@@ -238,7 +238,7 @@ describe.concurrent('the cache', () => {
   })
 })
 
-test.concurrent('destroy unsubscribes, clears everything, calls no listener any more, and can be repeated', async ({
+test.concurrent('destroy unsubscribes, clears everything, calls no more listeners, and can be repeated', async ({
   emulated,
   watched,
 }) => {
@@ -263,7 +263,7 @@ test.concurrent('destroying only the apps ends their subscription, their listene
   hub.apps.destroy()
   hub.apps.destroy()
   await until('the end of the session', () => emulated.connections.sessions === 0)
-  await until('what was under way', () => hub.status.realtime === 'polling')
+  await until('the polling', () => hub.status.realtime === 'polling')
   emulated.forgetRequests()
   emulated.crash(id)
   hub.apps.receive({ type: 'update', id, patch: { state: 'stopped' } })

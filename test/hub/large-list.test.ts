@@ -10,7 +10,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 const list = (size: number, patch: AppPatch = {}) =>
   new Map<string, AppPatch | undefined>(Array.from({ length: size }, (_, i) => [`app.${i}`, patch]))
 
-/** A hub that answers with each of these lists in turn. */
+/** Creates the apps of a hub that answers with each of these lists in turn. */
 function manage(lists: Map<string, AppPatch | undefined>[]) {
   const client = {
     call: () => Promise.resolve(lists.shift() ?? new Map()),

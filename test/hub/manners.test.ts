@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 import { asked, test } from './support.ts'
 
 describe.concurrent('a hub that answers 429 while it is online', () => {
-  test('stays online and gets the next request when it asked for it, whatever triggers one', async ({ attach }) => {
+  test('stays online and gets the next request at the requested time, whatever triggers one', async ({ attach }) => {
     const clock = new FakeClock()
     const { emulated, watched } = await attach({ realtime: false }, { clock })
     emulated.behave('answer-status', { status: 429, retryAfter: 17 })
@@ -28,7 +28,7 @@ describe.concurrent('a hub that answers 429 while it is online', () => {
     expect(watched.history).toEqual(['online polling null'])
   })
 
-  test('gets fewer and fewer requests if it gives no time', async ({ attach }) => {
+  test('gets fewer and fewer requests if it requests no time', async ({ attach }) => {
     const clock = new FakeClock()
     const { emulated, watched } = await attach({ realtime: false, timeoutMs: 5555 }, { clock })
     emulated.behave('answer-status', { status: 429 })
@@ -111,7 +111,7 @@ describe.concurrent('a realtime channel that is lost again and again', () => {
     expect(await waitsOf(1100)).toEqual([1000, 2000, 4000, 8000])
   })
 
-  test('but at once again after it has stayed up for a while', async () => {
+  test('but immediately again after it has stayed up for a while', async () => {
     expect(await waitsOf(30_000)).toEqual([1000, 1000, 1000, 1000])
   })
 
@@ -148,7 +148,7 @@ describe.concurrent('the pause between two reads', () => {
   })
 })
 
-test('a timer that is overdue runs at once and without a warning', async () => {
+test('a timer that is overdue runs immediately and without a warning', async () => {
   const warnings: string[] = []
   const note = (warning: Error) => warnings.push(warning.name)
   process.on('warning', note)

@@ -1,4 +1,4 @@
-/** Apps keep their last state while the hub's answers are nonsense, and never take that of another hub. */
+/** Apps keep their last state while the hub's answers are nonsense, and never get the state of another hub's apps. */
 import { describe, expect } from 'vitest'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
 import { HttpGateway } from '../support/http-gateway.ts'
@@ -13,7 +13,7 @@ describe.concurrent('an invalid list leaves every app as it was', () => {
   polling.for<[string, unknown]>([
     ['an error as text', { error: 'starting up' }],
     ['an error as an object', { error: { code: 503, message: 'starting up' } }],
-    ['an error beside its text', { error: 'x', error_description: 'y', stack: 'z' }],
+    ['an error next to its text', { error: 'x', error_description: 'y', stack: 'z' }],
     ['records without an id', { a: { name: 'A' }, b: { name: 'B' } }],
     ['a list of numbers', { a: 1, b: 2 }],
   ])('such as %s', async ([, value], { emulated, watched }) => {
@@ -66,11 +66,11 @@ describe.concurrent('an invalid list leaves every app as it was', () => {
 })
 
 describe.concurrent('a list that lost more than half of its apps', () => {
-  polling.for([0.3, 0])('is not believed at once: %f of them', async (keep, { emulated, watched }) => {
+  polling.for([0.3, 0])('is not believed immediately: %f of them', async (keep, { emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep, times: 1 })
     emulated.forgetRequests()
-    await until('another look', () => asked(emulated, 'getApps') > 3)
+    await until('another read', () => asked(emulated, 'getApps') > 3)
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
@@ -78,10 +78,10 @@ describe.concurrent('a list that lost more than half of its apps', () => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep: 0.1, times: 1 })
     emulated.forgetRequests()
-    await until('the first look', () => asked(emulated, 'getApps') > 0)
+    await until('the first read', () => asked(emulated, 'getApps') > 0)
     emulated.behaveWell()
     emulated.behave('half-list', { keep: 0.3, times: 1 })
-    await until('the third look', () => asked(emulated, 'getApps') > 3)
+    await until('the third read', () => asked(emulated, 'getApps') > 3)
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
@@ -92,7 +92,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
 })
 
 describe.concurrent('an identity', () => {
-  test('that is missing once is not another one, and no proof either', async ({ emulated, hold }) => {
+  test('that is missing once counts neither as another identity nor as proof', async ({ emulated, hold }) => {
     // Without polls, because one might be in progress.
     const watched = hold(emulated.url, { ...POLLS, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
     await listed(watched)
@@ -109,7 +109,7 @@ describe.concurrent('an identity', () => {
     expect(watched.hub.status).toMatchObject({ id, firmware, online: true })
   })
 
-  test('that arrives late is known after the next reads', async ({ emulate, hold }) => {
+  test('that arrives late is used after the next reads', async ({ emulate, hold }) => {
     const emulated = await emulate()
     emulated.behave('no-identity')
     const watched = hold(emulated.url, POLLS)
@@ -229,7 +229,7 @@ describe.concurrent('a removed app stays removed', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
-  test('until a generic call installs it again, whose event is believed at once', async ({ attach }) => {
+  test('until a generic call installs it again, whose event is believed immediately', async ({ attach }) => {
     const store = [{ id: 'the.app', version: '2.0.0' }]
     const { emulated, watched } = await attach({
       emulated: { apps: [{ id: 'the.app' }, { id: 'another.app' }, { id: 'third.app' }], store },
@@ -249,7 +249,7 @@ describe.concurrent('a removed app stays removed', () => {
     expect(asked(emulated, 'getApps')).toBe(0)
   })
 
-  test('until a command installs it again: each step of that is reported', async ({ attach }) => {
+  test('until a command installs it again: each step is reported', async ({ attach }) => {
     const { emulated, watched } = await attach({ emulated: { settleMs: 50 } })
     const id = 'com.harborlight.irrigation'
     emulated.install(id, { silent: true })

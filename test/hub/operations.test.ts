@@ -10,7 +10,7 @@ interface Case<N extends OperationName> {
   /** Method, path and body as in the documentation of the hub. */
   readonly request: string
   readonly body?: unknown
-  /** The sufficient permission; if there is none, any key may send the request. */
+  /** The required permission; if there is none, any key may send the request. */
   readonly scope?: string
   /** Only on older hubs. */
   readonly older?: true
@@ -102,7 +102,7 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
 
 const NAMES = Object.keys(OPERATIONS).filter((name): name is OperationName => name in CASES)
 
-/** A hub that knows one key, with only this scope, and a client that has it. */
+/** Starts a hub that knows one key, with only this scope, and a client with this key. */
 async function connect(flavour: 'older' | 'newer' | 'self-hosted', scope: string | undefined) {
   const store = [{ id: NEW_APP, name: 'New', version: '1.0.0' }]
   const hub = await EmulatedHub.start({

@@ -44,7 +44,7 @@ describe('an app', () => {
     expect(patchApp(running, 'a', { state: 'stopped' })).toMatchObject({ cpu_percent: null, memory_bytes: null })
   })
 
-  test('is another one when a patch changes any of its keys', () => {
+  test('is a new object when a patch changes any of its keys', () => {
     const before = app('a', { state: 'running' })
     // The step of an update follows from other keys.
     for (const key of APP_KEYS.slice(1).filter((key) => key !== 'update_severity')) {
@@ -83,7 +83,7 @@ describe('reduce', () => {
     expect(read(apps(app('n')), {}, [{ type: 'create', id: 'n', patch: {} }])).toEqual([])
   })
 
-  test('applies any list by changes that are never empty, and then reports no further change', () => {
+  test('applies any list by changes that are never empty, and then reports no other change', () => {
     const id = fc.constantFrom('a', 'b', 'c', 'd')
     const patch: fc.Arbitrary<AppPatch> = fc.record(
       {

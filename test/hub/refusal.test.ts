@@ -12,7 +12,7 @@ function answer(status: number, body: unknown = '', headers: Answer['headers'] =
   return { status, headers, body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)) }
 }
 
-/** The hub knows one app. */
+/** Returns the error for a refusal by a hub that knows one app. */
 function refused(name: OperationName, parameters: object, said: Answer): HubError {
   return refusal({ name, operation: OPERATIONS[name], parameters }, said, {
     knows: (id) => id === APP,

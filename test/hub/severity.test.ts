@@ -11,7 +11,7 @@ test.each<[said: AppPatch, severity: string | null]>([
   expect(patchApp(undefined, 'x', said).update_severity).toBe(severity)
 })
 
-test('the step changes with each part of an offer that changes alone', () => {
+test('a change of any single part of an offer changes the step', () => {
   const known = patchApp(undefined, 'x', { version: '1.0.0', update_available: true, latest_version: '1.1.0' })
   expect(known.update_severity).toBe('minor')
   expect(patchApp(known, 'x', { version: '1.1.0' }).update_severity).toBe('none')

@@ -18,7 +18,7 @@ const TIMEOUT = 15_000
 const installed = (more: Partial<AppSeed> = {}): AppSeed => ({ id: HUE, version: '1.0.0', update: '1.2.0', ...more })
 const offered: StoreApp = { id: HUE, live: '1.2.0', changelog: { nl: 'Meer', en: 'Shines brighter' } }
 
-/** A hub that reports no versions, a store, and the client between them, on the clock of the test. */
+/** Starts a hub that reports no versions, a store, and the client between them, on the clock of the test. */
 async function open(seeds: readonly AppSeed[], offers: readonly StoreApp[], { isOn = true } = {}) {
   const emulated = await emulate({ flavour: 'newer', apps: seeds })
   const watched = hold(emulated.url, { realtime: false })
@@ -310,7 +310,7 @@ describe('a failure leaves the newest version unknown', () => {
     expect(app()?.latest_version).toBeNull()
   })
 
-  test('it is tried again after an hour, the others first, and logged once', async () => {
+  test('an app is tried again after an hour, the other apps first, and the failure is logged once', async () => {
     const other = { id: 'com.example.other', version: '1.0.0' }
     const { shop, pass, paths, lines } = await open([installed(), other], [offered, { id: other.id, live: '1.0.0' }])
     shop.fault = answer(503)

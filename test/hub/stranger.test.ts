@@ -15,7 +15,7 @@ import { test as hubTest, listed } from './support.ts'
 
 const stranger: RequestListener = (_, response) => void response.setHeader('content-type', 'text/html').end('<p>Hello')
 
-/** The minimum of a newer hub that polling needs. */
+/** Answers like a newer hub, as far as polling requires. */
 const hub = ({ url = '', method }: IncomingMessage) =>
   url.endsWith('/ping')
     ? 'true'
@@ -33,7 +33,7 @@ interface Reply {
 const JSON_TYPE = 'application/json'
 const HOME = 'the-hub'
 
-/** Answers to a ping, and whether the key is sent then: at first, and in place of a hub that had shown its identity. */
+/** Answers to a ping, and whether a server with this answer gets the key: at first, and in place of a known hub. */
 const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: boolean])[] = [
   ...['true', 'null', '"pong"', ' true\n', '\ufefftrue'].map((body) => [{ body }, true, false] as const),
   [{ type: 'Application/JSON; charset=utf-8', body: 'true' }, true, false],
@@ -60,7 +60,7 @@ interface Fixtures {
 
 interface Impostor {
   readonly url: string
-  /** The keys that it got. */
+  /** The keys that the server received. */
   readonly shown: string[]
   /** Closes all connections and continues with another reply. */
   readonly become: (reply: Reply) => void
@@ -174,7 +174,7 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
       const known = client(url)
       await known.hub.identify()
       become(reply)
-      // Like a read of the list, and like a command after a refusal.
+      // As before a read of the list, and before a command after a refusal.
       await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(known)]
     }
@@ -254,7 +254,7 @@ test.concurrent('a server that takes the address while the realtime channel conn
     sockets.delete(socket)
     isHub = false
     for (const other of sockets) other.end()
-    await until('the hub to be gone', () => sockets.size === 0)
+    await until('the hub to close', () => sockets.size === 0)
     channel.handleUpgrade(request, socket, head, (open) => channel.emit('connection', open))
   })
   hold(url)

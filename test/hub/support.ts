@@ -16,7 +16,7 @@ const startHub = (options?: EmulatedHubOptions) => EmulatedHub.start({ keys: KEY
 
 export interface Watched extends AsyncDisposable {
   readonly hub: Hub
-  /** Whether it has no realtime channel. */
+  /** Whether the client has no realtime channel. */
   readonly polls: boolean
   /** `online`/`offline` and the states of the realtime channel, in order. */
   readonly history: string[]
@@ -68,11 +68,11 @@ async function ready(watched: Watched): Promise<Watched> {
 export const anApp = (hub: EmulatedHub) => [...hub.apps.values()].find(({ state }) => state === 'running')?.id ?? ''
 export const known = ({ hub }: Watched, id: string) => hub.apps.all.get(id)
 
-/** How often the hub received a request for an operation. */
+/** Returns how often the hub received a request for an operation. */
 export const asked = (hub: EmulatedHub, operation: string) =>
   hub.requests.filter((request) => request.operation === operation).length
 
-/** Whether the known apps equal those of the hub. */
+/** Returns whether the known apps equal those of the hub. */
 export const agree = (emulated: EmulatedHub, { hub }: Watched) =>
   emulated.apps.size === hub.apps.all.size &&
   [...emulated.apps.values()].every(({ id, state, version }) => {
@@ -112,7 +112,7 @@ interface Fixtures {
     options?: Partial<HubOptions> & { readonly emulated?: EmulatedHubOptions },
     surroundings?: Surroundings,
   ) => Promise<{ readonly emulated: EmulatedHub; readonly watched: Watched }>
-  /** How the client of `watched` differs. */
+  /** Options for the client of `watched`. */
   readonly options: Partial<HubOptions>
   /** The hub that `attach` starts. */
   readonly emulated: EmulatedHub
@@ -143,7 +143,7 @@ function untilFinished<T extends AsyncDisposable>(started: T): T {
   return started
 }
 
-/** For tests that run one after the other. */
+/** The same functions, for tests that run one after the other. */
 export const emulate: typeof startHub = async (options) => untilFinished(await startHub(options))
 export const hold: typeof watch = (...given) => untilFinished(watch(...given))
 /** Resolves with the URL. */

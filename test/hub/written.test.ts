@@ -29,7 +29,7 @@ describe('the answer to a write', () => {
     expect(agrees({ enabled: false, channel: 'beta' }, wanted)).toBe(false)
   })
 
-  test('is passed on if it has content of its own', () => {
+  test('is passed on if it has its own content', () => {
     const said = (body: string) => {
       const answer: Answer = { status: 200, headers: {}, body: Buffer.from(body) }
       const refused = () => {

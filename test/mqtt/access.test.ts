@@ -29,7 +29,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
     expect(JSON.stringify(bridge.log.lines)).not.toContain('wr0ng-s3cret')
   })
 
-  test('a changed password is read again and used at once', async () => {
+  test('a changed password is read again and used immediately', async () => {
     await using broker = await Mosquitto.start({ users })
     let reads = 0
     const credentials = () => {
@@ -88,7 +88,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
       await using bridge = startLink({ url: broker.url, ...login, protocol, probeTimeoutMs: 600 })
       bridge.link.hold('allowed/x', 'x')
       await settled(bridge)
-      await until('what is allowed', () => observer.last('allowed/x') === 'x')
+      await until('the allowed topic', () => observer.last('allowed/x') === 'x')
       expect(bridge.link.status()).toMatchObject({ state: 'connected', probe: 'denied' })
       expect(bridge.log.loud.filter((line) => line.includes('b/probe'))).toHaveLength(1)
       await observer.publish('b/x/cmd/one', '')
@@ -121,7 +121,7 @@ describe('a broker that reports more than Mosquitto', () => {
     expect(bridge.log.loud.filter((line) => line.includes('secret/cmd'))).toHaveLength(1)
   })
 
-  test('a command filter that is granted later works from then on, without another connection', async () => {
+  test('a command filter that is granted later works without another connection', async () => {
     let granting = false
     const suback = (filter: string) => (filter.startsWith('secret') && !granting ? 135 : 1)
     await using broker = await RawBroker.start({ suback })
@@ -135,7 +135,7 @@ describe('a broker that reports more than Mosquitto', () => {
     expect(broker.connects).toBe(1)
   })
 
-  test('a command filter that is granted later does not wait for another one', async () => {
+  test('a command filter that is granted later does not wait for the other filters', async () => {
     let granting = false
     const suback = (filter: string) => {
       if (!granting) return filter === 'b/probe' ? 1 : 135
@@ -247,7 +247,7 @@ describe('a broker that closes the connection at a certain topic', () => {
     await using bridge = startLink({ url: broker.url, clock })
     for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
     await settled(bridge)
-    // aedes closes the connection at once if it does not accept a topic.
+    // aedes closes the connection immediately if it does not accept a topic.
     bridge.link.hold('$SYS/mine', 'x')
     for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'second')
     await until('the quarantine', () => bridge.link.status().deniedTopics === 1, 40_000)
@@ -258,7 +258,7 @@ describe('a broker that closes the connection at a certain topic', () => {
     bridge.link.hold('b/app/0', 'third')
     await until('life goes on', () => observer.last('b/app/0') === 'third')
     expect(bridge.link.status().reconnects).toBe(reconnects)
-    // Later the topic is tried again, after twice the time each, on a separate connection whose loss is not reported.
+    // The topic is tried again after growing delays, on a separate connection, whose loss is not reported.
     const { publishes } = bridge.link.status()
     for (const tries of [1, 1, 2]) {
       clock.jump(5_000)

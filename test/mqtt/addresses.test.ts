@@ -30,7 +30,7 @@ describe('the order of the addresses', () => {
       tried.push([url, wait])
       await clock.advance(wait)
     }
-    // Each waits 1, 2 and 4 s after its own failures.
+    // Each address waits 1, 2 and 4 s after its own failures.
     expect(tried).toEqual([
       ['mqtt://a', 0],
       ['mqtt://b', 1000],
@@ -114,7 +114,7 @@ describe.skipIf(withoutMosquitto)('two independent brokers', () => {
 })
 
 describe('the preferred address', () => {
-  /** Two ways to one broker, as to two nodes of a cluster, and a link that is connected to the second one. */
+  /** Opens two ways to one broker, as to two nodes of a cluster, and a link that is connected to the second one. */
   async function atTheSecond(handlers: LinkHandlers = {}) {
     const open = new AsyncDisposableStack()
     onTestFinished(() => open.disposeAsync())
@@ -134,7 +134,7 @@ describe('the preferred address', () => {
     return { first, second, bridge, observer }
   }
 
-  test('is used again when it is reachable: no offline, and nothing is lost', async () => {
+  test('is used again when it is reachable, without offline, and nothing is lost', async () => {
     const sent: string[] = []
     const onMove = () => {
       sent.push(`event ${sent.length}`)
@@ -143,13 +143,13 @@ describe('the preferred address', () => {
     }
     const { first, second, bridge, observer } = await atTheSecond({ onMove: () => onMove() })
     const before = first.accepted
-    await until('two looks in vain', () => first.accepted >= before + 2)
+    await until('two failed probes', () => first.accepted >= before + 2)
     expect(second.open).toBe(1)
     first.refuse(false)
     await settled(bridge, 3)
     await until('the event', () => observer.last('b/event') === 'event 0')
     await until('the state', () => observer.last('b/app/x') === 'changed meanwhile')
-    await until('the look to be over', () => first.open === 1 && second.open === 0)
+    await until('the end of the probe', () => first.open === 1 && second.open === 0)
     expect(sent).toEqual(['event 0'])
     expect(observer.texts('b/state')).not.toContain('offline')
     expect(bridge.link.status()).toMatchObject({ state: 'connected', queued: 0, unacknowledged: 0 })
@@ -168,14 +168,14 @@ describe('the preferred address', () => {
     expect(asked).toBe(3)
   })
 
-  test('may hang when the link ends, which takes no time', async () => {
+  test('may hang when the link ends, and does not delay the end', async () => {
     const { first, bridge } = await atTheSecond()
     first.swallow('down')
     first.refuse(false)
-    await until('a look', () => first.open === 1)
+    await until('a probe', () => first.open === 1)
     await bridge.link.close({ deadlineMs: 60_000 })
-    // Without the end it would give up after ten seconds.
-    await until('nobody to be left', () => first.open === 0, 5_000)
+    // Without the end of the link, the probe would give up after ten seconds.
+    await until('the last connection to end', () => first.open === 0, 5_000)
   })
 
   test('is probed less often if the connection is lost soon after each return', async () => {

@@ -8,7 +8,7 @@ import { type Entry, type PayloadSource, Retained } from '../../src/mqtt/retaine
 import type { Message, Protocol } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
 
-/** A broker and a connection with a window, as simple as possible. */
+/** A simple model of a broker and of a connection with a send window. */
 class Model {
   readonly retained = new Retained({ next: 0 })
   readonly wanted = new Map<string, string | null>()
@@ -17,12 +17,12 @@ class Model {
   readonly foreign = new Map<string, string>()
   readonly #recall: PayloadSource = (topic) => this.wanted.get(topic) ?? undefined
   #wire: { entry: Entry; payload: string | null }[] = []
-  /** Topics on which the broker holds another payload than was wanted, without a record of which one. */
+  /** Topics on which the broker holds some payload other than the wanted one. */
   readonly #denied = new Set<string>()
   #online = false
   #knowing = false
 
-  /** `again`: whether the payload can be rendered again. */
+  /** Holds or clears a topic. `again`: whether the payload can be rendered again. */
   hold(topic: string, payload: string | null, again: boolean): void {
     this.wanted.set(topic, payload)
     this.retained.hold(topic, payload, again && payload !== null ? this.#recall : undefined)
@@ -47,7 +47,7 @@ class Model {
     this.#pump()
   }
 
-  /** The connection is lost when the broker has received `arrived` messages of those in flight. */
+  /** Loses the connection after the broker has received the first `arrived` messages in flight. */
   lose(arrived: number): void {
     for (const { entry, payload } of this.#wire.slice(0, arrived)) this.#store(entry.topic, payload)
     for (const { entry } of this.#wire) this.retained.lost(entry)
@@ -56,7 +56,7 @@ class Model {
     this.retained.forget()
   }
 
-  /** A new connection; `forgotten`: to a broker that starts empty; `readable`: to one that permits a read-back. */
+  /** Connects to a broker, which starts empty if `forgotten`, and permits a read-back if `readable`. */
   connect(forgotten: boolean, readable: boolean): void {
     if (this.#online) this.lose(0)
     if (forgotten) {
@@ -70,7 +70,7 @@ class Model {
     this.#pump()
   }
 
-  /** While the bridge is offline, another client leaves messages: one under a topic of the bridge, one of its own. */
+  /** Leaves messages of another client while the bridge is offline: on a topic of the bridge, and on another one. */
   haunt(topic: string): void {
     this.lose(3)
     this.broker.set(topic, 'a')
@@ -105,7 +105,7 @@ class Model {
   }
 }
 
-/** The messages that a sweep may clear. */
+/** Returns the messages that a sweep may clear. */
 function unclaimed(retained: Retained): string[] {
   const topics: string[] = []
   retained.sweep((topic) => {
@@ -143,7 +143,7 @@ describe('the retained set', () => {
     { weight: 1, arbitrary: fc.tuple(fc.constant('ghost' as const), fc.nat(8)) },
   )
 
-  test('whatever happens, the broker ends with exactly what is wanted, and never receives what it has', () => {
+  test('whatever happens, the broker finally has exactly the wanted messages, and never receives one that it has', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const model = new Model()
@@ -160,11 +160,11 @@ describe('the retained set', () => {
     )
   })
 
-  test('a broker that permits no read-back still ends with what is wanted', () => {
+  test('a broker that permits no read-back still gets exactly the wanted messages', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), fc.boolean(), (steps, forgotten) => {
         const model = new Model()
-        // Without a read-back, the bridge cannot detect messages that others leave after a topic was cleared.
+        // Without a read-back, the bridge cannot detect messages that other clients leave on a cleared topic.
         for (const step of steps) if (step[0] !== 'ghost') take(model, step)
         model.connect(forgotten, false)
         model.drain()
@@ -255,7 +255,7 @@ describe('the inbound queue', () => {
 
   test('delivers commands in order, as long as there is room, and then makes the broker wait', async () => {
     const delivered: string[] = []
-    /** Commands wait while there are 1,000. */
+    /** Commands wait while 1,000 answers are waiting. */
     const answers = { waiting: 998, bytes: 0 }
     let drained = 0
     const deliver = ({ topic }: Message) => {
@@ -310,7 +310,7 @@ describe('the delays between connections', () => {
     expect(pacing.after(reset, lived(10_000))).toBe(1000)
   })
 
-  test('grow when every connection ends soon, and stay so while the broker closes it', () => {
+  test('grow when every connection ends soon, and stay long while the broker closes connections', () => {
     const pacing = new Pacing(() => 1)
     expect([1, 2, 3, 4].map(() => pacing.after(closed, lived(500)))).toEqual([1000, 1000, 1000, 1000])
     expect(pacing.suspicious).toBe(false)

@@ -134,7 +134,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(performance.now() - start).toBeLessThan(2000)
     expect(bridge.link.status().state).toBe('stopped')
     proxy.resume()
-    await until('the socket to be gone', () => proxy.open === 0)
+    await until('the socket to close', () => proxy.open === 0)
   })
 
   test('a stop while connecting opens no other connection', async ({ proxy }) => {
@@ -143,7 +143,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await until('the connection', () => proxy.accepted === 1)
     await bridge.link.close({ deadlineMs: 5000 })
     proxy.resume()
-    await until('the socket to be gone', () => proxy.open === 0)
+    await until('the socket to close', () => proxy.open === 0)
     expect(proxy.accepted).toBe(1)
   })
 

@@ -163,8 +163,8 @@ describe('the embedded broker', () => {
     ] as const
     for (const [i, [topic, text, retain]] of sent.entries()) {
       await sender.publish(topic, text, { retain, qos })
-      // At QoS 0, aedes may drop a message that another one overtakes.
-      await until('it', () => taker.seen.length > i)
+      // At QoS 0, aedes may drop a message that is overtaken by another one.
+      await until('the message', () => taker.seen.length > i)
     }
     expect(taker.seen.map(({ topic, text, retain }) => [topic, text, retain])).toEqual([
       ['b/x/cmd/y', 'now', true],

@@ -1,4 +1,4 @@
-/** More messages at once than any queue is made for: a broker that is connected gets all of them. */
+/** More messages at a time than any queue is made for: a connected broker gets all of them. */
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath, startBroker } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 import { settled, startLink } from './support.ts'
 
-/** Mosquitto by default drops messages that wait for a subscriber beyond 1,000. */
+/** Starts Mosquitto without its limit of 1,000 queued messages for a subscriber, beyond which it drops messages. */
 const patient = () => Mosquitto.start({ config: ['max_queued_messages 0'] })
 
 describe.each(BROKERS)('with a connected broker (%s)', (kind) => {

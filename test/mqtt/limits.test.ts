@@ -26,7 +26,7 @@ describe('a broker that lacks what the bridge needs', () => {
   test.each([
     [0x9a, 'retained messages'],
     [0x9b, 'QoS 1'],
-  ])('may report that by refusing the connection (reason %i)', async (connack, lack) => {
+  ])('may report the missing feature by refusing the connection (reason %i)', async (connack, lack) => {
     await using broker = await RawBroker.start({ connack })
     const clock = new FakeClock()
     await using bridge = startLink({ url: broker.url, clock })

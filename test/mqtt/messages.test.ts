@@ -63,7 +63,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     },
   )
 
-  test('an exception in a handler ends neither the connection nor the next commands', async ({ broker }) => {
+  test('an exception in a handler affects neither the connection nor the next commands', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'none' })
     await using bridge = startLink({ url: broker.url })
     bridge.messages.push = () => {
@@ -92,7 +92,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     }
     await until('the last event', () => observer.last('b/event') === String(sent - 1))
     expect(new Set(observer.texts('b/event')).size).toBe(sent)
-    // Repeated if the acknowledgement was lost, but in order.
+    // An event is repeated if its acknowledgement was lost, but the order is kept.
     const firsts = [...new Set(observer.texts('b/event'))]
     expect(firsts).toEqual(firsts.toSorted((a, b) => Number(a) - Number(b)))
     const held = await retainedOn(broker.port)
@@ -100,7 +100,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     expect(bridge.link.status()).toMatchObject({ deniedTopics: 0, dropped: 0 })
   })
 
-  test('while the broker is offline the newest thousand events wait, and one line says that older ones are dropped', async () => {
+  test('while the broker is offline the newest thousand events wait, and one log line reports that older ones are dropped', async () => {
     await using broker = await Mosquitto.start()
     await using observer = await Observer.on(broker.port, { filter: 'b/event' })
     await using proxy = await TcpProxy.to(broker.port)

@@ -1,4 +1,4 @@
-/** What a link does when readers forget messages, and when other clients write to its topics. */
+/** How a link sends messages again, reads topics back, and starts its connection over. */
 import { describe, expect } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
@@ -12,7 +12,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     bridge.link.hold('b/app/gone', null)
     await settled(bridge)
     await using observer = await Observer.on(broker.port)
-    await until('what is retained', () => observer.last('b/state') === 'online' && observer.last('b/app/b') === 'b')
+    await until('both messages', () => observer.last('b/state') === 'online' && observer.last('b/app/b') === 'b')
     const before = observer.seen.length
     bridge.link.refresh(['b/state', 'b/app/a', 'b/app/gone', 'b/app/never'])
     await until('both', () => observer.seen.length === before + 2)
@@ -25,7 +25,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     ])
   })
 
-  test('a message that is read back may name further topics to read back', async ({ broker }) => {
+  test('a message that is read back may name more topics to read back', async ({ broker }) => {
     await using other = await Observer.on(broker.port)
     await other.publish('b/app/memory', 'former/+', { retain: true })
     for (const topic of ['former/x', 'former/y', 'foreign/z']) await other.publish(topic, topic, { retain: true })
@@ -45,7 +45,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
 })
 
 describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)(
-  'a connection that begins again (MQTT %s)',
+  'a connection that starts over (MQTT %s)',
   (protocol) => {
     test('does not publish offline, whatever is in flight, and loses nothing', { timeout: 30_000 }, async () => {
       await using broker = await Mosquitto.start()

@@ -18,13 +18,13 @@ function packet(first: number, ...body: readonly (Buffer | readonly number[])[])
 const topic = (name: string) => Buffer.concat([Buffer.from([name.length >> 8, name.length & 0xff]), Buffer.from(name)])
 const puback = (reason: number) => packet(0x40, [0, 7, reason])
 
-/** The output when the bytes arrive in pieces of these sizes, in turn. */
+/** Returns the output if the bytes arrive in pieces of these sizes, in turn. */
 function through(bytes: Buffer, cuts: readonly number[], protocol: Protocol = '5'): Buffer {
-  const inlet = new PacketFilter(protocol)
+  const filter = new PacketFilter(protocol)
   const out: Buffer[] = []
   for (let at = 0, i = 0; at < bytes.length; i += 1) {
     const size = cuts[i % cuts.length] ?? 1
-    out.push(inlet.filter(Buffer.from(bytes.subarray(at, at + size))))
+    out.push(filter.filter(Buffer.from(bytes.subarray(at, at + size))))
     at += size
   }
   return Buffer.concat(out)
@@ -83,7 +83,7 @@ describe('data from a broker', () => {
     )
   })
 
-  test('has large properties left out, or all of them', () => {
+  test('has large properties removed, or all of them', () => {
     const none = packet(0x32, topic('b/x'), [0, 9], [0], Buffer.alloc(MIB / 4, 'p'))
     // A property length of 2 MiB, and one that never ends.
     for (const length of [

@@ -1,4 +1,4 @@
-/** A broker of a few bytes, for answers that no real broker can be made to give. */
+/** A minimal broker, for answers that no real broker can be made to send. */
 import { createServer, type Server, type Socket } from 'node:net'
 
 export interface RawBrokerOptions {
@@ -66,7 +66,7 @@ export class RawBroker implements AsyncDisposable {
     let pending = Buffer.alloc(0)
     socket.on('data', (chunk) => {
       pending = Buffer.concat([pending, chunk])
-      // Only for lengths under 16,384: two bytes at most.
+      // Lengths must be under 16,384, which two bytes can encode.
       while (pending.length >= 3) {
         const long = (pending[1] ?? 0) >= 0x80
         const length = ((pending[1] ?? 0) & 0x7f) + (long ? (pending[2] ?? 0) << 7 : 0)

@@ -8,7 +8,7 @@ const KEY = 'key-of-the-hub'
 const redact = (payload: string) => payload.replaceAll(KEY, '***')
 const said = (name: string) => `${name}: no ${KEY}`
 
-test('a key is in no payload that is sent or shown, nor in the replacement of one that was refused', async () => {
+test('a key is in no payload that is sent or shown, nor in the replacement of a refused one', async () => {
   await using broker = await startAedes()
   await using seen = await Observer.on(portOf(broker.url))
   const shown: (string | null)[] = []
@@ -22,7 +22,7 @@ test('a key is in no payload that is sent or shown, nor in the replacement of on
   link.hold('b/app/1', said('state'))
   link.hold('b/app/2', said('large'), () => said('again'))
   link.send('b/event', said('event'))
-  // The sender of an answer shows it under its own topic.
+  // The link does not show answers to observers: the sender of an answer does so itself.
   link.send('b/answer', said('answer'), { isAnswer: true })
   const ifRefused = (why: string) => ({ topic: 'b/answer', payload: said(why) })
   link.send('b/answer', 'x'.repeat(300), { isAnswer: true, ifRefused })
@@ -31,9 +31,9 @@ test('a key is in no payload that is sent or shown, nor in the replacement of on
   await settled(bridge)
   link.hold('b/app/1', null)
   link.release((topic) => topic === 'b/app/2')
-  await until('all of it', () => seen.last('b/app/1') === '' && seen.texts('b/answer').length === 2)
+  await until('all messages', () => seen.last('b/app/1') === '' && seen.texts('b/answer').length === 2)
   expect(seen.texts('b/app/1')).toEqual(['state: no ***', ''])
-  await until('what was made again', () => seen.last('b/app/2') === 'again: no ***')
+  await until('the new payload', () => seen.last('b/app/2') === 'again: no ***')
   expect(seen.texts('b/event')).toEqual(['event: no ***'])
   expect(seen.texts('b/answer')).toEqual(['answer: no ***', 'too_large: no ***'])
   expect(seen.seen.filter(({ text }) => text.includes(KEY))).toEqual([])
@@ -49,10 +49,10 @@ test('a payload that the broker has without the key is not sent again, whether i
   await using first = startLink({ url: broker.url, redact })
   fill(first)
   await settled(first)
-  // The broker has it: from now on only digests of the second one are kept.
+  // The broker has both payloads, so the link now keeps only a digest of the second one.
   first.link.startOver()
   await settled(first, 2)
-  // `online` was received twice, the others once.
+  // `online` was published twice, the other messages once.
   expect(first.link.status().publishes).toBe(4)
   await first.link.close()
   await using second = startLink({ url: broker.url, redact })

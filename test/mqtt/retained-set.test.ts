@@ -29,7 +29,7 @@ function flush(retained = set): string[] {
   return sent
 }
 
-/** The broker holds these messages, and the read-back finds them. */
+/** Makes the broker hold these messages, and the read-back find them. */
 function holding(topics: Readonly<Record<string, string>>): void {
   for (const [topic, payload] of Object.entries(topics)) set.hold(topic, payload)
   set.settle(all)
@@ -52,7 +52,7 @@ function unclaimed(): string[] {
 }
 
 describe('a message that another connection of this process publishes', () => {
-  test('is not sent, before and after the broker has it, and is recognised as an own message all along', () => {
+  test('is not sent, before and after the broker has it, and is always recognised as an own message', () => {
     holding({ a: '1' })
     const isThere = set.expect('a', '2')
     expect([set.mayBeOwn('a', '1'), set.mayBeOwn('a', '2'), set.mayBeOwn('a', '3')]).toEqual([true, true, false])
@@ -154,7 +154,7 @@ describe('a held message', () => {
     expect(set.hold('c', `${large}b`)).toBe(true)
   })
 
-  test('is sent again after the message in flight, and not beside it', () => {
+  test('is sent again after the message in flight, not in parallel', () => {
     set.hold('a', '1')
     const entry = send()
     expect(set.hold('a', '2')).toBe(false)
@@ -347,7 +347,7 @@ describe('an unowned message', () => {
   })
 })
 
-describe('a topic that another bridge owns from now on', () => {
+describe('a topic that another bridge takes over', () => {
   const give = () => set.release((topic) => topic === 'a')
 
   test('is no longer sent, delays nothing, and counts as found', () => {
@@ -462,7 +462,7 @@ describe('a topic that the broker does not accept', () => {
     ['too_large', true],
     ['quarantined', true],
     ['invalid', false],
-  ] as const)('that is %s: another payload lifts that: %s', (why, ends) => {
+  ] as const)('that is %s: another payload lifts the block: %s', (why, ends) => {
     const entry = send()
     entry.losses = 3
     set.refused(entry, why)
@@ -478,7 +478,7 @@ describe('a topic that the broker does not accept', () => {
     ['too_large', true],
     ['quarantined', false],
     ['invalid', false],
-  ] as const)('that is %s: a new connection lifts that: %s', (why, ends) => {
+  ] as const)('that is %s: a new connection lifts the block: %s', (why, ends) => {
     block('a', why)
     set.forget()
     set.settle(none)

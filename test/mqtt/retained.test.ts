@@ -31,7 +31,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(observer.seen.length).toBe(before)
   })
 
-  test('a bridge that restarts continues with more messages than Mosquitto queues', async ({ broker }) => {
+  test('a bridge that restarts can hold more messages than Mosquitto queues', async ({ broker }) => {
     const fill = (link: { hold(topic: string, payload: string): void }) => {
       for (let i = 0; i < 6_000; i += 1) link.hold(`b/app/${i}`, String(i).padEnd(7_000))
     }
@@ -73,7 +73,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/app/${i}`, `state ${i}`)
     const { publishes = 0 } = (await settled(bridge)) ?? {}
     await broker.stop()
-    // A message that is held earlier would be sent on the old connection, and counted.
+    // A message that is held before the loss would be sent on the old connection, and counted.
     await until('the loss', () => bridge.link.status().reason)
     bridge.link.hold('b/app/7', 'changed meanwhile')
     bridge.link.hold('b/app/8', null)
@@ -100,7 +100,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (const topic of ['b/guard/7', 'b/app/late', 'b/app/7']) bridge.link.hold(topic, null)
     await settled(bridge)
     const empty = observer.seen.filter(({ text }) => text === '').map(({ topic }) => topic)
-    // This topic may have been set: the broker dropped messages beyond its queue.
+    // `b/app/late` may have been set: the broker dropped messages beyond its queue.
     expect(empty.sort()).toEqual(['b/app/7', 'b/app/late', 'b/guard/7'])
   })
 

@@ -1,4 +1,4 @@
-/** The order in which a sender publishes, on a connection that only records what it is given. */
+/** The order in which a sender publishes, on a connection that only records its messages. */
 import type { IClientPublishOptions } from 'mqtt'
 import { describe, expect, test } from 'vitest'
 import type { Failure } from '../../src/mqtt/failure.ts'
@@ -47,7 +47,7 @@ class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
 
-/** A test on the separate connection begins, continues and ends in different turns of the event loop. */
+/** Waits for the next turn of the event loop: a test on the separate connection takes several turns. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 class Rig {
@@ -99,7 +99,7 @@ class Rig {
     })
   }
 
-  /** A new connection to a broker that permits no read-back. */
+  /** Connects to a broker that permits no read-back. */
   attach(wire: Partial<Record> = {}): this {
     this.wire = Object.assign(new Record(), wire)
     this.#acknowledged = 0
@@ -131,7 +131,7 @@ class Rig {
     this.sender.pump()
   }
 
-  /** The broker's answer to the oldest unacknowledged publish. */
+  /** Answers the oldest unacknowledged publish, as the broker. */
   ack(reason = 0): void {
     const next = this.wire.published[this.#acknowledged]
     if (next === undefined) throw new Error('nothing is on its way')
@@ -168,7 +168,7 @@ class Rig {
   }
 }
 
-/** With a broker that accepts a separate connection. */
+/** Returns a rig whose broker accepts a separate connection. */
 const asideRig = (options?: Partial<SenderOptions>) => Object.assign(new Rig(options), { offersAside: true })
 
 const answer = { isAnswer: true }
@@ -245,7 +245,7 @@ describe('a connection', () => {
     expect(rig.wire.sent.at(-1)).toBe('state=online')
   })
 
-  test('does not get messages that are too old, and the log has that', async () => {
+  test('does not get messages that are too old, which is logged', async () => {
     for (const [options, kind] of [
       [undefined, 'events'],
       [answer, 'answers'],
@@ -359,14 +359,14 @@ describe('the state of the bridge', () => {
     await finished
   })
 
-  test('ends at once if the bridge may not write', async () => {
+  test('ends immediately if the bridge may not write', async () => {
     const rig = new Rig().attach().ackAll()
     rig.sender.setWriting(false)
     await rig.sender.finish(rig.wire)
     expect(rig.wire.sent).toEqual(['state=online'])
   })
 
-  test('waits with all retained messages while the bridge may not write; events and answers do not', () => {
+  test('waits, like all retained messages, while the bridge may not write; events and answers do not wait', () => {
     const rig = new Rig()
     rig.sender.setWriting(false)
     rig.hold('a', '1')
@@ -404,7 +404,7 @@ describe('a broker that refuses', () => {
     expect([rig.sender.unacknowledged, rig.events.waiting, rig.events.dropped]).toEqual([0, 0, 1])
   })
 
-  test('an invalid topic is not asked', () => {
+  test('an invalid topic is not sent the message', () => {
     const rig = new Rig()
     rig.hold('a/#', '1')
     rig.attach()
@@ -413,7 +413,7 @@ describe('a broker that refuses', () => {
   })
 })
 
-/** Only for messages that are too large. */
+/** Returns the replacement of a message only if it is too large. */
 const tooLarge =
   (replacement: Replacement): SendOptions['ifRefused'] =>
   (why) =>
@@ -550,7 +550,7 @@ describe('a publish at which connections end', () => {
     ['on a separate connection', true],
     ['on the only connection', false],
   ])('is tried %s', (_where, offersAside) => {
-    /** The tested publish ends the connection; returns whether there was one. */
+    /** Ends the connection at the tested publish; returns whether there was one. */
     async function end(rig: Rig): Promise<boolean> {
       if (offersAside) return (await rig.aside(lost)).length > 0
       await turn()
@@ -630,7 +630,7 @@ describe('a publish at which connections end', () => {
     rig.hold('8000', 'x'.repeat(8000))
     rig.hold('equal', 'x'.repeat(7000))
     rig.attach()
-    // Small messages are sent at once.
+    // Small messages are sent immediately.
     expect(topics(rig)).toEqual(['100'])
     rig.ackAll()
     expect(await rig.aside((bytes) => (bytes < 7000 ? 0 : 'lost'))).toEqual([3000, 5000, 7000, 7000])
@@ -639,7 +639,7 @@ describe('a publish at which connections end', () => {
     expect(rig.refused.toSorted()).toEqual(['7000', '8000', '9000', 'equal'].map((topic) => `${topic} too_large`))
     rig.hold('4000', 'x'.repeat(4000))
     expect(topics(rig).slice(2)).toEqual(['4000'])
-    // The limit is remembered, and tested again on each connection.
+    // The limit is kept, and tested again on each connection.
     rig.ackAll()
     rig.reconnect().ackAll()
     expect(await rig.aside(() => 0)).toEqual([7000, 8000, 9000])
@@ -647,7 +647,7 @@ describe('a publish at which connections end', () => {
     expect([rig.retained.blocked, rig.retained.waiting, rig.sender.state]).toEqual([0, 0, 'online'])
   })
 
-  test('by chance: it is sent right after, and nothing waits from then on', async () => {
+  test('by chance: it is sent right after, and nothing waits any longer', async () => {
     const rig = asideRig().attach()
     for (const size of [3000, 3000, 5000]) rig.hold(`${size} ${rig.retained.waiting}`, 'x'.repeat(size))
     rig.say('answer', 'x'.repeat(4000), answer)
@@ -720,7 +720,7 @@ describe('a publish at which connections end', () => {
     expect(await rig.aside(() => 0)).toEqual([1])
   })
 
-  test('is still known when the bridge may write again', async () => {
+  test('is remembered until the bridge may write again', async () => {
     const rig = asideRig().attach()
     rig.hold('a', 'x'.repeat(4000))
     rig.lose()
@@ -750,7 +750,7 @@ describe('a publish at which connections end', () => {
     expect(rig.answers.dropped).toBe(1)
   })
 
-  test('that was acknowledged once is counted anew', () => {
+  test('that was acknowledged once is counted from zero', () => {
     const rig = new Rig()
     rig.hold('a', '1')
     loseTimes(rig, 2)
@@ -776,7 +776,7 @@ describe('a publish at which connections end', () => {
     expect(rig.refused.toSorted()).toEqual(['a too_large', 'b too_large'])
   })
 
-  test('is the one that was refused right before, and not the ones sent beside it', () => {
+  test('is the one that was refused right before, and not the others in flight', () => {
     const rig = asideRig()
     for (const topic of ['a', 'b', 'c']) rig.hold(topic, '1')
     for (let i = 0; i < 2; i += 1) {
@@ -784,7 +784,7 @@ describe('a publish at which connections end', () => {
       rig.wire.published.find(({ topic }) => topic === 'a')?.done(DENIED)
       rig.lose()
     }
-    // The refused one is sent alone from now on, the others are not.
+    // The refused message is now sent alone, the others are not.
     expect(rig.attach().wire.sent).toEqual(['b=1', 'c=1'])
   })
 
@@ -799,7 +799,7 @@ describe('a publish at which connections end', () => {
     expect([rig.refused, rig.trials.length, rig.sender.state]).toEqual([['a denied'], 2, 'online'])
   })
 
-  test('that ends the separate connection with its refusal leaves the others to the next one', async () => {
+  test('that ends the separate connection with its refusal leaves the other messages to the next one', async () => {
     const rig = asideRig()
     for (const topic of ['a', 'b']) rig.hold(topic, '1')
     loseTimes(rig, 2)

@@ -18,7 +18,7 @@ const LIMITED = [
 const [, WORDLESS] = LIMITED
 
 describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 bytes', { timeout: 60_000 }, () => {
-  test.each(LIMITED)('sees at most one offline, and gets all that fits (MQTT %s, %s)', async (protocol, config) => {
+  test.each(LIMITED)('sees at most one offline, gets all messages that fit (MQTT %s, %s)', async (protocol, config) => {
     await using broker = await Mosquitto.start({ config })
     const ids = Array.from({ length: 40 }, (_, i) => `app.number-${i}`)
     const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, apps: ids.map((id) => ({ id })) })
@@ -27,7 +27,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
     await using bridge = startBridge(env)
     const named = () => bridge.lines.filter((line) => line.includes('"reason":"too_large"')).length
     // The log names ten, and reports that there are more.
-    await observer.until('what does not fit', () => named() === 10, 20_000)
+    await observer.until('the messages that do not fit', () => named() === 10, 20_000)
     await observer.until('online', () => observer.last('hub2mqtt/bridge/state') === 'online', 20_000)
     const held = await retainedOn(broker.port)
     for (const id of ids) expect(held.get(`hub2mqtt/home/app/${id}`)).toContain(`"id":"${id}"`)
@@ -84,7 +84,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       await settled(bridge, reconnects + 2)
       const held = await through(bridge, broker, 1)
       expect(held.get('b/app/5000')).toHaveLength(5_000)
-      // This one was caused by the restart of the broker.
+      // The additional reconnect was caused by the restart of the broker.
       expect(bridge.link.status().reconnects).toBe(reconnects + 1)
     })
   })

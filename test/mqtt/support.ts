@@ -46,14 +46,14 @@ export interface TestLink extends AsyncDisposable {
   readonly touched: { readonly topic: string; readonly payload: string }[]
   /** How often the link was connected so far. */
   readonly connected: () => number
-  /** How often its status was `connecting`; an immediate second try, with another protocol, is not reported. */
+  /** How often the status was `connecting`; an immediate second try, with another protocol, is not reported. */
   readonly attempts: () => number
   /** Retained topics that were read back and that no row holds, as `sweep` offers them. */
   readonly unclaimed: () => string[]
 }
 
 export interface TestLinkOptions extends Partial<LinkOptions> {
-  /** Its only address, if there are no `urls`. */
+  /** The only address, if there are no `urls`. */
   readonly url?: string
   readonly clock?: typeof systemClock
   readonly onConnected?: (link: MqttLink) => void

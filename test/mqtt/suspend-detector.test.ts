@@ -1,4 +1,4 @@
-/** A process that was suspended: messages that waited during that time count as old as they may be. */
+/** After a suspension of the process, messages that may have waited during it count as old. */
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { SuspendDetector } from '../../src/mqtt/suspend-detector.ts'
@@ -9,7 +9,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink } from './support.ts'
 
-/** A system clock that is ahead by the suspended time: no timer ran during that. */
+/** Returns a system clock that can jump ahead without running timers, as in a suspension. */
 function sleepyClock() {
   let ahead = 0
   let wallAhead = 0
@@ -19,12 +19,12 @@ function sleepyClock() {
     now: () => Date.now() + wallAhead,
     elapsed: () => performance.now() + ahead,
     uptime: () => performance.now() + ahead + suspended,
-    /** As after SIGSTOP. */
+    /** Jumps as after SIGSTOP. */
     stop(ms: number) {
       ahead += ms
       wallAhead += ms
     },
-    /** As after the suspension of a machine, whose monotonic clock stops too. */
+    /** Jumps as after the suspension of a machine, whose monotonic clock stops too. */
     suspend(ms: number) {
       wallAhead += ms
       suspended += ms
@@ -74,8 +74,8 @@ describe.each(WITH_PROTOCOLS)('on %s under MQTT %s, a suspended link', (kind, pr
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('if own messages do not come back', () => {
-  test('a suspended link reconnects, because then nothing is old', async () => {
+describe.skipIf(mosquittoPath === undefined)('if own messages are not sent back', () => {
+  test('a suspended link reconnects, because messages on a new connection are not old', async () => {
     const acl = ['topic readwrite b/state', 'topic read b/hub/cmd/#', 'topic write b/hub/cmd/#']
     await using broker = await Mosquitto.start({ acl })
     const clock = sleepyClock()

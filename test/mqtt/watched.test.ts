@@ -8,7 +8,7 @@ import { settled, startLink } from './support.ts'
 const watchedFilters = ['b/app/+', 'b/state']
 
 describe.each(WITH_PROTOCOLS)('on %s under MQTT %s', (kind, protocol) => {
-  test('own states, changes, clears and messages are not reported as those of others', async () => {
+  test('own states, changes, clears and messages are not reported as those of other clients', async () => {
     await using broker = await startBroker(kind)
     await using other = await Observer.on(broker.port)
     await using bridge = startLink({ url: broker.url, protocol, watchedFilters })
@@ -45,7 +45,7 @@ describe.each(WITH_PROTOCOLS)('on %s under MQTT %s', (kind, protocol) => {
     expect(bridge.touched).toEqual([{ topic: 'b/app/end', payload: 'x' }])
   })
 
-  test('changes and clears by others are reported and can be repaired, and what they add can be swept', async () => {
+  test('changes and clears by others are reported and can be repaired, and their additional messages can be swept', async () => {
     await using broker = await startBroker(kind)
     await using other = await Observer.on(broker.port)
     await using bridge = startLink({ url: broker.url, protocol, watchedFilters })

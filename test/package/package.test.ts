@@ -55,10 +55,10 @@ beforeAll(async () => {
 afterAll(remove)
 
 const hub2mqtt = (...args: readonly string[]) => runProgram('npx', ['hub2mqtt', ...args], settings)
-/** A long-lived command; stopped as by Ctrl-C, which reaches npx and its child processes. */
+/** Starts a long-lived command; stopped as by Ctrl-C, which reaches npx and its child processes. */
 const lasting = (...args: readonly string[]) => new Process('npx', ['hub2mqtt', ...args], { ...settings, group: true })
 
-/** The commands and the start line of the unit, with the folder of the program and the package's file inserted. */
+/** Returns the commands and the start line of the unit, with the program's folder and the package's file inserted. */
 function unitIn(prefix: string) {
   const unit = readFileSync(join(CHECKOUT, 'config/systemd/hub2mqtt.service'), 'utf8').replaceAll(
     '/opt/hub2mqtt',

@@ -17,13 +17,13 @@ const lines = (page: Page) => page.locator('tr[tabindex]')
 const ready = (page: Page) => page.getByRole('heading', { name: 'Activity' }).waitFor()
 const isFocused = (of: ReturnType<typeof lines>) => of.evaluate((element) => element.matches(':focus'))
 
-/** A whole-hour time zone in which it is currently this hour. */
+/** Returns a whole-hour time zone in which it is currently this hour. */
 function zoneAt(hour: number, at: number): string {
   const offset = ((hour - new Date(at).getUTCHours() + 36) % 24) - 12
   return `Etc/GMT${offset > 0 ? '-' : '+'}${Math.abs(offset)}`
 }
 
-/** A page whose live channel begins with these events. */
+/** Opens a page whose live channel begins with these events. */
 async function visitWith(house: House, events: readonly FeedEvent[], view: View = {}): Promise<Page> {
   const context = await profile(view)
   await context.routeWebSocket(/api\/live/, (socket) => {
@@ -38,7 +38,7 @@ async function visitWith(house: House, events: readonly FeedEvent[], view: View 
   return page
 }
 
-/** Events of one app, oldest first. */
+/** Returns events of one app, oldest first. */
 function eventsAt(times: readonly number[], more: (i: number) => object = () => ({})): FeedEvent[] {
   return times.map((ms, i) => {
     const at = new Date(ms).toISOString()

@@ -10,7 +10,7 @@ afterAll(quit)
 
 const start = (options?: HouseOptions) => show(options, { hash: HASH })
 
-/** The rows about devices and flows, as soon as they have devices. */
+/** Resolves with the rows about devices and flows, as soon as they have devices. */
 async function uses(page: Page): Promise<string[]> {
   const rows = page.getByRole('region', { name: 'Details' }).locator('dl > div', { hasText: /^(Devices|Flows)/ })
   await rows.first().waitFor()
@@ -146,7 +146,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
       expect(await shown(within).innerText()).toBe(said)
     }
     await seen.getByText('7.0.12', { exact: true }).waitFor()
-    // The next crash does not change it.
+    // The next crash does not change this text.
     house.hub().recover(HUE)
     await page.locator('.app-head').getByText('Running').waitFor()
     house.hub().crash(HUE, 'Error: the second')
@@ -180,7 +180,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await fits()
   })
 
-  test('reports to everybody that an app does not exist', async () => {
+  test('reports to every user that an app does not exist', async () => {
     const house = await startHouse()
     const page = await visit(house.page, { hash: '#/app/home/com.none' })
     await page.getByText('There is no app com.none.').waitFor()

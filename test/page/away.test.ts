@@ -47,7 +47,7 @@ describe.runIf(canBrowse)('while the only hub is offline', () => {
     await expectAccessible(page)
   })
 
-  test('the page of an app does so too, until the hub is online again', async () => {
+  test('the page of an app does the same, until the hub is online again', async () => {
     const { house, page } = await start(undefined, `#/app/home/${HUE}`)
     const title = page.locator('.app-head')
     await title.getByText('Running').waitFor()
@@ -97,7 +97,7 @@ describe.runIf(canBrowse)('while the broker is offline', () => {
     await banner(page, 'no connection to the MQTT broker').waitFor({ state: 'detached' })
   })
 
-  test('the page of the bridge claims no publishing', async () => {
+  test('the page of the bridge does not claim that it publishes', async () => {
     const { house, page } = await start(undefined, '#/bridge')
     const broker = page.getByRole('region', { name: 'MQTT broker' })
     await broker.getByText('works').waitFor()

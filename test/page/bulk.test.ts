@@ -15,7 +15,7 @@ const bar = (page: Page) => page.getByRole('region', { name: 'Selected apps' })
 const dialog = (page: Page) => page.getByRole('dialog')
 const progress = (page: Page, action: string) => page.getByRole('region', { name: action, exact: true })
 const restarted = (house: House) => asked(house, '/restart').map(({ path }) => path.split('/').at(-2))
-/** Apps for which the hub received an install. */
+/** Returns the requests for an install that the hub received. */
 const installs = (house: House) => house.hub().requests.filter(({ operation }) => operation === 'installFromAppStore')
 
 async function select(page: Page, names = NAMES): Promise<void> {
@@ -49,7 +49,7 @@ const outdated = Array.from({ length: 3 }, (_, i) => ({
   autoupdate: false,
 }))
 
-/** The snapshot with a changelog from the store for version 1.1.0 of these apps. */
+/** Returns the snapshot with a changelog from the store for version 1.1.0 of these apps. */
 function withNews(frame: string, news: Readonly<Record<string, string>>): string {
   const read: LiveFrame = JSON.parse(frame)
   if (read.type !== 'snapshot') return frame
@@ -106,7 +106,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house).length).toBeLessThan(3)
   })
 
-  test('sends nothing twice when the daemon ends in the middle, and continues when it is back', async () => {
+  test('sends nothing twice when the daemon ends during the action, and continues when it is back', async () => {
     const house = await startHouse({ config: { http: { password: 'a password for tests' } } })
     const page = await visit(house.url)
     const login = async () => {
@@ -134,7 +134,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
   })
 
-  test('does not continue with read-only access, which is left after a restart of the daemon without a password', async () => {
+  test('does not continue with read-only access, as after a restart of the daemon without a password', async () => {
     const { house, page } = await show()
     await startSlowRestart(house, page)
     await house.daemon.stop('SIGKILL')
@@ -146,7 +146,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     await progress(page, 'Restart').getByText('Left: Heat Pump, Lumen Lights').waitFor()
   })
 
-  test('waits with the next app if the connection is lost between two, and omits none', async () => {
+  test('waits before the next app if the connection is lost in between, and omits none', async () => {
     const house = await startHouse()
     await using context = await profile()
     let isCut = false

@@ -19,7 +19,7 @@ interface Answer {
   readonly source: 'bridge' | 'hub'
 }
 
-/** An answer with these figures, `step` seconds apart until a time; `null` leaves one out. */
+/** Returns an answer with these figures, `step` seconds apart, the last one at `end`; `null` leaves a figure out. */
 function answer(figures: readonly (number | null)[], step = 60, end = Date.now() / 1000): Answer {
   const last = Math.floor(end / step) * step
   const points = figures.flatMap((value, i) =>
@@ -36,7 +36,7 @@ interface Charts {
   readonly house: House
 }
 
-/** The page of an app with this history. */
+/** Opens the page of an app with this history. */
 async function charts(of: (hours: number) => Answer | number, view: View = {}, house?: House): Promise<Charts> {
   const own = house ?? (await startHouse())
   const context = await profile(view)
@@ -56,7 +56,7 @@ const slider = (page: Page, name: RegExp | string = /^CPU/) =>
 const told = (page: Page, name?: RegExp) => slider(page, name).getAttribute('aria-valuetext')
 const canvas = (page: Page) => slider(page).locator('canvas').waitFor()
 
-/** Where the line of a chart is drawn, as shares of the width and the height of its plot. */
+/** Returns where the line of a chart is drawn, as shares of the width and the height of its plot. */
 async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: number[]; rows: number[] }> {
   return await page.evaluate<{ columns: number[]; rows: number[] }>(`(() => {
     const chart = document.querySelector('[role=slider][aria-label^=${figure}]')
@@ -80,7 +80,7 @@ async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: num
   })()`)
 }
 
-/** Whether a line is drawn at some share of the width of the plot. */
+/** Returns whether a line is drawn between two shares of the width of the plot. */
 const isInked = (columns: readonly number[], from: number, to: number) => columns.some((at) => at > from && at < to)
 
 describe.runIf(canBrowse)('the charts of an app', () => {
@@ -103,7 +103,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     await context.close()
   })
 
-  test('read out each point by keyboard, with the events at that time, in both charts at once', async () => {
+  test('read out each point by keyboard, with the events at that time, in both charts at the same time', async () => {
     const { page, house } = await charts(() => answer([1, 2.5, 4, 3]))
     await canvas(page)
     expect(await told(page)).toBe('Lowest 1%, mean 2.6%, highest 4%, latest 3%')
@@ -259,7 +259,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
 const stack = Array.from({ length: 9 }, (_, i) => `    at Lamp.shine${i} (/app/drivers/lamp/lib/lamp-device.js:${i}:7)`)
 const SAID = ['TypeError: the lamp is dark', ...stack].join('\n')
 
-/** A page after two apps have crashed. */
+/** Opens a page after two apps have crashed. */
 async function crashed(options: HouseOptions = {}, said = SAID) {
   const scopes = ['hub.app', 'hub.system.readonly']
   const { house, page } = await show({ scopes, ...options }, { hash: '#/bridge', width: 1440 })
@@ -289,7 +289,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
     await expectAccessible(page)
     await card.getByRole('listitem').getByRole('link', { name: 'Tidewater Energy Meter' }).click()
     await page.getByRole('heading', { name: 'Tidewater Energy Meter' }).waitFor()
-    // Below the reason of the app itself, and never with the claim that nothing has happened.
+    // After a recovery the card is below the details of the app, and no text claims that nothing has happened.
     house.hub().recover(HUE)
     await house.restart()
     await page.goto(`${house.page}${HASH}`)
@@ -299,7 +299,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
     expect(await page.getByText('No events or commands').count()).toBe(0)
   })
 
-  test('has stacks at the width of a large screen, here and in the lists, and fits a small one', async () => {
+  test('shows stacks at the width of a large screen, here and in the lists, and fits a small one', async () => {
     const { page, card } = await crashed({ config: { guard: { watch: ['*'], backoff: '1h', backoff_max: '1h' } } })
     const seen = page.getByRole('region', { name: 'Crashes and restarts' })
     const events = page.getByRole('region', { name: 'Events and commands' })

@@ -15,7 +15,7 @@ const OTHERS = of('shard-2')
 const [hub = ''] = OWN
 const [other = ''] = OTHERS
 
-/** The first of two members; the other one is not running. */
+/** Starts the first of two members; the other one is not running. */
 async function start(): Promise<House> {
   const hubs = Object.fromEntries([...OWN, ...OTHERS].map((name) => [name, {}]))
   const house = await startHouse({ hubs, config: { fleet: { shard: '1/2' } } })
@@ -40,7 +40,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
     expect(await page.getByText('The bridge has no connection to the MQTT broker').count()).toBe(0)
   })
 
-  test('shows the members, marks its own, and follows when another one starts and ends', async () => {
+  test('shows the members, marks its own, and follows the start and the end of another one', async () => {
     const house = await start()
     const page = await visit(house.page, { hash: '#/bridge' })
     await fleetOf(page).getByText('by shard number').waitFor()

@@ -1,4 +1,4 @@
-/** Attacks by a hub, an app or another page: no code of theirs runs, and their content is shown as text only. */
+/** Attacks by a hub, an app or another page: their code does not run, and their content is shown as text only. */
 import { connect } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ const PASSWORD = 'a password for tests'
 
 afterAll(quit)
 
-/** No code ran, and nothing became an element. */
+/** Checks that no code ran, and that no text became an element. */
 async function expectOnlyText(page: Page): Promise<void> {
   expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
   expect(
@@ -193,7 +193,7 @@ describe.runIf(canBrowse)('a user without access', () => {
   })
 })
 
-/** The status of a request with headers that no browser lets a page set. */
+/** Resolves with the status of a request with headers that no browser lets a page set. */
 function statusOf(port: number, path: string, headers: Readonly<Record<string, string>>): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => {

@@ -11,7 +11,7 @@ afterAll(quit)
 const many = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ id: `com.app${i + 1000}`, name: `App ${i + 1000}`, version: '1.0.0' }))
 const focused = (page: Page) => page.evaluate<string>('document.activeElement.textContent')
-/** How many apps are completely visible. */
+/** Returns how many apps are completely visible. */
 const inView = (page: Page) =>
   page.evaluate<number>(`[...document.querySelectorAll('tr.app')].filter((line) => {
     const { top, bottom } = line.getBoundingClientRect()

@@ -93,7 +93,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
   test.for(['nl', 'de'])('keeps the page accessible, on small screens too: %s', async (locale) => {
     for (const width of [1280, 360, 320]) {
       const page = await visit(house.page, { locale, width })
-      // A long name beside a button: a command with its event.
+      // A long name next to a button: a command with its event.
       await page.evaluate(`fetch('api/commands/home/app/com.athom.hue/autoupdate', {
         method: 'POST', headers: { 'content-type': 'text/plain' }, body: '${width === 360 ? 'ON' : 'OFF'}'
       }).then((answer) => answer.text())`)
@@ -107,7 +107,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
   })
 })
 
-/** An artificial language: English in brackets. The page loads it in place of Dutch. */
+/** Creates an artificial language: English in brackets. The page loads it in place of Dutch. */
 async function marked(): Promise<BrowserContext> {
   const mark = (text: string) => `⟦${text}⟧`
   const texts = english.map(([key, text]) => {
@@ -138,7 +138,7 @@ const SHOWN = `(() => {
 })()`
 
 const STUCK = 'Error: the meter is stuck'
-/** Text that is in no language: names, and codes of the interface. */
+/** Text that is not translated: names, and codes of the interface. */
 const DATA = [
   ...DEFAULT_APPS.flatMap(({ id, name, author, crashed }) =>
     [id, name, author, crashed].filter((one) => one !== undefined),
@@ -163,7 +163,7 @@ const DATA = [
 /** Numbers with their units, in the language of the page. */
 const FIGURES = /[\d.,−+ \u00a0]+(kB|MB|GB|%|°C|ms|sec|uur|uren|minuten|minuut|seconden|dagen)(?!\p{L})/gu
 
-/** Fails with the texts that are outside of the brackets, and no data. */
+/** Fails with the texts that are outside of the brackets and are not in `DATA`. */
 async function expectTranslated(page: Page): Promise<void> {
   const shown = await page.evaluate<string[]>(SHOWN)
   expect(shown.filter((text) => text.includes('⟦')).length).toBeGreaterThan(0)

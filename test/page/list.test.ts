@@ -14,13 +14,13 @@ const SIZES = [
   { width: 1440, height: 900 },
   { width: 1920, height: 1080 },
 ]
-/** They include the widths at which the layout changes. */
+/** Widths of screens, including those at which the layout changes. */
 const WIDTHS = [
   320, 344, 360, 374, 375, 390, 412, 480, 600, 679, 680, 720, 721, 768, 820, 880, 909, 910, 1024, 1101, 1149, 1150,
   1280, 1440, 1920, 2560,
 ]
 
-/** Waits until a row is drawn within the screen; scrolls to it only if `before` does so at each check. */
+/** Waits until a row is drawn within the screen. `before` runs before each check, such as to scroll. */
 const expectInView = (page: Page, line: Locator, before = async () => {}) =>
   until(`${line} in view`, async () => {
     await before()
@@ -29,7 +29,7 @@ const expectInView = (page: Page, line: Locator, before = async () => {}) =>
     return box !== null && box.y >= 0 && box.y + box.height <= (page.viewportSize()?.height ?? 0) + 1
   })
 const listed = (page: Page, count: number) => page.locator(`table[aria-rowcount="${Math.round(count) + 1}"]`).waitFor()
-/** Scrolls to the end, and returns the smallest share of a screen on the way that rows of apps filled. */
+/** Scrolls to the end, and returns the smallest share of the screen that rows of apps filled on the way. */
 const SCROLL = `(async () => {
   let emptiest = 1
   const frames = (left) => new Promise((done) => {
@@ -48,7 +48,7 @@ const SCROLL = `(async () => {
   return emptiest
 })()`
 
-/** Of each ten apps, from the end: one has an update, two are stopped, seven have crashed. */
+/** Returns apps. Of each ten, from the end, one has an update, two are stopped, and seven have crashed. */
 function mixed(count: number): AppSeed[] {
   return Array.from({ length: count }, (_, i) => {
     const kind = (count - i) % 10
@@ -69,7 +69,7 @@ const FILTERED = {
   All: { share: 1, fromEnd: -1 },
 }
 
-/** Odd but valid data: long names, versions and reasons, and busy apps. */
+/** Returns unusual but valid data: long names, versions and reasons, and busy apps. */
 function verbose(count: number, hub: string): AppSeed[] {
   const names = [
     'Short',

@@ -42,7 +42,7 @@ describe.runIf(canBrowse)('the live channel', () => {
     await house.start()
     await page.getByText('Live', { exact: true }).waitFor()
     await rowWith(page, 'Lumen Lights').waitFor()
-    // This also works if it is the first answer that the page gets.
+    // The status is also shown if it is the first answer that the page gets.
     await page.reload()
     await page.getByText('hub2mqtt answered with status 502.').waitFor()
     await page.unroute('**/api/session')

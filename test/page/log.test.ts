@@ -23,7 +23,7 @@ const box = (page: Page) => page.locator('.scroll.log')
 const scrollTo = (page: Page, top: number) => box(page).evaluate((node, to) => node.scrollTo(0, to), top)
 const fromEnd = (page: Page) => box(page).evaluate((node) => node.scrollHeight - node.scrollTop - node.clientHeight)
 
-/** Answers requests for the log with these lines, and from then on with those that are added. */
+/** Answers requests for the log with these lines, and later with the added ones. */
 async function logged(page: Page, first: readonly object[], missed = 0) {
   let waiting = first.map((line) => JSON.stringify(line))
   let gap = missed
@@ -143,7 +143,7 @@ describe.runIf(canBrowse)('the log', () => {
     expect(await download()).toEqual(['hub2mqtt started'])
   })
 
-  test('has a level for ten minutes, which stays when the page is closed and can be ended', async () => {
+  test('sets a level for ten minutes, which stays when the page is closed and can be ended', async () => {
     const first = await look()
     await first.getByText('Level: info', { exact: true }).waitFor()
     await first.getByRole('button', { name: 'Set for 10 minutes' }).click()

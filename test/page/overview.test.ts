@@ -29,7 +29,7 @@ describe.runIf(canBrowse)('the overview', () => {
     await figure(page, /^Needs attention/).click()
     await listed(page, 1)
     await rowWith(page, 'Doorbell').waitFor()
-    // The figure is pressed; pressed again, it shows all.
+    // The figure is a pressed button; another press shows all apps.
     await figure(page, /^Needs attention/).click()
     await listed(page, 8)
     house.hub().crash('com.athom.hue', 'Error: the lamp is dark')

@@ -14,7 +14,7 @@ afterAll(quit)
 const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 const KEY = 'key-of-the-hub'
 
-/** A hub, a broker with credentials, and an unconfigured daemon. */
+/** Starts a hub, a broker with credentials, and an unconfigured daemon. */
 async function start(named: boolean) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())

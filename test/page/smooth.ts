@@ -48,8 +48,8 @@ clearInterval(timer)
 const tasks = tasksOf(JSON.parse(String(await browser.stopTracing())))
 const took = (key: 'dur' | 'tdur') => tasks.map((task) => (task[key] ?? 0) / 1000).sort((one, other) => other - one)
 for (const [key, what] of [
-  ['tdur', "the processor's time in it"],
-  ['dur', 'as it took'],
+  ['tdur', 'processor time'],
+  ['dur', 'elapsed time'],
 ] as const) {
   const [longest = 0] = took(key)
   const long = took(key).filter((ms) => ms > LONG_MS).length
@@ -68,7 +68,7 @@ interface TraceEvent {
   readonly args?: { readonly name?: string }
 }
 
-/** The tasks of the page's main thread: among all renderers, the busiest one. */
+/** Returns the tasks of the page's main thread: among all renderers, the busiest one. */
 function tasksOf({ traceEvents }: { readonly traceEvents: readonly TraceEvent[] }): readonly TraceEvent[] {
   const mains = traceEvents.filter(({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain')
   const all = mains.map(({ pid, tid }) =>

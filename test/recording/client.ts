@@ -14,7 +14,7 @@ export interface ClientOptions {
 
 export class Client implements AsyncDisposable {
   readonly seen: IPublishPacket[] = []
-  /** The latest message of the recorder itself that was received; `seen` does not contain these. */
+  /** The latest marker that was received; `seen` does not contain markers. */
   marker = ''
   readonly #client: MqttClient
   readonly #broker: BrokerKind

@@ -2,7 +2,7 @@
 import { unpack } from './pack.ts'
 import type { Recording, Seen, Stage } from './record.ts'
 
-/** The differences, one text each: stage, client, topic, before, after. Empty if the recordings are equal. */
+/** Returns the differences, one text each: stage, client, topic, before, after. Empty if the recordings are equal. */
 export function differences(before: Recording, after: Recording): string[] {
   const [olds, news] = [unpack(before), unpack(after)]
   const names = (stages: readonly Stage[]) => stages.map(({ name }) => name).join(', ')
@@ -15,7 +15,7 @@ export function differences(before: Recording, after: Recording): string[] {
   })
 }
 
-/** Client and topic → one line for each message. */
+/** Returns, for each client and topic, one line for each message. */
 function linesOf({ live, retained }: Stage): Map<string, string[]> {
   const lines = new Map<string, string[]>()
   for (const [client, topics] of Object.entries(live)) {
@@ -51,7 +51,7 @@ function differsAt(one = '', other = ''): number {
 
 const CONTEXT = 80
 
-/** The part of a line around a difference. */
+/** Returns the part of a line around a difference. */
 function cut(line: string | undefined, at: number): string {
   if (line === undefined) return '(no such message)'
   const from = Math.max(0, at - CONTEXT)

@@ -63,14 +63,14 @@ export const SETTINGS = {
   [PUMP]: { unit: { type: 'select', options: ['C', 'F'] }, note: 'text' },
 } as const
 
-/** The configuration file of the first start, with changes. */
+/** Returns the configuration file of the first start, with changes. */
 export function configOf(
   url: string,
   { home, attic }: Hubs,
   changes: object = {},
   atticKey: string = KEYS.attic,
 ): object {
-  // The bridge reads the list only when the scenario makes it.
+  // The bridge reads the list only when the scenario causes a read.
   const manual = { poll_interval: '1h', poll_interval_fallback: '1h', timeout: '5m' }
   return {
     mqtt: { url, client_id: 'recording', base_topic: 'hub2mqtt' },

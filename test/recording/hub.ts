@@ -33,7 +33,7 @@ export class SteppedHub implements AsyncDisposable {
     for (const operation of operations) this.emulated.behave('slow-headers', { ms: GATE_MS, operation })
   }
 
-  /** Whether a request for this operation waits for its answer. */
+  /** Returns whether a request for this operation waits for its answer. */
   isAsked(operation: Operation): boolean {
     return this.emulated.requests.some((request) => request.operation === operation && request.status === undefined)
   }

@@ -5,7 +5,7 @@ export const PING = 'hub2mqtt/bridge/cmd/ping'
 const PONG = 'hub2mqtt/bridge/result/ping'
 const SIGN = '"recorder-'
 
-/** A text that no other message contains. */
+/** Returns a text that no other message contains. */
 export const markerOf = (number: number) => `${SIGN}${number}"`
 
 export function isMarker({ topic, payload }: { readonly topic: string; readonly payload: string | Buffer }): boolean {

@@ -43,7 +43,7 @@ function piecesOf(payload: string): string[] {
   return pieces
 }
 
-/** The pieces that occur more than once and are longer than their name. */
+/** Returns the pieces that occur more than once and are longer than their name. */
 function repeated(pieces: readonly string[]): string[] {
   const counts = new Map<string, number>()
   for (const piece of pieces) counts.set(piece, (counts.get(piece) ?? 0) + 1)

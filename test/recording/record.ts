@@ -1,12 +1,12 @@
-/** The format of a recording, and what is removed from messages. */
+/** The format of a recording, and the values that are removed from messages. */
 import type { IPublishPacket } from 'mqtt'
 
 /** A message that a subscriber received. */
 export interface Seen {
   readonly payload: string
-  /** Only if it is set. MQTT 3.1.1 shows it only to clients that subscribe after the message. */
+  /** Present only if the flag is set. MQTT 3.1.1 shows it only to clients that subscribe after the message. */
   readonly retain?: true
-  /** Only if it is not 1. */
+  /** Present only if it is not 1. */
   readonly qos?: number
   readonly contentType?: string
   readonly userProperties?: Readonly<Record<string, unknown>>

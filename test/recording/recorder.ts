@@ -17,11 +17,11 @@ const TIMEOUT_MS = 30_000
 const COUNTLESS: ReadonlySet<string> = new Set(['hub2mqtt/bridge/probe', 'hub2mqtt/bridge/presence'])
 
 export interface RecorderOptions {
-  /** By their names in the recording. */
+  /** The clients by their names in the recording. */
   readonly clients: Readonly<Record<string, Client>>
   /** Connects one more client. */
   readonly join: (options: Pick<ClientOptions, 'id' | 'filters'>) => Promise<Client>
-  /** Removes what differs between runs from a payload. */
+  /** Removes the values that differ between runs from a payload. */
   readonly normalise: (payload: string) => string
 }
 
@@ -51,7 +51,7 @@ export class Recorder {
     return pack(broker, this.#stages)
   }
 
-  /** A client's messages since the previous stage, by topic. */
+  /** Returns a client's messages since the previous stage, by topic. */
   #cut(id: string, client: Client, lastOnly: readonly string[]): Record<string, Seen[]> {
     const packets = client.seen.slice(this.#done.get(client))
     this.#done.set(client, client.seen.length)
@@ -71,7 +71,7 @@ export class Recorder {
     return true
   }
 
-  /** The retained messages, as a new client receives them. */
+  /** Resolves with the retained messages, as a new client receives them. */
   async #takeDown(): Promise<Map<string, Seen>> {
     const { join, normalise } = this.#options
     await using latecomer = await join({ id: 'latecomer', filters: ['#'] })
@@ -86,7 +86,7 @@ export class Recorder {
   }
 }
 
-/** The topics whose retained message changed or was cleared. */
+/** Returns the topics whose retained message changed or was cleared. */
 function changes(before: ReadonlyMap<string, Seen>, after: ReadonlyMap<string, Seen>): Record<string, Seen | null> {
   const topics = [...new Set([...before.keys(), ...after.keys()])]
   const changed = topics.filter((topic) => JSON.stringify(before.get(topic)) !== JSON.stringify(after.get(topic)))

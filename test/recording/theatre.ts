@@ -15,9 +15,9 @@ export type HubName = 'home' | 'attic'
 
 const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
-/** The bridge is at rest after so many consecutive round trips without other messages. */
+/** The bridge is at rest after this many consecutive round trips without other messages. */
 const QUIET_ROUNDS = 5
-/** `reach` advances to timers that are at most so far away; `pass` is for later ones. */
+/** `reach` advances to timers that are due within this time; `pass` is for later ones. */
 const NEAR_MS = 5_000
 /** The maximum number of steps in `reach`. */
 const MAX_STEPS = 200

@@ -9,8 +9,8 @@ export interface Parts<H, K extends Broker> {
 }
 
 /**
- * The parts are opened on a stack, which `keep` takes over after the last step. A failure before that closes the parts
- * that are open.
+ * The parts are opened on a stack, which `keep` takes over after the last step. An earlier failure closes the
+ * parts that are open.
  */
 export abstract class AnyWorld<H, B extends AsyncDisposable, K extends Broker = Broker> implements AsyncDisposable {
   readonly hub: H

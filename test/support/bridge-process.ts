@@ -7,7 +7,7 @@ import { ownerOf } from './start-token.ts'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface BridgeProcessOptions {
-  /** The file to start; default: the bundle's, or the sources' if there are modules to preload. */
+  /** The file to start; default: that of the bundle, or of the sources if there are modules to preload. */
   readonly program?: string
   /** The whole environment except PATH and HOME: the configuration as `HUB2MQTT_…`. */
   readonly env?: Readonly<Record<string, string>>
@@ -15,7 +15,7 @@ export interface BridgeProcessOptions {
   /** Modules to load before the program, as URLs. */
   readonly preload?: readonly string[]
   readonly nodeOptions?: readonly string[]
-  /** Whether to keep its log; default true. */
+  /** Whether to keep the log; default true. */
   readonly logs?: boolean
   /** Whether to open an IPC channel, for preloaded modules. */
   readonly channel?: boolean
@@ -47,13 +47,13 @@ export class BridgeProcess extends Process {
     })
   }
 
-  /** The address that it prints for the user who started it; only a daemon without a password prints one. */
+  /** Resolves with the address that a daemon without a password prints for the user who started it. */
   async page(): Promise<string> {
     const line = await this.untilLine('?token=', 30_000)
     return /http:\S+/.exec(line)?.[0] ?? line
   }
 
-  /** The request header with the rights of the user who started it. */
+  /** Resolves with the request header with the rights of the user who started the bridge. */
   async owner(): Promise<{ readonly authorization: string }> {
     return ownerOf(await this.page())
   }

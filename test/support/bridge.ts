@@ -13,7 +13,7 @@ const FATAL = ['uncaughtException', 'unhandledRejection'] as const
 export interface RunningBridge extends AsyncDisposable {
   /** Every log line, as it was written. */
   readonly lines: string[]
-  /** The request header with the rights of the user who started it; resolves if it listens without a password. */
+  /** The request header with the rights of the user who started the bridge; never resolves if there is a password. */
   readonly owner: Promise<{ readonly authorization: string }>
   /** Stops the bridge as SIGTERM would. */
   stop(): Promise<void>

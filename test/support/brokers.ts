@@ -97,7 +97,7 @@ export class Mosquitto implements AsyncDisposable {
     await this.#process.untilPort(this.port)
   }
 
-  /** Ends the process; at SIGTERM it saves its data. */
+  /** Ends the process, which saves its data on SIGTERM. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     await this.#process?.stop(signal)
   }
@@ -117,7 +117,7 @@ export class Mosquitto implements AsyncDisposable {
     return this.#hung
   }
 
-  /** Undefined while it is stopped. */
+  /** The process id; undefined while the broker is stopped. */
   get pid(): number | undefined {
     return this.#process?.alive ? this.#process.pid : undefined
   }
@@ -157,7 +157,7 @@ export interface Broker extends AsyncDisposable {
   readonly port: number
 }
 
-/** `config`: additional lines of Mosquitto's configuration. */
+/** Starts a broker. `config`: additional lines of Mosquitto's configuration. */
 export async function startBroker(kind: BrokerKind, config: readonly string[] = []): Promise<Broker> {
   if (kind === 'mosquitto') return Mosquitto.start({ persistent: true, config })
   const { commandFilters } = createTopics('hub2mqtt')

@@ -9,7 +9,7 @@ export const openssl = hasProgram('openssl', ['version'], 'the tests with TLS', 
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
 export interface Certificate {
-  /** Default: the local names. */
+  /** The subject alternative names; default: the local names. */
   readonly names?: string
   /** The validity in days; negative: already expired. Default 2. */
   readonly days?: number

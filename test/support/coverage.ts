@@ -1,6 +1,6 @@
 /**
- * Vitest's collector fails at the first file that it cannot parse. This one leaves out incomplete files, which child
- * processes leave that are killed while they write their coverage, or that still write it.
+ * Vitest's collector fails at the first file that it cannot parse. This one leaves out incomplete files: those of
+ * child processes that were killed while they wrote their coverage, or that are still writing.
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'

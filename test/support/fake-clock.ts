@@ -5,7 +5,7 @@ export class FakeClock implements Clock {
   readonly waits: number[] = []
   #now: number
   readonly #start: number
-  /** By how much the wall clock has been set. */
+  /** The sum of all steps of the wall clock, in milliseconds. */
   #set = 0
   #timers: { at: number; task: () => void }[] = []
 

@@ -13,10 +13,10 @@ import type { Duplex } from 'node:stream'
 /** A request, as rules receive it. */
 export interface Asking {
   readonly method: string
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** Whether it asks for a WebSocket. */
+  /** Whether the request opens a WebSocket. */
   readonly upgrade: boolean
 }
 
@@ -35,7 +35,7 @@ export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
 /** Returns undefined if the rule does not apply to the request. */
 export type Rule = (asking: Asking) => Verdict | undefined
 
-/** The same time for which the hub keeps an idle connection. */
+/** How long an idle connection stays open: as long as with the hub. */
 const KEEP_ALIVE_MS = 5000
 
 /** Forwards everything to which no rule applies. */
@@ -134,7 +134,7 @@ export class HttpGateway implements AsyncDisposable {
       if (change !== undefined) return void changed(answer, change).then((done) => finish(request, response, done))
       const { connection: _, 'keep-alive': _too, ...kept } = answer.headers
       response.writeHead(answer.statusCode ?? 502, kept)
-      // Send the header at once, so that a body in small pieces stays in pieces.
+      // Send the header immediately, so that a body in small pieces stays in pieces.
       response.flushHeaders()
       answer.pipe(response)
       answer.once('aborted', () => cut(request))

@@ -19,7 +19,7 @@ export class JumpClock implements Clock {
       cancel()
       task()
     }
-    // Overdue timers run at once, as with the system's clock.
+    // Overdue timers run immediately, as with the system's clock.
     const timer: Timer = { at: this.elapsed() + ms, run, handle: setTimeout(run, Math.max(0, ms)) }
     const cancel = () => {
       clearTimeout(timer.handle)
@@ -29,7 +29,7 @@ export class JumpClock implements Clock {
     return cancel
   }
 
-  /** Moves the time forward. Due timers run at once, in order, each at the time at which it was due. */
+  /** Moves the time forward. Runs the due timers in order, each at its due time. */
   jump(ms: number): void {
     const ahead = this.#ahead + ms
     for (;;) {

@@ -14,7 +14,7 @@ import { until } from './until.ts'
 /** How long a cluster may take to elect a leader: a few seconds, but more on a busy machine. */
 const READY_MS = 60_000
 
-/** The path of the program, or undefined. NATS_SERVER names another; with REQUIRE_NATS=1 a missing one is an error. */
+/** The program's path, or undefined. NATS_SERVER overrides it; with REQUIRE_NATS=1 a missing program is an error. */
 export const natsPath = findNats()
 
 function findNats(): string | undefined {
@@ -71,9 +71,9 @@ export interface Nats extends AsyncDisposable {
   /** `mqtt://127.0.0.1:…`, one for each node; empty without `mqtt`. */
   readonly mqttUrls: readonly string[]
   readonly nodes: readonly NatsNode[]
-  /** From 0. */
+  /** Returns the node with this index, counted from 0. */
   node(index: number): NatsNode
-  /** The node that leads a JetStream stream; `undefined` while none is known. */
+  /** Resolves with the node that leads a JetStream stream; `undefined` while no leader is known. */
   leaderOf(stream: string): Promise<NatsNode | undefined>
   /** Resolves when JetStream works on every running node. */
   untilReady(): Promise<void>
@@ -147,7 +147,7 @@ interface Ports {
 
 interface Paths {
   readonly config: string
-  /** A folder. */
+  /** The folder of JetStream's data. */
   readonly data: string
 }
 
@@ -207,7 +207,7 @@ export class NatsNode {
     await this.#process?.stop('SIGKILL')
   }
 
-  /** Sends SIGTERM, at which the node hands over its streams; resolves when the process has ended. */
+  /** Sends SIGTERM, so that the node hands over its streams; resolves when the process has ended. */
   async end(): Promise<void> {
     await this.#process?.stop('SIGTERM')
   }
@@ -231,7 +231,7 @@ export class NatsNode {
     await this.untilReady()
   }
 
-  /** The name of the node that leads a stream, according to this node. */
+  /** Resolves with the name of the node that leads a stream, according to this node. */
   async leaderOf(stream: string): Promise<string | undefined> {
     try {
       const url = `http://127.0.0.1:${this.#monitor}/jsz?accounts=true&streams=true`

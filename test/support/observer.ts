@@ -27,7 +27,7 @@ export interface ObserverOptions extends Partial<Login> {
   readonly qos?: 0 | 1
   /** Whether live messages keep their retain flag (MQTT 5). */
   readonly retainAsPublished?: boolean
-  /** Whether it reconnects after each loss; with MQTT 5 it does not receive retained messages again. */
+  /** Whether to reconnect after each loss; with MQTT 5, retained messages are then not received again. */
   readonly comesBack?: boolean
   /** Called for each message. */
   readonly onMessage?: (seen: Seen) => void
@@ -63,7 +63,7 @@ export class Observer implements AsyncDisposable {
     return observer
   }
 
-  /** Whether it is connected and subscribed. */
+  /** Whether the client is connected and subscribed. */
   get ready(): boolean {
     return this.#ready
   }
@@ -72,7 +72,7 @@ export class Observer implements AsyncDisposable {
     this.seen = []
   }
 
-  /** The payloads on `topic`, oldest first. */
+  /** Returns the payloads on `topic`, oldest first. */
   texts(topic: string): string[] {
     return this.seen.filter((seen) => seen.topic === topic).map(({ text }) => text)
   }
@@ -81,7 +81,7 @@ export class Observer implements AsyncDisposable {
     return this.seen.findLast((seen) => seen.topic === topic)?.text
   }
 
-  /** Waits for a condition; the error has its name and the latest messages. */
+  /** Waits for a condition; the error contains the condition's name and the latest messages. */
   until<T>(what: string, probe: () => T | undefined | false | null, ms?: number): Promise<T> {
     return until(what, probe, ms).catch((error: Error) => {
       const last = this.seen.slice(-5).map(({ topic, text }) => `  ${topic} ${text.slice(0, 200)}`)
@@ -119,10 +119,10 @@ export class Observer implements AsyncDisposable {
       clientId: `observer-${randomBytes(6).toString('hex')}`,
       protocolVersion: protocol === '5' ? 5 : 4,
       reconnectPeriod: 0,
-      // The connection survives a broker that hangs.
+      // Keep the connection even if the broker hangs.
       keepalive: 0,
     })
-    // Each publish under way listens for the end of the connection.
+    // Each pending publish adds a listener for the end of the connection.
     client.setMaxListeners(0)
     this.#client = client
     client.on('message', (topic, payload, packet) => this.#take(topic, payload, packet))
@@ -134,7 +134,7 @@ export class Observer implements AsyncDisposable {
         client.subscribe([...[filter].flat()], { qos, ...(rap !== undefined && { rap }), ...rh }, (error) => {
           if (!error) return resolve()
           reject(error)
-          // The reconnect subscribes again: a cluster that has lost a node refuses subscriptions for some time.
+          // Reconnect and subscribe again: a cluster that has lost a node refuses subscriptions for some time.
           client.stream.destroy()
         })
       })
@@ -160,7 +160,7 @@ export class Observer implements AsyncDisposable {
   }
 }
 
-/** The retained messages of a broker, except `$SYS`: topic → payload. */
+/** Resolves with the retained messages of a broker, except `$SYS`: topic → payload. */
 export async function retainedOn(port: number, options: ObserverOptions = {}): Promise<Map<string, string>> {
   await using observer = await Observer.on(port, options)
   const marker = `marker-${randomBytes(6).toString('hex')}`

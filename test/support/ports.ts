@@ -22,7 +22,7 @@ function canListen(port: number): Promise<boolean> {
   })
 }
 
-/** Whether the port accepts connections on 127.0.0.1. */
+/** Returns whether the port accepts connections on 127.0.0.1. */
 export function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' })

@@ -12,12 +12,12 @@ describe('a process', () => {
     expect(child.alive).toBe(false)
   })
 
-  test('that ends early rejects the wait at once, with its last lines', async () => {
+  test('that ends early rejects the wait immediately, with its last lines', async () => {
     await using child = node('console.error("a bad day"); process.exit(4)')
     await expect(child.untilLine('ready')).rejects.toThrow(/\(code 4\) ended before "ready"\na bad day/)
   })
 
-  test('that does not exist fails at once', async () => {
+  test('that does not exist fails immediately', async () => {
     await using child = new Process('/no/such/program', [])
     await expect(child.untilPort(1)).rejects.toThrow('ENOENT')
     await expect(runProgram('/no/such/program', [])).rejects.toThrow('ENOENT')

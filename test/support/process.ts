@@ -11,8 +11,8 @@ const MAX_LINES = 100_000
 const TIMEOUT_MS = 10_000
 
 /**
- * Variables of all children, in addition to their environment: they share compiled code. With coverage they do not,
- * because V8 reports only whether a cached function was called at all.
+ * Additional environment variables of all children: they share compiled code. Not with coverage, because V8 reports
+ * only whether a cached function was called at all.
  */
 const SHARED: NodeJS.ProcessEnv =
   process.env['NODE_V8_COVERAGE'] === undefined
@@ -45,7 +45,7 @@ export interface ProcessOptions {
   readonly output?: 'keep' | 'drop' | number
   /** Whether to open an IPC channel, as with `fork`. */
   readonly channel?: boolean
-  /** Whether its children get its signals too, as with Ctrl-C in a terminal. */
+  /** Whether signals also reach the children of the process, as with Ctrl-C in a terminal. */
   readonly group?: boolean
 }
 
@@ -53,7 +53,7 @@ export class Process implements AsyncDisposable {
   /** Epoch milliseconds. */
   readonly startedAt = Date.now()
   endedAt: number | undefined
-  /** How it ended, if it has: `code 0`, `signal SIGKILL`. */
+  /** How the process ended, such as `code 0` or `signal SIGKILL`; undefined while it runs. */
   end: string | undefined
   /** Standard output and standard error, line by line. */
   readonly lines: string[] = []
@@ -117,7 +117,7 @@ export class Process implements AsyncDisposable {
   /** Resolves when a port of 127.0.0.1 accepts connections; rejects if the process ends before that. */
   async untilPort(port: number, ms = TIMEOUT_MS): Promise<void> {
     await this.#until(`port ${port}`, () => accepts(port), ms)
-    // Another process may listen there.
+    // Another process may be listening on the port.
     if (!this.alive) throw this.#failure('does not start')
   }
 
@@ -135,7 +135,7 @@ export class Process implements AsyncDisposable {
     clearTimeout(kill)
   }
 
-  /** Stops reading its standard output until `resume` (`stall`), or closes the pipe (`break`). */
+  /** Stops reading the standard output (`stall`), reads it again (`resume`), or closes the pipe (`break`). */
   output(what: 'stall' | 'resume' | 'break'): void {
     const { stdout } = this.#child
     if (what === 'break') stdout?.destroy()
@@ -148,7 +148,7 @@ export class Process implements AsyncDisposable {
     if (this.alive && this.#child.connected) this.#child.send(message, () => undefined)
   }
 
-  /** Sends a message and resolves with the next message from the process: one request at a time. */
+  /** Sends a message and resolves with the next message from the process. Only for one request at a time. */
   async ask(message: object): Promise<unknown> {
     const answer = once(this.#child, 'message')
     this.send(message)
@@ -190,7 +190,7 @@ function keepLines(stream: Readable | null, lines: string[]): void {
 }
 
 export interface Ran {
-  /** Null if a signal ended it. */
+  /** The exit code; null if a signal terminated the program. */
   readonly status: number | null
   readonly stdout: string
   readonly stderr: string

@@ -11,7 +11,7 @@ const FOLDER = join(CHECKOUT, 'node_modules/.cache/hub2mqtt-program')
 
 /** The file that runs the sources. */
 export const SOURCES = join(CHECKOUT, 'src/bin.js')
-/** The file to start; with coverage, and without `npm test`, that of the sources. */
+/** The file to start: that of the sources with coverage or outside `npm test`, otherwise the bundle. */
 export const PROGRAM = process.env['TESTED_PROGRAM'] ?? SOURCES
 
 function changedAt(path: string): number {

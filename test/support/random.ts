@@ -14,12 +14,12 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 
-  /** An integer, both ends included. */
+  /** Returns an integer, both ends included. */
   int(min: number, max: number): number {
     return min + this.below(max - min + 1)
   }
 
-  /** An integer from 0 (included) to `n` (excluded). */
+  /** Returns an integer from 0 (included) to `n` (excluded). */
   below(n: number): number {
     return Math.floor(this.next() * n)
   }
@@ -34,7 +34,7 @@ export class Random {
     return found
   }
 
-  /** A copy of the list in random order. */
+  /** Returns a copy of the list in random order. */
   shuffle<T>(list: readonly T[]): T[] {
     return list
       .map((one) => ({ one, order: this.next() }))
@@ -46,12 +46,12 @@ export class Random {
     return Buffer.from(Array.from({ length }, () => this.below(256)))
   }
 
-  /** A word that is not the name of a command, hub or app. */
+  /** Returns a word that is not the name of a command, hub or app. */
   word(): string {
     return `x${this.below(1e9).toString(36)}`
   }
 
-  /** An independent generator, so that additional draws from one do not change the other. */
+  /** Returns an independent generator, so that additional draws from one do not change the other. */
   fork(label: string): Random {
     let hash = 0x811c9dc5
     for (const char of label) hash = Math.imul(hash ^ char.charCodeAt(0), 0x01000193)

@@ -1,4 +1,4 @@
-/** How a proxy forwards bytes; may change while it does. */
+/** How a proxy forwards bytes. The values may change at any time. */
 export interface Weather {
   /** The maximum number of bytes forwarded at a time. */
   slice: number

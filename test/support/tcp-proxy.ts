@@ -80,22 +80,22 @@ export class TcpProxy implements AsyncDisposable {
     }
   }
 
-  /** Resets all connections after so many more bytes to the target, even in the middle of a packet. */
+  /** Resets all connections after this many more bytes to the target, even in the middle of a packet. */
   cutAfter(bytes: number): void {
     this.#cutAt = this.sent + bytes
   }
 
-  /** Whether to close new connections at once. */
+  /** Starts or stops closing new connections immediately. */
   refuse(refusing: boolean): void {
     this.#refusing = refusing
   }
 
-  /** Forwards at most so many bytes at a time; without a number, there is no limit. */
+  /** Forwards at most this many bytes at a time; without a number, there is no limit. */
   slice(bytes = Number.POSITIVE_INFINITY): void {
     this.#weather.slice = Math.max(1, bytes)
   }
 
-  /** Delays everything by so many milliseconds, in order. */
+  /** Delays all bytes by this many milliseconds, and keeps their order. */
   delay(ms: number): void {
     this.#weather.delayMs = ms
   }

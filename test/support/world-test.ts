@@ -1,4 +1,4 @@
-/** Apart from `world.ts`, which programs without vitest use too. */
+/** A separate module, because programs without vitest use `world.ts` too. */
 import { test as base } from 'vitest'
 import { World, type WorldOptions } from './world.ts'
 

@@ -4,7 +4,7 @@ import { Observer } from './observer.ts'
 import { freePort } from './ports.ts'
 import { World } from './world.ts'
 
-/** The sockets, listeners, child processes and pipes of this process. */
+/** Returns the sockets, listeners, child processes and pipes of this process. */
 const held = () =>
   process
     .getActiveResourcesInfo()
@@ -23,12 +23,12 @@ describe.each(BROKERS)('on %s, a world', (broker) => {
     await nothingLeft()
   })
 
-  test('whose bridge refuses its configuration fails with the mistake, and leaves no socket or process', async () => {
+  test('whose bridge refuses its configuration fails with the error, and leaves no socket or process', async () => {
     await expect(World.start({ broker, env: { HUB_URL: 'nonsense' } })).rejects.toThrow('HUB2MQTT_HUB_URL')
     await nothingLeft()
   })
 
-  test('whose bridge ends at its start fails at once with the reason, and leaves no socket or process', async () => {
+  test('whose bridge ends at its start fails with the reason, and leaves no socket or process', async () => {
     {
       await using other = await startBroker('aedes')
       const env = { MQTT_URL: '', MQTT_EMBEDDED_PORT: String(other.port) }

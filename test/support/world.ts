@@ -40,7 +40,7 @@ export interface WorldOptions {
 
 /** Longer than any delay in the bridge, shorter than the hub's timeout. */
 const PAUSE_MS = 6_000
-/** Topics of commands and their answers, and of messages that are repeated forever. */
+/** Topics of commands and their answers, and of messages that are repeated periodically. */
 const IGNORED = /\/(cmd|result|presence|health)(\/|$)/
 
 export class World extends AnyWorld<EmulatedHub, RunningBridge> {
@@ -80,7 +80,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return world.keep(open)
   }
 
-  /** Waits until the bridge is ready; fails at once if it ends. */
+  /** Waits until the bridge is ready; fails as soon as the bridge ends. */
   async ready(): Promise<void> {
     try {
       await this.#unlessEnded(this.#online())
@@ -102,8 +102,8 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   }
 
   /**
-   * Reads the hub and moves the clock until no delayed work is left and the bridge publishes nothing more. A message
-   * that has not been seen by then will not be sent. Fails if the hub cannot be read.
+   * Reads the hub and moves the clock until no delayed work is left and the bridge publishes nothing more. A test can
+   * then check that a message was never sent. Fails if the hub cannot be read.
    */
   async settle(hub = 'home'): Promise<void> {
     await this.#untilState('online')
@@ -129,7 +129,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return found.id
   }
 
-  /** The number of requests for an operation that the hub received. */
+  /** Returns the number of requests for an operation that the hub received. */
   asked(operation: string): number {
     return this.hub.requests.filter((request) => request.operation === operation).length
   }
@@ -145,13 +145,13 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return JSON.parse(await this.#unlessEnded(answer))
   }
 
-  /** The app's latest retained state. */
+  /** Returns the app's latest retained state. */
   state(app: string): Record<string, unknown> | undefined {
     const text = this.observer.last(`hub2mqtt/home/app/${app}`)
     return text === undefined || text === '' ? undefined : JSON.parse(text)
   }
 
-  /** The app's events, oldest first. */
+  /** Returns the app's events, oldest first. */
   events(app: string): Record<string, unknown>[] {
     return this.observer.texts(`hub2mqtt/home/app/${app}/event`).map((text) => JSON.parse(text))
   }

@@ -64,11 +64,11 @@ export const BROKER_FAULTS: Faults = {
     network(({ world }) => world.brokerProxy.pause(), [500, 7000]),
     { stallMs: 7500 },
   ),
-  'broker hears nothing': broker(
+  'broker receives nothing': broker(
     network(({ world }) => world.brokerProxy.swallow('up'), [500, 7000]),
     { stallMs: 7500 },
   ),
-  'broker not heard': broker(
+  'nothing arrives from the broker': broker(
     network(({ world }) => world.brokerProxy.swallow('down'), [500, 7000]),
     { stallMs: 7500 },
   ),
@@ -76,7 +76,7 @@ export const BROKER_FAULTS: Faults = {
     network(({ world, random }) => world.brokerProxy.delay(random.int(50, 400))),
     { stallMs: 1000 },
   ),
-  'broker in crumbs': broker(
+  'broker connection in tiny pieces': broker(
     network(({ world, random }) => world.brokerProxy.slice(random.int(1, 9))),
     { stallMs: 500 },
   ),
@@ -90,8 +90,8 @@ export const BROKER_FAULTS: Faults = {
       return { acl: ['user watcher', all, 'user bridge', ...denied.map((topic) => `topic deny ${topic}`), all] }
     }),
   ),
-  'broker takes small packets only': broker(stricter({ config: ['max_packet_size 420'] })),
-  'broker takes few at a time': broker(stricter({ config: ['max_inflight_messages 1', 'max_queued_messages 5'] })),
+  'broker accepts only small packets': broker(stricter({ config: ['max_packet_size 420'] })),
+  'broker accepts few at a time': broker(stricter({ config: ['max_inflight_messages 1', 'max_queued_messages 5'] })),
   'client id taken over': broker(
     async ({ world, random }) => {
       for (let left = random.int(1, 2); left > 0; left -= 1) {

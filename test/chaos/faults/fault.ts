@@ -27,7 +27,7 @@ export interface Fault {
   readonly staysOnline?: true
   /** The resources that no other fault may use at the same time. */
   readonly holds?: readonly Hold[]
-  /** Whether it cannot be combined: its own checks expect that there is no other fault. */
+  /** Whether the fault cannot be combined, because its own checks expect that there is no other fault. */
   readonly alone?: true
   /** Whether the contract requires long waits: short runs leave the kind out. */
   readonly slow?: true

@@ -59,7 +59,7 @@ export function during(
 
 const gateway = kindOf({})
 
-/** A rule that changes only lists. */
+/** Applies a rule that changes only lists. */
 export const lists = (change: (list: Record<string, unknown>, scene: Scene) => unknown, options?: DuringOptions) =>
   during((scene) => (asking) => (isList(asking) ? altered((list) => change(list, scene)) : undefined), options)
 
@@ -73,7 +73,7 @@ const answering = (answer: Reply) =>
     return (asking) => (concerns(asking) ? answer : undefined)
   }, allOrSome)
 
-/** Refreshes, because a refresh begins by asking the hub for its identity. */
+/** Sends refreshes, each of which begins with a request for the hub's identity. */
 async function askWhoItIs({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))
@@ -126,7 +126,7 @@ export const GATEWAY_FAULTS: Faults = {
     const location = `http://127.0.0.1:${elsewhere.port}/login`
     await during(() => () => ({ ...page(302), headers: { location } }), allOrSome)(scene)
   }),
-  'hub says that it starts up': gateway(answering(json({ error: 'starting up' }))),
+  'hub reports that it is starting up': gateway(answering(json({ error: 'starting up' }))),
   'hub answers an object as error': gateway(answering(json({ error: { code: 503, message: 'starting up' } }))),
   'half a list once': gateway(
     lists((list, { random }) => {
@@ -181,7 +181,7 @@ export const GATEWAY_FAULTS: Faults = {
     })
     return Promise.all([nameless(scene), askWhoItIs(scene)]).then(() => undefined)
   }),
-  'hub says that it is another for a moment': gateway(async (scene) => {
+  'hub shows another identity for a moment': gateway(async (scene) => {
     scene.world.watch.identityChanged = true
     const rule: Rule = (asking) =>
       isPing(asking)
@@ -253,7 +253,7 @@ export const GATEWAY_FAULTS: Faults = {
   'a stranger at the address': gateway(
     async (scene) => {
       const { world, random } = scene
-      // Long enough that the bridge notices it.
+      // Long enough for the bridge to notice the outage.
       world.hubProxy.refuse(true)
       world.hubProxy.reset()
       await after(3500)

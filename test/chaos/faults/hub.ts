@@ -84,7 +84,7 @@ export const HUB_FAULTS: Faults = {
   'hub cuts its JSON': hub(behaves('truncated-json', some)),
   'hub answers no JSON': hub(behaves('not-json', some)),
   'hub answers another shape': hub(behaves('wrong-shape', some)),
-  'hub does not do it, and does not say so clearly': hub(
+  'hub executes no write, with an unclear answer': hub(
     behaves('pretend', ({ random }) => ({ value: random.pick(NO_SUCCESS), operation: APP_WRITES })),
     // If a gateway turned the refusal into a success, the bridge could not distinguish it from the hub's answer.
     { holds: ['answers'] },
@@ -99,7 +99,7 @@ export const HUB_FAULTS: Faults = {
     { holds: ['list'] },
   ),
   'realtime refused': hub(behaves('refuse-handshake', ({ random }) => ({ status: random.pick([400, 500, 503]) }))),
-  'realtime dropped at once': hub(async (scene) => {
+  'realtime dropped immediately': hub(async (scene) => {
     scene.world.hub.dropRealtime('cut')
     await behaves('drop-realtime', () => ({}))(scene)
   }),
@@ -119,13 +119,13 @@ export const HUB_FAULTS: Faults = {
     network(({ world }) => world.hubProxy.pause(), [500, 5000]),
     { stallMs: 5500 },
   ),
-  'hub hears nothing': hub(network(({ world }) => world.hubProxy.swallow('up'), [500, 5000])),
-  'hub not heard': hub(network(({ world }) => world.hubProxy.swallow('down'), [500, 5000])),
-  'hub far away': hub(
+  'hub receives nothing': hub(network(({ world }) => world.hubProxy.swallow('up'), [500, 5000])),
+  'nothing arrives from the hub': hub(network(({ world }) => world.hubProxy.swallow('down'), [500, 5000])),
+  'hub connection slow': hub(
     network(({ world, random }) => world.hubProxy.delay(random.int(50, 500))),
     { stallMs: 1500 },
   ),
-  'hub in crumbs': hub(
+  'hub connection in tiny pieces': hub(
     network(({ world, random }) => world.hubProxy.slice(random.int(1, 9))),
     { stallMs: 1000 },
   ),

@@ -24,7 +24,7 @@ interface LimitOptions {
   readonly online: boolean
   /** Whether the broker starts without its data; default: random. */
   readonly forgets?: boolean
-  /** How long the bridge may take to be online; default 45 s. */
+  /** How long the bridge may take to get online; default 45 s. */
   readonly timeoutMs?: number
   /** Whether messages wait in the broker; default: no. */
   readonly holdsBack?: boolean
@@ -49,7 +49,7 @@ export function broker(
     if (steadyMs !== undefined) {
       await after(steadyMs)
       const times = world.onlineAt.filter((at) => at >= since).length
-      // Once at its start, and once more after it has detected which messages end the connection.
+      // The bridge gets online once at its start, and again after it has detected which messages end the connection.
       if (times > 2) world.watch.object('kept offline', `online ${times} times with ${config.join(', ')}`)
     }
     await world.rebuildBroker()
@@ -119,14 +119,14 @@ export const LIMITS: Faults = {
     { slow: true },
   ),
   'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
-  'broker takes one at a time': limit(
+  'broker accepts one message at a time': limit(
     broker(['max_inflight_messages 1'], { online: true, timeoutMs: ONE_BY_ONE_MS, holdsBack: true }),
   ),
-  'broker keeps nothing': limit(broker(['retain_available false'], { online: false }), {
+  'broker without retained messages': limit(broker(['retain_available false'], { online: false }), {
     expectedErrors: /retain/,
     ...UNSUITABLE,
   }),
-  'broker knows QoS 0 only': limit(broker(['max_qos 0'], { online: false }), {
+  'broker supports only QoS 0': limit(broker(['max_qos 0'], { online: false }), {
     expectedErrors: /QoS/,
     ...UNSUITABLE,
   }),

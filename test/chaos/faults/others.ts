@@ -13,7 +13,7 @@ import { broker } from './limits.ts'
 const SLOW_PING_MS = 5_000
 const SOON_MS = 250
 
-/** Writes expire while they wait for the hub to identify itself. */
+/** Lets writes expire while they wait for the hub to identify itself. */
 async function expireWaiting({ world, load }: Scene): Promise<void> {
   let cuts = 0
   let pings = 0
@@ -99,7 +99,7 @@ export const OTHERS: Faults = {
   'hub starts up for long': {
     async run({ world }) {
       world.gateway.rule((asking) => (isList(asking) ? json({ error: 'starting up' }) : undefined))
-      // The bridge reads a list that lost all apps twice.
+      // If a list has lost all apps, the bridge reads the list a second time.
       await after(6000)
     },
     hubWell: false,

@@ -17,7 +17,7 @@ const hub = kindOf({})
 /** As text, because `JSON.stringify` may overflow the stack with a value this deep. */
 const deepText = '['.repeat(LEVELS) + ']'.repeat(LEVELS)
 
-/** The answer with `text` as the value of one of its keys. */
+/** Returns the answer with `text` as the value of one of its keys. */
 function withValue({ text, ...answer }: Reply, key: string, value: string): Reply {
   const rest = parse(text)
   const kept = isRecord(rest) ? Object.entries(rest).filter(([name]) => name !== key) : []
@@ -90,7 +90,7 @@ function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): F
   }
 }
 
-/** The API key at the end of texts that the bridge truncates: in refusals, and in the fields of apps. */
+/** Shows the API key at the end of texts that the bridge truncates: in refusals, and in the fields of apps. */
 async function repeatKey({ world, load, random }: Scene): Promise<void> {
   const long = (length: number) => 'x'.repeat(length - world.apiKey.length + random.int(1, 2)) + world.apiKey
   const changed = { author: long(1024), crashedMessage: long(1024), version: long(1024) }

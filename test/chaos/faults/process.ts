@@ -42,7 +42,7 @@ function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A bridge loses the broker or sleeps, another one takes over, and the first comes back. */
+/** A bridge loses the broker or sleeps, another one takes over, and the first one returns. */
 async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   const first = world.bridge
   const absence = {
@@ -86,7 +86,7 @@ export const PROCESS_FAULTS: Faults = {
     for (let left = random.int(2, 4); left > 0; left -= 1) {
       await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
       world.startBridge()
-      // Before that, the bridge has no signal handler, and the signal would terminate it.
+      // Until it has started, the bridge has no signal handler, and a signal would terminate it.
       await world.started()
       await after(random.int(0, 700))
     }
@@ -166,7 +166,7 @@ export const PROCESS_FAULTS: Faults = {
   'log broken': local(async ({ world, random }) => {
     world.bridge.output('break')
     await after(random.int(500, 2000))
-    // This bridge's log cannot be read any more, so another one replaces it.
+    // The log of this bridge can no longer be read, so another bridge replaces it.
     await world.bridge.stop('SIGTERM')
     world.startBridge()
   }),

@@ -66,7 +66,7 @@ export const RELOADS: Faults = {
       return { settings: { publish: Object.fromEntries(ids.map((id) => [id, { spare0: NUMBER, spare1: NUMBER }])) } }
     }),
   ),
-  'reload adds a hub and takes it away': reload(async (scene) => {
+  'reload adds and removes a hub': reload(async (scene) => {
     const { world } = scene
     await using second = await EmulatedHub.start({
       keys: { [world.apiKey]: ['hub.app'] },

@@ -13,7 +13,7 @@ const stranger = kindOf({ hubWell: true, holds: ['bridge', 'broker'] })
 /** Repairs take up to a poll for topics of a hub and up to 5 s for the bridge's own, plus time for a busy machine. */
 const REPAIR_MS = 9000
 
-/** Retained topics of the bridge that do not change without a fault. */
+/** Returns retained topics of the bridge that do not change without a fault. */
 function steady({ world, random }: Scene): string[] {
   const apps = [...world.hub.apps.keys()].filter((id) => !id.startsWith('org.')).map((id) => `${HUB}/app/${level(id)}`)
   return ['bridge/state', 'bridge/info', `${HUB}/state`, `${HUB}/info`, ...random.shuffle(apps).slice(0, 4)]
@@ -52,7 +52,7 @@ export const STRANGERS: Faults = {
     touched(() => ''),
     { alone: true },
   ),
-  'states forged in passing': stranger(
+  'states forged by another client': stranger(
     touched(({ random }) => random.pick(['offline', '{"forged":true}', '7'])),
     { alone: true },
   ),
@@ -109,7 +109,7 @@ export const STRANGERS: Faults = {
       await after(random.int(10, 100))
     }
   }),
-  'answers wanted elsewhere': stranger(async ({ world, random, load }) => {
+  'answers requested on other topics': stranger(async ({ world, random, load }) => {
     const foreign = [...ABROAD, `${BASE}/${HUB}/app/somebody`]
     const targets = [...foreign, `${BASE}/${HUB}/state`, `${BASE}/bridge/info`, hubTopic('refresh')]
     for (const topic of foreign) world.watch.foreign.add(topic)

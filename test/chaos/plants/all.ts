@@ -3,11 +3,11 @@ import type { CheckerName } from '../check.ts'
 
 export interface Plant {
   readonly fault: string
-  /** At least one of these must report a violation. */
+  /** At least one of these checkers must report a violation. */
   readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
   /** The mean time between two actions; short if the bug needs a high load. */
   readonly paceMs?: number
-  /** Only in longer runs: it takes long, or another bug already tests its checker in short runs. */
+  /** Whether only longer runs test the bug: it takes long, or another bug already tests its checker. */
   readonly longRuns?: true
   /** How long to wait until the broker agrees with the hub; short if the bug prevents that. */
   readonly timeoutMs?: number

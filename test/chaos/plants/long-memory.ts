@@ -1,4 +1,4 @@
-/** Planted bug: successful transactions are remembered for ever. */
+/** Planted bug: successful transactions are remembered forever. */
 import { Replay } from '../../../src/bridge/replay.ts'
 import type { Outcome } from '../../../src/contract/answer.ts'
 

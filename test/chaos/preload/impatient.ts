@@ -1,6 +1,6 @@
 /**
- * Loaded into the bridge for a soak: reconnects at once. The bridge's own back-off, which grows if connections are cut
- * every few seconds, would make a thousand cuts last for hours; the memory that it uses is the same.
+ * Loaded into the bridge for a soak: reconnects immediately. The bridge's own back-off, which grows if connections are
+ * cut every few seconds, would make a thousand cuts last for hours; the memory that it uses is the same.
  */
 import { Backoff } from '../../../src/base/backoff.ts'
 import { Pacing } from '../../../src/mqtt/addresses.ts'

@@ -30,7 +30,7 @@ describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
       expect(outcome(report, name), name).toBe('not_tried')
   })
 
-  test('is examined with writes if an app may be changed, which is then restored', async ({ onTestFinished }) => {
+  test('is examined with writes if an app may be changed, and the app is then restored', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour }, onTestFinished)
     const before = hub.apps.get(APP)
     const report = await reportOn(hub.url, { app: APP, writes: true })
@@ -180,7 +180,7 @@ describe.concurrent('the realtime channel', () => {
     },
   )
 
-  test('is reported to require the token if it does, which is then sent', async ({ onTestFinished }) => {
+  test('is reported to require the token if it does, and the token is then sent', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older' }, onTestFinished)
     hub.behave('namespace-token')
     const report = await reportOn(hub.url)

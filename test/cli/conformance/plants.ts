@@ -118,7 +118,7 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
   'a refused write is a success': [answersWith('restartApp', { success: false }), { operations: ['restartApp'] }],
 }
 
-/** None of these is a fault. */
+/** Unusual hubs that have no fault. */
 export const ODD: Readonly<Record<string, Plant>> = {
   'shows no identity': { misbehave: behaves('no-identity') },
   'sends empty answers': { hub: { nothing: 'empty' } },
@@ -130,7 +130,7 @@ export const ODD: Readonly<Record<string, Plant>> = {
     ]),
   ),
   'begins its JSON with a byte order mark': changes(isOf('GET', /./), (answer) => ({ text: `\uFEFF${answer.text}` })),
-  'stays ready beside a state of stopped': changes(GET_APP, (answer) => ({
+  'stays ready although its state is stopped': changes(GET_APP, (answer) => ({
     text: answer.text.replace('"ready":false', '"ready":true'),
   })),
   'reports no state': { hub: withRecord({ state: undefined }) },

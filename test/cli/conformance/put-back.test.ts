@@ -12,7 +12,7 @@ const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
 
 type Hub = Awaited<ReturnType<typeof emulate>>
 
-/** A hub, and an event at its write number `at`. */
+/** Starts a hub, and causes an event at its write number `at`. */
 async function hubWith(
   { onTestFinished: atEnd }: TestContext,
   at: number,
@@ -72,7 +72,7 @@ test.concurrent('a write that the hub executes without an answer is undone', asy
   expect(standing()).toEqual(before)
 })
 
-test.concurrent('a state that cannot be checked any more is reported', async (context) => {
+test.concurrent('a state that can no longer be checked is reported', async (context) => {
   const { hub, url } = await hubWith(context, 2, (one) => {
     one.setKeys({})
     return undefined

@@ -37,7 +37,7 @@ export async function emulate(options: EmulatedHubOptions = {}, atEnd = onTestFi
 /**
  * Pauses are not part of the tests: they are short, except that an event may be late on a busy machine. Deadlines are
  * real.
- * @param betweenMs - Between two requests.
+ * @param betweenMs - The pause between two requests.
  */
 export const hasty = (betweenMs = 1): Clock => ({
   ...systemClock,

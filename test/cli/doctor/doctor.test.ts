@@ -27,7 +27,7 @@ describe('doctor', () => {
       'ok       hub home: hub.insights.readonly would add CPU and memory of each app from before the bridge started',
       expect.stringContaining('the realtime channel works'),
     ])
-    // It only reads: no request has changed the hub.
+    // Doctor only reads: no request has changed the hub.
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
   })
 

@@ -24,7 +24,7 @@ async function started(options: NatsOptions = {}) {
   return nats
 }
 
-/** The findings at these servers, as lines. */
+/** Resolves with the findings at these servers, as lines. */
 async function found(urls: readonly string[], fleet: Readonly<Record<string, string>> = {}): Promise<string[]> {
   const { config } = configured({ ...OTHERS, FLEET_NATS: urls.join(','), FLEET_MEMBER: 'a', ...fleet })
   const lines: string[] = []
@@ -32,7 +32,7 @@ async function found(urls: readonly string[], fleet: Readonly<Record<string, str
   return lines
 }
 
-/** A member that serves nothing. */
+/** Starts a member that serves nothing. */
 async function member(urls: readonly string[], bucket: string): Promise<LeasedFleet> {
   const log = pino({ level: 'silent' })
   const store = new NatsStore({ servers: urls, bucket, quietMs: 5_000, name: 'test', clock: systemClock, log })
@@ -54,7 +54,7 @@ async function member(urls: readonly string[], bucket: string): Promise<LeasedFl
 
 const OWN = { FLEET_BUCKET: 'own' }
 
-/** A server with a separate bucket that a member has used and left. */
+/** Starts a server with a separate bucket that a member has used and left. */
 async function used() {
   const { urls } = await started()
   const fleet = await member(urls, 'own')

@@ -1,5 +1,5 @@
 /**
- * Broken set-ups, each with the cause and the remedy that doctor names, and no other. Brokers, hubs and NATS servers
+ * Broken set-ups, each with the only cause and remedy that doctor may name. Brokers, hubs and NATS servers
  * are real. With DOCTOR_TABLE=1, the findings are printed as a table after the tests.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ interface SetUp {
   readonly outcome?: 'problem' | 'note' | 'mistake'
   /** The difference of the machine's clock to the real time. */
   readonly clockMs?: number
-  /** Default true. */
+  /** Whether the set-up is tested on this machine; default true. */
   readonly runs?: boolean
 }
 
@@ -53,7 +53,7 @@ async function hubUrl(options: EmulatedHubOptions = {}) {
   return (await emulate(options)).url
 }
 
-/** A broker with a TLS listener. */
+/** Starts a broker with a TLS listener. */
 async function secure(certificate: string, ...more: string[]) {
   const port = await freePort()
   const files = [`certfile ${authority.file(`${certificate}.pem`)}`, `keyfile ${authority.file(`${certificate}.key`)}`]
@@ -62,7 +62,7 @@ async function secure(certificate: string, ...more: string[]) {
   return port
 }
 
-/** A listener whose certificate is from a known authority. */
+/** Starts a TLS listener whose certificate is from a trusted authority. */
 async function trusted(certificate: string) {
   const known = getCACertificates('default')
   setDefaultCACertificates([...known, authority.pem('ca.pem')])
@@ -73,20 +73,20 @@ async function trusted(certificate: string) {
 const atTls = (port: number, host = '127.0.0.1') => ({ MQTT_URL: `mqtts://${host}:${port}` })
 const withCa = (ca = 'ca') => ({ MQTT_CA_FILE: authority.file(`${ca}.pem`) })
 
-/** A separate broker. */
+/** Returns a set-up with a separate broker. */
 const atBroker =
   (options: MosquittoOptions = {}, more: Variables = {}) =>
   async () => ({ MQTT_URL: (await mosquitto(options)).url, ...more })
 const LOGIN = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
-/** A broker with this ACL for the bridge's user. */
+/** Returns a set-up whose broker has this ACL for the bridge's user. */
 const ruledBy = (...acl: string[]) => atBroker({ acl: ['user bridge', ...acl], users: { bridge: HUB_PASSWORD } }, LOGIN)
 
-/** A separate hub. */
+/** Returns a set-up with a separate hub. */
 const atHub =
   (options: EmulatedHubOptions = {}, more: Variables = {}) =>
   async () => ({ HUB_URL: await hubUrl(options), ...more })
 
-/** A server at the address of NATS. */
+/** Returns a set-up with a server at the address of NATS. */
 const atNats = (url: () => Promise<string>): SetUp => ({
   make: async () => ({ FLEET_NATS: (await url()).replace(/^\w+:/, 'nats:'), FLEET_MEMBER: 'a' }),
   cause: /no connection to nats:/,
@@ -418,7 +418,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     process.stdout.write(said.map(({ title, lines }) => `${title}\n   ${lines.join('\n   ')}\n`).join(''))
   })
 
-  /** The findings that are not `ok`, for a configuration that works except for the given variables. */
+  /** Resolves with the findings that are not `ok`, for a configuration that works except for the given variables. */
   async function wrong(given: Variables, clockMs = 0) {
     const variables = {
       ...(!('HUBS_DIR' in given) && { HUB_URL: given['HUB_URL'] ?? (await hubUrl()) }),
@@ -452,7 +452,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     expect(report).not.toMatch(/127\.0\.0\.1|broker\.lan|attic/)
   })
 
-  test('beside a running bridge nothing is wrong, and the bridge is not affected', async () => {
+  test('with a running bridge nothing is wrong, and the bridge is not affected', async () => {
     const { url, port } = await mosquitto()
     const { url: hub, apps } = await emulate()
     await using homeAssistant = await Observer.on(port, { filter: 'homeassistant/+/+/config' })
@@ -464,8 +464,8 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     )
     const before = await retainedOf(port)
     await using observer = await Observer.on(port, { protocol: '5', retainAsPublished: true })
-    // Their number would not do: it includes messages that are published in between.
-    await observer.until('what is retained', () => before.keys().every((topic) => observer.last(topic) !== undefined))
+    // Do not compare their number, which includes messages that are published in between.
+    await observer.until('all messages', () => before.keys().every((topic) => observer.last(topic) !== undefined))
     observer.forget()
     const { findings, problems } = await say({ HUB_URL: hub, MQTT_URL: url })
     expect(findings.filter(({ outcome }) => outcome !== 'ok')).toEqual([])
@@ -475,7 +475,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
         /^ok .*the bridge with the base topic hub2mqtt is online: version 0\.0\.0-test, since .*home at/,
       ),
     )
-    // No retained message, and no log line of the bridge about another one or a lost connection.
+    // Doctor causes no retained message, and no log line of the bridge about another bridge or a lost connection.
     const written = observer.seen.filter(({ retain }) => retain).map(({ topic }) => topic)
     expect(written.filter((topic) => topic !== 'hub2mqtt/bridge/health')).toEqual([])
     expect(bridge.lines.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([])
@@ -498,7 +498,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     const { url, port } = await mosquitto()
     await using other = await Observer.on(port)
     await other.publish(topic, 'online', { retain: true, qos: 1 })
-    await other.until('it', () => other.last(topic))
+    await other.until('the message', () => other.last(topic))
     const access = { MQTT_URL: url, MQTT_PROTOCOL: '3.1.1', DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }
     expect((await wrong({ ...access, ...discovery })).lines).toEqual([])
   })
@@ -555,7 +555,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
   })
 })
 
-/** Everything that the broker holds, by topic. */
+/** Resolves with everything that the broker holds, by topic. */
 async function retainedOf(port: number): Promise<ReadonlyMap<string, string>> {
   await using reader = await Observer.on(port)
   const mark = `mark/${port}`

@@ -23,14 +23,14 @@ export async function embedded() {
 
 type Variables = Readonly<Record<string, string>>
 
-/** A configuration from environment variables, given without the prefix `HUB2MQTT_`. */
+/** Loads a configuration from environment variables, given without the prefix `HUB2MQTT_`. */
 export function configured(variables: Variables) {
   const all = { ...(!('HUBS_DIR' in variables) && { HUB_API_KEY: KEY }), ...variables }
   const env = Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   return loadConfig({ file: undefined, env })
 }
 
-/** The findings of doctor. */
+/** Runs doctor; resolves with its findings. */
 export async function say(variables: Variables, clock = systemClock) {
   const { config, secrets, warnings } = configured(variables)
   const findings: Finding[] = []

@@ -1,4 +1,4 @@
-/** Other clients publish on the result topics, too. */
+/** Other clients that publish on the result topics, too. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
@@ -6,7 +6,7 @@ import { Observer } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
 import { APP, BROKER, Street } from './street.ts'
 
-/** Answers each command of a rollout at once with success. Returns the hubs for which it did. */
+/** Answers each command of a rollout immediately with success. Returns the hubs of the answered commands. */
 async function forge({ broker }: Street): Promise<string[]> {
   const forged: string[] = []
   const forger = await Observer.on(broker.port, {
@@ -23,7 +23,7 @@ async function forge({ broker }: Street): Promise<string[]> {
 }
 
 describe.each(BROKERS)('on %s, a forged answer', (broker) => {
-  test('does not carry out a step for a hub that refuses', async () => {
+  test('does not complete a step that the hub refuses', async () => {
     const street = await Street.open({ broker, houses: 3 })
     // The hub's refusal always arrives after the forged answer.
     for (const hub of street.hubs.values()) hub.behave('never-answer', { operation: 'restartApp' })
@@ -51,7 +51,7 @@ describe.each(BROKERS)('on %s, a forged answer', (broker) => {
 })
 
 describe('in a fleet', () => {
-  test('a rollout restarts the apps of all members, each by its own', async () => {
+  test('a rollout restarts the apps on the hubs of all members, each by its own member', async () => {
     const street = await Street.build({ broker: BROKER, houses: 6 })
     street.begin({ FLEET_SHARD: '1/2' })
     street.begin({ FLEET_SHARD: '2/2' })

@@ -20,7 +20,7 @@ const topics = createTopics('b')
 const FAILURE = { code: 'hub_failed', message: 'It failed.' }
 const nameOf = ({ hub, app }: RolloutStep) => `${hub}/${app}`
 
-/** The record as read back from the broker. */
+/** Returns the record as read back from the broker. */
 const readBack = (rollout: Rollout) => readRollout(topics, topics.of('rollout', rollout), JSON.stringify(rollout))
 
 const few = fc.integer({ min: 1, max: 5 })
@@ -95,7 +95,7 @@ class Life {
     this.apply({ kind: 'begin' })
   }
 
-  /** Another process reads the record, and sends the steps that may not have been sent. */
+  /** Lets another process read the record, and send the steps that may not have been sent. */
   ownerDies(): void {
     const found = readBack(this.rollout)
     expect(found).toEqual(this.rollout)
@@ -190,7 +190,7 @@ const code = (act: () => unknown) => {
   return 'ok'
 }
 
-test('an order names apps and hubs by patterns; an app that is off on purpose is not restarted', () => {
+test('an order names apps and hubs by patterns; an app that was switched off on purpose is not restarted', () => {
   const known = [
     { hub: 'b', app: 'com.one', enabled: true },
     { hub: 'a', app: 'com.two', enabled: null },

@@ -1,4 +1,4 @@
-/** Which orders are accepted and from whom, and which are refused. */
+/** The orders that are accepted, their permissions, and the orders that are refused. */
 import { describe, expect, test } from 'vitest'
 import { APP, BROKER, RESTART, SHORT_PAUSE_MS, Street } from './street.ts'
 
@@ -24,7 +24,7 @@ test('one rollout runs at a time; the same order again is the same rollout', asy
   expect(street.asked()).toEqual([2, 1])
 })
 
-test('a rollout finds an app on more hubs than a broker sends at a time, also on unknown hubs', async () => {
+test('a rollout finds more hubs with an app than a broker sends messages at a time, also unknown hubs', async () => {
   const street = await Street.open({ houses: 1 })
   const text = street.observer.last(`hub2mqtt/h0/app/${APP}`) ?? ''
   const publishes = Array.from({ length: 1_500 }, (_, i) =>
@@ -50,7 +50,7 @@ describe('permissions', () => {
     expect(street.asked()).toEqual([0])
   })
 
-  test('that are withdrawn end it before the next wave', async () => {
+  test('that are withdrawn end the rollout before the next wave', async () => {
     const street = await Street.build({ broker: BROKER, houses: 3 })
     const bridge = await street.bridge()
     await street.rollOut({ pause: '20s' })

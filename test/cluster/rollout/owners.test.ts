@@ -1,4 +1,4 @@
-/** The record on the broker: which process continues from it, and how it is kept. */
+/** The record of a rollout on the broker: how it is kept, and which process continues from it. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
@@ -45,7 +45,7 @@ test('a rollout is continued by the bridge on standby when the active one ends',
 })
 
 describe.each(BROKERS)('on %s', (broker) => {
-  test('records that others clear or overwrite are restored within seconds: of a running rollout, and of those that ended here or earlier', {
+  test('records that other clients clear or overwrite are restored within seconds: of a running rollout, and of those that ended here or earlier', {
     timeout: 60_000,
   }, async () => {
     const street = await Street.build({ broker, houses: 2 })
@@ -146,13 +146,13 @@ test('the records of 20 rollouts stay, older ones are cleared, and none is swept
   )
 })
 
-/** The bridge detects a moment later than an observer that the previous one has ended. */
+/** Orders a rollout until the bridge has detected, later than an observer, that the previous one has ended. */
 async function begin(street: Street, order: object): Promise<void> {
   const isTaken = async () => (await street.rollOut(order)).ok
   await until('the rollout to be taken', isTaken, 20_000)
 }
 
-/** The records by the rollout's name, as in its topic. */
+/** Resolves with the records by the rollout's name, as in its topic. */
 async function recordsOn({ broker: { port } }: Street): Promise<Map<string, string>> {
   const prefix = 'hub2mqtt/rollout/'
   const held = [...(await retainedOn(port))].filter(([topic]) => topic.startsWith(prefix))

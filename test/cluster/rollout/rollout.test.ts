@@ -17,7 +17,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     for (const { current, done } of records) expect(current.length).toBeLessThanOrEqual(done === 0 ? 1 : 3)
   })
 
-  test('a canary that fails ends it, and nothing else is restarted', async () => {
+  test('a canary that fails ends the rollout, and nothing else is restarted', async () => {
     const street = await Street.open({ broker, houses: 3 })
     street.hub('h0').behave('answer-status', { status: 503, operation: 'restartApp' })
     await street.rollOut({ stop_after_failures: 5 })
@@ -29,7 +29,7 @@ describe.each(BROKERS)('on %s', (broker) => {
 
   test.each<[string, (street: Street) => void]>([
     ['is seen', (street) => street.hub('h0').crash(APP)],
-    ['only its count shows, because it runs again', (street) => street.hub('h0').change(APP, { crashedCount: 7 })],
+    ['shows only in the crash count', (street) => street.hub('h0').change(APP, { crashedCount: 7 })],
   ])('an app whose crash within the pause %s has failed', async (_, happens) => {
     const street = await Street.open({ broker, houses: 3 })
     await street.rollOut({ pause: '1h' })
@@ -111,7 +111,7 @@ test('an app that was disabled after the order is not restarted, and has failed'
   await street.rollOut({ pause: '20s', stop_after_failures: 5 })
   await street.answered()
   street.hub('h1').change(APP, { enabled: false, state: 'stopped' })
-  await until('the news', () => street.observer.last(`hub2mqtt/h1/app/${APP}`)?.includes('"stopped"'))
+  await until('the new state', () => street.observer.last(`hub2mqtt/h1/app/${APP}`)?.includes('"stopped"'))
   const end = await street.passUntil('t', ({ state }) => state !== 'running')
   expect(end.failed).toMatchObject([{ hub: 'h1', code: 'not_running', message: 'The app is disabled.' }])
   expect(street.asked()).toEqual([1, 0])
@@ -122,7 +122,7 @@ test('an app that does not run a minute after the pause has failed', async () =>
   await street.rollOut({ pause: '20s' })
   await street.answered()
   street.hub('h0').change(APP, { state: 'stopped' })
-  await until('the news', () => street.observer.last(`hub2mqtt/h0/app/${APP}`)?.includes('"stopped"'))
+  await until('the new state', () => street.observer.last(`hub2mqtt/h0/app/${APP}`)?.includes('"stopped"'))
   await street.pass(60_000)
   expect(street.rollout('t')?.state).toBe('running')
   const end = await street.passUntil('t', ({ state }) => state !== 'running')

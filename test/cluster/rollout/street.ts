@@ -101,7 +101,7 @@ export class Street implements AsyncDisposable {
     return [`mqtt: {url: "${this.broker.url}"}`, `commands: ${commands}`, 'hubs:', ...hubs, ''].join('\n')
   }
 
-  /** A bridge in this process; resolves when it is online with all of its hubs. */
+  /** Starts a bridge in this process; resolves when it is online with all of its hubs. */
   async bridge(): Promise<RunningBridge> {
     const times = this.#onlines
     const bridge = this.begin()
@@ -114,7 +114,7 @@ export class Street implements AsyncDisposable {
     return this.#open.use(startBridge({ ...this.#env, ...env }, this.file(), this.clock))
   }
 
-  /** A bridge in a separate process; resolves as soon as it is started. */
+  /** Starts a bridge in a separate process; resolves as soon as it is started. */
   async process(): Promise<BridgeProcess> {
     const { path } = this.#open.use(await mkdtempDisposable(join(tmpdir(), 'street-')))
     const config = join(path, 'config.yaml')
@@ -165,7 +165,7 @@ export class Street implements AsyncDisposable {
     }
   }
 
-  /** The newest record. */
+  /** Returns the newest record. */
   rollout(transaction: string): Rollout | undefined {
     const topic = topics.of('rollout', { transaction })
     return readRollout(topics, topic, this.observer.last(topic) ?? '')
@@ -197,7 +197,7 @@ export class Street implements AsyncDisposable {
     return await this.until(transaction, ({ state }) => state !== 'running')
   }
 
-  /** How often each hub received an operation. */
+  /** Returns how often each hub received an operation. */
   asked(operation = 'restartApp'): number[] {
     return [...this.hubs.values()].map(({ requests }) => requests.filter((one) => one.operation === operation).length)
   }

@@ -53,7 +53,7 @@ test.each([
 describe('a folder of hubs that has become empty', () => {
   const FILES = { attic: 'url: http://192.168.1.1\napi_key: key-of-the-attic\n', cellar: HUB }
 
-  /** The current configuration, with a folder that a test fills and empties; `null`: it cannot be read. */
+  /** Creates a live configuration with a folder that a test fills and empties; `null`: it cannot be read. */
   function holding(...files: (keyof typeof FILES)[]) {
     const { lines, log } = recordedLog()
     const clock = new FakeClock()
@@ -116,7 +116,7 @@ describe('a folder of hubs that has become empty', () => {
     expect(hubs()).toEqual([])
   })
 
-  test('is not one that has lost only some of them, or was never filled', async () => {
+  test('does not include one that has lost only some of its hubs, or was never filled', async () => {
     const { clock, hubs, said, reload } = holding('attic', 'cellar')
     reload(['cellar'])
     expect(hubs()).toEqual(['cellar'])

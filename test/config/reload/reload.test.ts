@@ -14,7 +14,7 @@ import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.t
 
 let world: World
 
-/** The file has all options; the environment has only the addresses of the hub and the broker. */
+/** Starts a world. The file has all options; the environment has only the addresses of the hub and the broker. */
 const start = async (file: string, options: WorldOptions = {}) => {
   world = await World.start({ ...options, file })
   onTestFinished(() => world[Symbol.asyncDispose]())
@@ -45,11 +45,11 @@ describe('a configuration that is read again changes while running', () => {
     expect(written.filter(({ part }) => part !== 'audit')).toEqual([])
   })
 
-  it('the visible apps: hidden ones are cleared, new ones appear, and neither is an event', async () => {
+  it('the visible apps: hidden ones are cleared, new ones appear, and neither causes an event', async () => {
     await start('apps: {exclude: []}\n')
     const { app } = world
     world.bridge.reload(`apps: {exclude: ["${app}"]}\n`)
-    await until('the app is gone', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
+    await until('the removal of the app', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
     await expect.poll(async () => (await topicsOf('home')).some((topic) => topic.includes(app))).toBe(false)
     expect(await world.ask(`home/app/${app}/cmd/get`)).toMatchObject({ error: { code: 'unknown_app' } })
     world.bridge.reload('apps: {exclude: []}\n')
@@ -59,13 +59,13 @@ describe('a configuration that is read again changes while running', () => {
     await until('events as ever', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
   })
 
-  it('the apps whose ids contain an API key: they are removed at once', async () => {
+  it('the apps whose ids contain an API key: they are removed immediately', async () => {
     await start('hubs: {home: {}}\n', { env: { HUB_POLL_INTERVAL: '1h' } })
     const { app } = world
     // The list is read again when the channel is connected.
     await until('realtime', () => world.observer.last('hub2mqtt/home/info')?.includes('"connected"'))
     world.bridge.reload(`hubs:\n  home: {}\n  attic: {url: "http://127.0.0.1:1", api_key: "${app}"}\n`)
-    await until('the app is gone', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
+    await until('the removal of the app', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
     expect(events()).toEqual([])
   })
 
@@ -168,7 +168,7 @@ describe('a configuration that is read again changes while running', () => {
     await bridge.stop()
     expect(await topics()).toEqual(before)
     await using next = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, GUARDED, clock)
-    await until('it is said at the start', () => said(next))
+    await until('the log line at the start', () => said(next))
     await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
     clock.jump(EMPTY_MS / 2)
     expect(await topics()).toEqual(before)
@@ -220,7 +220,7 @@ describe('a configuration that is read again changes while running', () => {
     expect(await topicsOf('home')).not.toEqual([])
   })
 
-  it('the hubs: one with two names is in Home Assistant under the first, until that is removed', async () => {
+  it('the hubs: one with two names is in Home Assistant under the first name, until that name is removed', async () => {
     await start('')
     await world.bridge.stop()
     const config = (...names: string[]) =>
@@ -271,7 +271,7 @@ describe('a configuration that is read again', () => {
     await until('the mistake', () => bridge.lines.some((line) => line.includes('no hub configured')))
   })
 
-  it('lists options that need a restart, each time until then', async () => {
+  it('lists options that need a restart, at each reload until the restart', async () => {
     await start('log: {level: debug}\n')
     for (const _ of [1, 2]) {
       const { length } = world.bridge.lines
@@ -283,7 +283,7 @@ describe('a configuration that is read again', () => {
     expect(await world.ask('bridge/cmd/ping')).toMatchObject({ ok: true })
   })
 
-  it('logs that at the level of the new configuration', async () => {
+  it('logs the reload at the level of the new configuration', async () => {
     await start('log: {level: error}\n')
     world.bridge.reload('log: {level: info}\nmqtt: {keepalive: 10s}\n')
     const said = world.bridge.lines.join()
@@ -291,7 +291,7 @@ describe('a configuration that is read again', () => {
     expect(said).toContain('takes effect at the next start: mqtt.keepalive')
   })
 
-  it('keeps the old one if it is invalid, and lists all its errors', async () => {
+  it('is not used if it is invalid, and all of its errors are listed', async () => {
     await start('commands: {read_only: true}\n')
     world.bridge.reload(
       'commands: {read_only: perhaps}\nlog: {levle: info}\nhubs: {home: {api_key: tell-nobody!, ulr: x}}\n',
@@ -305,7 +305,7 @@ describe('a configuration that is read again', () => {
   })
 })
 
-test('a key with other permissions changes permissions, commands and entities at once', async () => {
+test('a key with other permissions changes permissions, commands and entities immediately', async () => {
   const file = (key: string) => `hubs: {home: {api_key: ${key}}}\n`
   await start(file('narrow-key'), {
     hub: { keys: { 'narrow-key': ['hub.app.readonly'], 'wide-key': ALL_SCOPES } },

@@ -7,7 +7,7 @@ const config = (yaml: string) =>
 const hubs = (yaml: string) => load({ yaml: `hubs:\n${yaml}` }).config
 const HOME = '  home: {url: "http://10.0.0.1", api_key: the-key}\n'
 
-/** The changes that take effect at once, and those that need a restart. */
+/** Returns the changes that take effect immediately, and those that need a restart. */
 function split(now: ReturnType<typeof config>, next: ReturnType<typeof config>) {
   const taken = takeOver(now, next)
   return { live: differences(now, taken), later: differences(taken, next) }
@@ -19,7 +19,7 @@ describe('of a changed configuration', () => {
     'apps: {include: ["a*"], exclude: ["b"]}',
     'commands: {allow: ["*"], deny: [speak], read_only: true}',
     'settings: {publish: {a: {b: switch}}}',
-  ])('%s takes effect at once', (yaml) => {
+  ])('%s takes effect immediately', (yaml) => {
     const { live, later } = split(config(''), config(yaml))
     expect(live.length).toBeGreaterThan(0)
     expect(later).toEqual([])
@@ -38,7 +38,7 @@ describe('of a changed configuration', () => {
     expect(later.length).toBeGreaterThan(0)
   })
 
-  it('new credentials for a broker take effect at once, for the next connection', () => {
+  it('new credentials for a broker take effect at the next connection, without a restart', () => {
     const url = 'mqtt: {url: "mqtt://broker"'
     expect(split(config(`${url}}`), config(`${url}, username: a, password: b}`))).toEqual({
       live: ['mqtt.username', 'mqtt.password'],
@@ -52,7 +52,7 @@ describe('of a changed configuration', () => {
     expect(taken.mqtt).toEqual(now.mqtt)
   })
 
-  it('hubs are added and removed at once; a hub keeps its address until the next start, and therefore its key', () => {
+  it('hubs are added and removed immediately; a hub keeps its address until the next start, and therefore its key', () => {
     const attic = '  attic: {url: "http://10.0.0.2", api_key: other}\n'
     expect(split(hubs(HOME), hubs(HOME + attic))).toEqual({ live: ['hubs.attic'], later: [] })
     expect(split(hubs(HOME + attic), hubs(HOME))).toEqual({ live: ['hubs.attic'], later: [] })

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 
-/** A watched folder, whose file was read, by default, after it was written. */
+/** Watches a folder, whose file was read at `readAt`: by default after it was written. */
 function watched(readAt = Number.POSITIVE_INFINITY) {
   const folder = temporaryFolder()
   const clock = new FakeClock()
@@ -22,42 +22,42 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
     ending.abort()
     await watching
   })
-  /** Each check of the folder ends with the wait for the next one. */
-  const look = async (looks: number) => {
-    await until('the wait for the next look', () => clock.waits.length === looks)
+  /** Waits for the end of a check of the folder, which is the wait for the next check. */
+  const check = async (checks: number) => {
+    await until('the wait for the next check', () => clock.waits.length === checks)
     await clock.advance(LOOK_MS)
-    await until('the look', () => clock.waits.length === looks + 1)
+    await until('the check', () => clock.waits.length === checks + 1)
   }
-  return { state, file, look }
+  return { state, file, check }
 }
 
 test('a file that is added, changed or removed is reported once each', async () => {
-  const { state, file, look } = watched()
-  await look(1)
+  const { state, file, check } = watched()
+  await check(1)
   expect(state.changes).toBe(0)
   writeFileSync(file('attic.yaml'), 'url: http://192.168.1.21\n')
-  await look(2)
+  await check(2)
   expect(state.changes).toBe(1)
-  await look(3)
+  await check(3)
   expect(state.changes).toBe(1)
   writeFileSync(file('attic.yaml'), 'url: http://192.168.1.222\n')
-  await look(4)
+  await check(4)
   expect(state.changes).toBe(2)
   rmSync(file('attic.yaml'))
-  await look(5)
+  await check(5)
   expect(state.changes).toBe(3)
 })
 
 test('other files are ignored', async () => {
-  const { state, file, look } = watched()
+  const { state, file, check } = watched()
   writeFileSync(file('attic.yaml~'), 'an editor at work')
   writeFileSync(file('.attic.yaml.swp'), 'an editor at work')
-  await look(1)
+  await check(1)
   expect(state.changes).toBe(0)
 })
 
 test('a file that was written after it was read, and before the first check, is reported', async () => {
-  const { state, look } = watched(0)
-  await look(1)
+  const { state, check } = watched(0)
+  await check(1)
   expect(state.changes).toBe(1)
 })

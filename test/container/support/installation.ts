@@ -70,7 +70,7 @@ export class Installation implements AsyncDisposable {
     return [this.apiKey, ...Object.values(this.passwords)]
   }
 
-  /** A client of the broker, logged in as one of its users. */
+  /** Connects a client of the broker, logged in as one of its users. */
   connect(username: User): Promise<Observer> {
     const port = this.broker.getMappedPort(1883)
     return Observer.on(port, { protocol: '5', username, password: this.passwords[username] })
@@ -156,5 +156,5 @@ export class Installation implements AsyncDisposable {
   }
 }
 
-/** The text of a file of the example. */
+/** Returns the text of a file of the example. */
 export const example = (path: string) => readFileSync(path, 'utf8')

@@ -102,7 +102,7 @@ describe('a manifest in the form of apps for real hubs', () => {
   })
 })
 
-/** The errors in the manifest, one per line. */
+/** Returns the errors in the manifest, one per line. */
 function mistakes(manifest: unknown): string[] {
   try {
     read(manifest)

@@ -26,7 +26,7 @@ describe('the keys of a data folder', () => {
     }
   })
 
-  it('are used by the running hub from its next request on when another process creates or revokes them', async () => {
+  it('take effect at the next request of a running hub after another process has created or revoked them', async () => {
     const { keys, state, folder: path } = await opened({ folder: join(folder(), 'data') })
     const { key: own } = keys.create(['hub.app'])
     expect(keys.scopesOf(own)).toBeDefined()
@@ -74,7 +74,7 @@ describe('the keys of a data folder', () => {
 })
 
 describe('a hub with the keys of a data folder', () => {
-  it('accepts them beside those of its options, and answers 401 and 403 like real hubs', async () => {
+  it('accepts them in addition to those of its options, and answers 401 and 403 like real hubs', async () => {
     const { keys, folder: path } = await opened({ folder: join(folder(), 'data') })
     const hub = await hubOf({ storedKeys: (key) => keys.scopesOf(key) })
     using elsewhere = keysOf(path)

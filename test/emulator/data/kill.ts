@@ -36,7 +36,7 @@ export interface KillFigures {
   readonly confirmed: number
   /** Kills between the beginning of a write and its confirmation. */
   readonly midway: number
-  /** How many of those writes were found done. */
+  /** The number of those writes that were found complete. */
   readonly doneUnconfirmed: number
   /** Folders of incomplete or old code that a start found and removed. */
   readonly swept: number
@@ -44,7 +44,7 @@ export interface KillFigures {
   readonly faults: readonly string[]
 }
 
-/** The permitted values: that of the last confirmed write, or also that of the one in progress. */
+/** The permitted values: that of the last confirmed write, and that of a write in progress. */
 type Wanted = Map<string, unknown>
 
 const keyOf = (write: Write) => (write[0] === 'setting' ? `setting ${write[1]}` : write[0])
@@ -93,7 +93,7 @@ async function killRounds(root: string, count: number, random: () => number): Pr
 const filesOf = (version: string) =>
   Object.fromEntries(Array.from({ length: FILES }, (_, index) => [`lib/${index}.js`, version.repeat(5000)]))
 
-/** The output of the hub until it was killed, in order; an incomplete last line is ignored. */
+/** Resolves with the output of the hub until it was killed, in order; an incomplete last line is ignored. */
 async function writeUntilKilled(
   args: readonly string[],
   { atStart, random }: { readonly atStart: boolean; readonly random: () => number },
@@ -104,7 +104,7 @@ async function writeUntilKilled(
   let text = ''
   child.stdout.setEncoding('utf8')
   child.stdout.on('data', (chunk: string) => {
-    // The time counts from its first write: on a slow machine, the start must not use it up.
+    // The time counts from the hub's first write: a slow start must not use it up.
     if (text === '' && !atStart) killWithin(MAX_LIFE_MS)
     text += chunk
   })
@@ -117,7 +117,7 @@ async function writeUntilKilled(
   return whole.map((line) => v.parse(Line, JSON.parse(line)))
 }
 
-/** The existing folders of code, as `<id>/<name>`. */
+/** Returns the existing folders of code, as `<id>/<name>`. */
 function codeFolders(folder: string): string[] {
   const apps = join(folder, 'apps')
   if (!existsSync(apps)) return []
@@ -136,7 +136,7 @@ function foundIn({ state }: HubData): Wanted {
   return found
 }
 
-/** A missing value is `null`. */
+/** Compares two values; a missing value equals `null`. */
 const same = (one: unknown, other: unknown) => (one ?? null) === (other ?? null)
 
 function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): string[] {

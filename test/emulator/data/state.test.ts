@@ -23,7 +23,7 @@ import { available } from '../../support/skipped.ts'
 import { LIGHTS, storedApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
-/** The data of a hub that was used and closed. */
+/** Resolves with the data folder of a hub that was used and closed. */
 async function usedFolder(use: (data: Awaited<ReturnType<typeof opened>>) => void = () => {}): Promise<string> {
   const path = join(folder(), 'data')
   await using data = await openHubData({ folder: path })
@@ -67,7 +67,7 @@ describe('a data folder', () => {
     expect(state.notifications()).toEqual([{ id: 1, owner: LIGHTS, text: 'the light is on', at: expect.any(Number) }])
   })
 
-  it('keeps an app in its place when it changes', async () => {
+  it('keeps the position of an app that changes', async () => {
     const { state } = await opened({})
     for (const id of ['com.example.b', 'com.example.a']) state.put(storedApp({ id }))
     state.put(storedApp({ id: 'com.example.b', version: '2.0.0' }))
@@ -188,7 +188,7 @@ describe('a data folder that cannot be used', () => {
     ['no database', (whole: Buffer) => Buffer.alloc(whole.length, 'x')],
     ['a damaged header', (whole: Buffer) => Buffer.from(whole).fill(0xff, 0, 40)],
     ['damaged pages', (whole: Buffer) => Buffer.from(whole).fill(0xab, 4096, 12_288)],
-    ['half of it', (whole: Buffer) => whole.subarray(0, 4096)],
+    ['half of the database', (whole: Buffer) => whole.subarray(0, 4096)],
   ])('is refused and not changed: %s', async (_, damage) => {
     const path = await usedFolder(({ state }) => {
       for (let index = 0; index < 200; index++) state.setSetting('hub', `name ${index}`, 'x'.repeat(500))
@@ -231,11 +231,11 @@ describe('a data folder that cannot be used', () => {
     ['a text in place of the database', (path) => writeFileSync(join(path, 'hub.db'), 'text '.repeat(999))],
     ['a database of another program', (path) => changed(join(path, 'hub.db'), 'CREATE TABLE mine (a)').close()],
     [
-      'one that keeps a log',
+      'a database that keeps a log',
       (path) => changed(join(path, 'hub.db'), 'PRAGMA journal_mode = WAL; CREATE TABLE mine (a)').close(),
     ],
     [
-      'one that was killed with a log',
+      'a database with the log of a killed process',
       (path, other) => {
         const sql = changed(other, 'PRAGMA journal_mode = WAL; CREATE TABLE mine (a)')
         for (const end of ['', '-wal', '-shm']) copyFileSync(`${other}${end}`, join(path, `hub.db${end}`))

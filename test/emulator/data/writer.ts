@@ -8,7 +8,7 @@ import { LIGHTS, storedApp } from './apps.ts'
 
 const [folder = '', store = '', round = ''] = process.argv.slice(2)
 
-/** Synchronous, so that no line is lost with the process. */
+/** Writes synchronously, so that no line is lost with the process. */
 const say = (what: 'begin' | 'done', write: unknown) => writeSync(1, `${JSON.stringify([what, write])}\n`)
 
 await using data = await openHubData({ folder, store })

@@ -11,7 +11,7 @@ const hasSpecialFiles = available(process.platform !== 'win32', 'the confinement
 describe('an app is confined', () => {
   test.each([
     ['files of the machine', 'readFileSync("/etc/passwd")', 'ERR_ACCESS_DENIED'],
-    ['files beside its folder', 'readFileSync("../x")', 'ERR_ACCESS_DENIED'],
+    ['files next to its folder', 'readFileSync("../x")', 'ERR_ACCESS_DENIED'],
     ['writing, even into its own folder', 'writeFileSync("x", "")', 'ERR_ACCESS_DENIED'],
     ['other programs', '(await import("node:child_process")).execFileSync("id")', 'ERR_ACCESS_DENIED'],
     ['threads', 'new (await import("node:worker_threads")).Worker("", { eval: true })', 'ERR_ACCESS_DENIED'],
@@ -55,7 +55,7 @@ describe('an app is confined', () => {
   })
 })
 
-/** Ways to create a file, or to reach a socket; `OUT` is a path beside the app's folder, `THERE` a socket's path. */
+/** Ways to create a file, or to reach a socket; `OUT` is a path next to the app's folder, `THERE` a socket's path. */
 const WAYS: readonly (readonly [name: string, code: string, error?: string])[] = [
   ['net.listen by a path', 'net.createServer().listen(OUT)'],
   ['net.listen by an option', 'net.createServer().listen({ path: OUT, readableAll: true })'],
@@ -71,7 +71,7 @@ const WAYS: readonly (readonly [name: string, code: string, error?: string])[] =
   ['a replaced guard', 'Object.defineProperty(Pipe.prototype, "bind", { value: 1 })', 'TypeError'],
   ['a derived pipe', 'new (class extends Pipe {})(1).bind(OUT)'],
   ['another realm', 'vm.runInNewContext("new Pipe(1).bind(OUT)", { Pipe, OUT })'],
-  ['the rights of a socket file', 'pipeHandle().fchmod(3)'],
+  ['the permissions of a socket file', 'pipeHandle().fchmod(3)'],
   [
     'cluster as a worker',
     'process.env.NODE_UNIQUE_ID = "1"; (await import("node:cluster")).default; net.createServer().listen(OUT)',
@@ -244,7 +244,7 @@ describe('an app that breaks the rules affects no other app', () => {
     expect(hub.record.crashedMessage).toBe('Error: a message to the hub was too long')
   })
 
-  test('when it hangs: its callers get an error, and beyond a few they are refused at once', async () => {
+  test('when it hangs: its callers get an error, and beyond a few they are refused immediately', async () => {
     const hub = await runningApp(`
       export default ({ log }) => { setImmediate(() => { log('hangs'); for (;;) {} }) }
     `)

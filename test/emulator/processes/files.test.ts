@@ -10,7 +10,7 @@ import { APP, running, written } from './support.ts'
 
 const says = (text: string) => `export default ({ log }) => log(${JSON.stringify(text)})`
 
-/** A hub that runs the app of a folder. */
+/** Starts a hub that runs the app of a folder. */
 async function emulated(folder: string) {
   const lines: string[] = []
   const told: string[] = []
@@ -65,7 +65,7 @@ test('each line of an app is shown, and each change of its state', async () => {
   expect((await until('crashed')).slice(-2)).toEqual(['no end', '[hub] crashed: Error: exited with code 3'])
 })
 
-test('a save restarts the app, however the editor saves, and many saves at once restart it once', async () => {
+test('a save restarts the app, however the editor saves, and many saves at the same time restart it once', async () => {
   const folder = written({ 'app.js': says('one'), 'lib/a.js': '' })
   const app = await emulated(folder)
   await app.until('running')
@@ -186,7 +186,7 @@ test('a disabled app stays stopped when it is saved, and an uninstalled one stay
   expect(app.hub.apps.size).toBe(0)
 })
 
-test('an app that is reloaded while it is uninstalled does not come back', async () => {
+test('an app that is reloaded while it is uninstalled does not return', async () => {
   const folder = written(`
     export default ({ app, log }) => { app.on('stop', () => new Promise((resolve) => setTimeout(resolve, 500))) }
   `)

@@ -17,7 +17,7 @@ describe('installing from the store', () => {
     await expect(hub.apps.install({ id: 'com.example.nothing' })).rejects.toMatchObject({ status: 404 })
   })
 
-  test('replaces an app with its newer version, which is offered before, as another process', async () => {
+  test('replaces an app with the newer version that was offered, as another process', async () => {
     const hub = await running(version('1.0.0'), { store: [version('2.0.0')], settings: { kept: 1 } })
     expect(hub.record.updateAvailable).toEqual({ version: '2.0.0', permissions: [] })
     const former = hub.apps.pid(APP)

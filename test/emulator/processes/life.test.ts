@@ -21,27 +21,24 @@ describe('an app as a process', () => {
     expect(isAlive(hub.apps.pid(APP))).toBe(true)
   })
 
-  test.each(['commonjs', 'module'])(
-    'consists of modules, also below the package.json of others of type %s',
-    async (type) => {
-      const folder = written({
-        'app.js': `
+  test.each(['commonjs', 'module'])('consists of modules, also below another package.json of type %s', async (type) => {
+    const folder = written({
+      'app.js': `
         import './lib/side.js'
         import own from './own/own.js'
         export { default } from './lib/start.js'
         globalThis.own = own
       `,
-        'lib/side.js': 'await null; globalThis.side = import.meta.url',
-        'lib/start.js': "export default ({ app }) => app.emit('made', [typeof globalThis.side, globalThis.own])",
-        'own/own.js': 'module.exports = typeof require',
-        'own/package.json': '{}',
-      })
-      writeFileSync(join(dirname(folder), 'package.json'), JSON.stringify({ type }))
-      const hub = await running(folder)
-      expect(hub.record.crashedMessage).toBe(null)
-      expect(hub.told).toEqual([['made', ['string', 'function']]])
-    },
-  )
+      'lib/side.js': 'await null; globalThis.side = import.meta.url',
+      'lib/start.js': "export default ({ app }) => app.emit('made', [typeof globalThis.side, globalThis.own])",
+      'own/own.js': 'module.exports = typeof require',
+      'own/package.json': '{}',
+    })
+    writeFileSync(join(dirname(folder), 'package.json'), JSON.stringify({ type }))
+    const hub = await running(folder)
+    expect(hub.record.crashedMessage).toBe(null)
+    expect(hub.told).toEqual([['made', ['string', 'function']]])
+  })
 
   test('is another process after a restart', async () => {
     const hub = await runningApp(IDLE)

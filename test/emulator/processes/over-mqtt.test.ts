@@ -9,7 +9,7 @@ const PUMP = 'net.lindqvist.heatpump'
 const DOORBELL = 'nl.vandermolen.doorbell'
 const LEAK = 'dev.quietbytes.scripts'
 
-/** A bridge to a hub with some of the sample apps as processes. */
+/** Starts a bridge to a hub with some of the sample apps as processes. */
 async function worldOf(ids: readonly string[], settings: Readonly<Record<string, Record<string, unknown>>> = {}) {
   const data = await openHubData({ store: 'config/demo/store' })
   onTestFinished(() => data[Symbol.asyncDispose]())
@@ -55,7 +55,7 @@ test('a subscriber on MQTT sees the whole life of a process: output, update, res
   await until('its memory', () => Number(shown(PUMP)['memory_bytes']) > 20_000_000)
   await command(`home/app/${PUMP}/cmd/garbage-collect`)
   await command(`home/app/${PUMP}/cmd/set-setting/zones`, '{"attic":10}')
-  await until('what the app says to it', async () =>
+  await until('the output of the app', async () =>
     String(await command(`home/app/${PUMP}/cmd/get-std`)).includes('the zones were changed from outside'),
   )
   await command('home/cmd/install', JSON.stringify({ id: PUMP }))

@@ -42,7 +42,7 @@ interface Options {
   readonly down?: boolean
 }
 
-/** A hub's apps, with the app in `folder`, running. */
+/** Starts a hub's apps, with the app in `folder`. */
 export async function running(folder: string, options: Options = {}) {
   const store = temporary()
   await fill(store, options.store ?? [])
@@ -106,7 +106,7 @@ export async function running(folder: string, options: Options = {}) {
 /** Like `running`, for an app that is written for it: its main file, or several. */
 export const runningApp = (code: string | Files, options: Options = {}) => running(written(code), options)
 
-/** Whether the process exists. */
+/** Returns whether the process exists. */
 export function isAlive(pid: number | undefined): boolean {
   try {
     return pid !== undefined && process.kill(pid, 0)

@@ -11,7 +11,7 @@ import { isAlive, written } from './support.ts'
 const BIN = fileURLToPath(new URL('../../../src/bin.js', import.meta.url))
 const hasProc = available(process.platform === 'linux', 'the end of apps with their hub', 'that looks into /proc')
 
-/** Processes that have this text in their command line. */
+/** Returns the processes that have this text in their command line. */
 function processesWith(text: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -25,7 +25,7 @@ function processesWith(text: string): number[] {
     .map(Number)
 }
 
-/** The processor time of a process, in hundredths of a second. */
+/** Returns the processor time of a process, in hundredths of a second. */
 function worked(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return Number(fields[11]) + Number(fields[12])
@@ -75,7 +75,7 @@ describe.runIf(hasProc)('no app outlives its hub', () => {
       const found = processesWith(`\0${id}\0`)
       return found.length > 0 ? found : undefined
     })
-    if (name.includes('busy')) await until('it to be busy', () => worked(pid) > BUSY)
+    if (name.includes('busy')) await until('the app to be busy', () => worked(pid) > BUSY)
     hub.signal(signal)
     await until('the end of the app', () => !isAlive(pid), 5000)
     await hub.closed

@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts'
 import { hubOf } from '../support.ts'
 import { APP, running, written } from './support.ts'
 
-/** The same app in a test of its developer. */
+/** Starts the same app in a test, as its developer does. */
 async function inTest(folder: string, options: TestOptions = {}) {
   const { default: start }: { default: Start } = await import(pathToFileURL(join(folder, 'app.js')).href)
   return await startApp(start, { id: APP, ...options })
@@ -36,7 +36,7 @@ test('an app behaves in a test as on a hub', async () => {
   const app = await inTest(folder, { settings })
   expect(app.emitted).toEqual(hub.told)
   expect(app.settings).toEqual(Object.fromEntries(hub.apps.settings(APP)))
-  // Its output arrives on another channel than its events.
+  // The output of the app arrives on another channel than its events.
   await until('the line', () => hub.apps.output(APP).endsWith('\n'))
   expect(app.lines).toEqual(hub.apps.output(APP).trimEnd().split('\n'))
 

@@ -87,7 +87,7 @@ class DevTools implements Disposable {
     return new DevTools(socket)
   }
 
-  /** `session`: that of a page; if missing, that of the browser itself. */
+  /** Sends a command. `sessionId`: the session of a page; if missing, that of the browser itself. */
   command(method: string, params: object, sessionId?: string): Promise<Answer> {
     this.#count += 1
     const waiting = Promise.withResolvers<Answer>()

@@ -34,7 +34,7 @@ export interface Wish {
   readonly guarded?: boolean
 }
 
-/** Every message for one bridge, one hub and one app. */
+/** Returns every message for one bridge, one hub and one app. */
 export function messages(form: Form, wish: Wish = {}): Map<string, string> {
   const { settings = new Map(), missing = [], deny = [], facts = FACTS, base = 'hub2mqtt' } = wish
   const { severalHubs = false, guarded = true, publicUrl = null } = wish

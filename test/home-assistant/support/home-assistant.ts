@@ -35,7 +35,7 @@ export interface RegisteredDevice {
 /** The files that users put into their configuration. */
 const BLUEPRINTS = new URL('../../../config/home-assistant/blueprints/', import.meta.url)
 
-/** A notification in its sidebar. */
+/** A notification in the sidebar. */
 export interface Notification {
   readonly notification_id: string
   readonly title: string | null
@@ -77,7 +77,7 @@ export class HomeAssistant implements AsyncDisposable {
     this.#port = port
   }
 
-  /** Running, with its MQTT integration connected to a broker on this machine, and our blueprints installed. */
+  /** Starts Home Assistant, with MQTT connected to a broker on this machine, and the blueprints installed. */
   static async start(
     installation: Installation,
     brokerPort: number,
@@ -100,7 +100,7 @@ export class HomeAssistant implements AsyncDisposable {
     return this.#url('')
   }
 
-  /** The local storage of its page in a browser with a login. */
+  /** The local storage of the page in a browser with a login. */
   get login(): object {
     const expires = Date.now() + 1_800_000
     return {
@@ -114,7 +114,7 @@ export class HomeAssistant implements AsyncDisposable {
     }
   }
 
-  /** Completes the onboarding of its page. */
+  /** Completes the onboarding of the page. */
   async finishOnboarding(): Promise<void> {
     for (const step of ['core_config', 'analytics']) await this.#post(`onboarding/${step}`, {})
     await this.#post('onboarding/integration', { client_id: CLIENT_ID, redirect_uri: CLIENT_ID })
@@ -176,7 +176,7 @@ export class HomeAssistant implements AsyncDisposable {
     return this.#request('POST', 'template', JSON.stringify({ template }))
   }
 
-  /** Every state of an entity from now on, until `close`. */
+  /** Records every state of an entity until `close`. */
   async watch(entityId: string): Promise<{ readonly seen: State[]; close(): void }> {
     const seen: State[] = []
     const socket = this.#socket()
@@ -188,7 +188,7 @@ export class HomeAssistant implements AsyncDisposable {
     return { seen, close: () => socket.close() }
   }
 
-  /** Every event of a device trigger from now on, until `close`. */
+  /** Records every event of a device trigger until `close`. */
   async watchTrigger(deviceId: string, type: string): Promise<{ readonly fired: unknown[]; close(): void }> {
     const fired: unknown[] = []
     const socket = this.#socket()
@@ -201,7 +201,7 @@ export class HomeAssistant implements AsyncDisposable {
     return { fired, close: () => socket.close() }
   }
 
-  /** One command over the WebSocket interface. */
+  /** Sends one command over the WebSocket interface. */
   command<T>(what: Readonly<Record<string, unknown>>): Promise<T> {
     const socket = this.#socket()
     return this.#ask<T>(socket, what).finally(() => socket.close())
@@ -228,7 +228,7 @@ export class HomeAssistant implements AsyncDisposable {
     return this.#open.disposeAsync()
   }
 
-  /** No integration that needs the internet. */
+  /** Returns a configuration without integrations that need the internet. */
   #configuration(automations: readonly object[]): string {
     return JSON.stringify({
       homeassistant: {
@@ -274,7 +274,7 @@ export class HomeAssistant implements AsyncDisposable {
     await until('Home Assistant to run', () => this.#isUp(), 60_000, 50)
   }
 
-  /** Sets up the MQTT integration with the fields of its form, which are more in newer versions. */
+  /** Sets up the MQTT integration with the fields of its form, of which newer versions have more. */
   async #connect(brokerPort: number): Promise<void> {
     const { flow_id, data_schema } = await this.#post('config/config_entries/flow', { handler: 'mqtt' })
     const asked: unknown[] = Array.isArray(data_schema) ? data_schema.map((field) => Object(field).name) : []

@@ -140,7 +140,7 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.bridges.push(new BridgeProcess({ config: this.#config, env }))
   }
 
-  /** Another hub with one of the apps of the first one, to be closed by the caller. */
+  /** Starts another hub with one of the apps of the first one; the caller closes it. */
   static cabin(): Promise<EmulatedHub> {
     const apps = DEFAULT_APPS.filter(({ id }) => id === 'com.athom.hue')
     return EmulatedHub.start({
@@ -151,21 +151,21 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     })
   }
 
-  /** A device by its object id. */
+  /** Finds a device by its object id. */
   async device(objectId: string): Promise<RegisteredDevice> {
     const found = (await this.ha.devices()).find(({ identifiers }) => identifiers[0]?.[1] === objectId)
     if (found === undefined) throw new Error(`no device ${objectId}`)
     return found
   }
 
-  /** An entity by its unique id. */
+  /** Finds an entity by its unique id. */
   async entity(uniqueId: string): Promise<RegisteredEntity> {
     const found = (await this.ha.entities()).find(({ unique_id }) => unique_id === uniqueId)
     if (found === undefined) throw new Error(`no entity ${uniqueId}`)
     return found
   }
 
-  /** State of an entity by its unique id. */
+  /** Resolves with the state of an entity by its unique id. */
   async state(uniqueId: string): Promise<State | undefined> {
     const { entity_id } = await this.entity(uniqueId)
     return (await this.ha.states()).get(entity_id)
@@ -192,10 +192,10 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   }
 }
 
-/** The object id of an app, written by hand like a user who depends on it. */
+/** Returns the object id of an app, written by hand as by a user who depends on it. */
 export const appId = (encoded: string) => `${HUB}--${encoded}`
 
-/** The registry when Home Assistant has all entities, and their owner has disabled one and enabled two others. */
+/** Resolves with the registry when Home Assistant has all entities, after disabling one and enabling two as a user. */
 async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<RegisteredEntity[]> {
   const components = payloads.flatMap((payload) => Object.values<object>(JSON.parse(payload).components))
   const wanted = components.flatMap((component) => ('unique_id' in component ? [component.unique_id] : [])).sort()
@@ -218,10 +218,10 @@ async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<R
     if (disabled_by === undefined) continue
     await ha.command({ type: 'config/entity_registry/update', entity_id, disabled_by })
   }
-  // Enabled entities are only added after a restart, which it would do half a minute later, in the middle of the tests.
+  // Enabled entities are only added after a restart, which would follow half a minute later, during the tests.
   await ha.stop()
   await ha.run()
-  // It removes only entities that it has found in this run, and all of them are in the registry before that.
+  // Home Assistant removes only entities that it has found in this run; all of them are in the registry earlier.
   await vi.waitFor(
     async () =>
       expect([...(await ha.states()).values()].filter(({ attributes }) => attributes['restored'])).toEqual([]),

@@ -10,11 +10,11 @@ import type { TestedVersion } from './versions.ts'
 const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'hub2mqtt', 'home-assistant')
 
 export interface Installation {
-  /** The program that runs it, with its first arguments. */
+  /** The program that runs Home Assistant, with its first arguments. */
   readonly command: readonly [string, ...string[]]
-  /** The folder that is `/` for it. */
+  /** The folder that is `/` for the program. */
   readonly root: string
-  /** A folder for temporary files that it can read. */
+  /** A folder for temporary files that the program can read. */
   readonly temporary: string
 }
 
@@ -54,7 +54,7 @@ async function install(name: string, runtime: Python, folder: string): Promise<v
   await pip(...required(folder))
 }
 
-/** Packages that it would install at its first start, for the integrations that the tests use, or that those import. */
+/** Packages that Home Assistant would install at its first start: those of the integrations that the tests need. */
 function required(folder: string): string[] {
   const [components = ''] = globSync(join(folder, 'environment/lib/python*/site-packages/homeassistant/components'))
   return ['frontend', 'mqtt', 'hassio'].flatMap((integration) => {

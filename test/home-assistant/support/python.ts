@@ -13,7 +13,7 @@ const SYSTEM = ['/usr/sbin', '/sbin']
 const SCRIPTS = '/usr/share/debootstrap/scripts'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
 
-/** `debian`: the release that has it. `undefined` if none exists and none can be installed. */
+/** Finds a Python; `undefined` if none exists or can be installed. `debian`: the release that has this version. */
 export function findPython(version: string, debian: string | undefined): Python | undefined {
   const name = `python${version}`
   const pyenv = process.env['PYENV_ROOT'] ?? join(homedir(), '.pyenv')
@@ -39,7 +39,7 @@ function onPath(name: string): string[] {
   return folders.map((folder) => join(folder, name)).filter((path) => existsSync(path))
 }
 
-/** pyenv also has shims for versions that are not installed. */
+/** Returns whether the program runs: pyenv also has shims for versions that are not installed. */
 function isPython(path: string, version: string): boolean {
   try {
     return execFileSync(path, ['--version'], { encoding: 'utf8' }).startsWith(`Python ${version}.`)

@@ -7,9 +7,9 @@ interface Version {
 }
 
 export interface TestedVersion extends Version {
-  /** The effect of deleting one entity in its interface on the others of the device. */
+  /** The effect of deleting one entity in the interface on the other entities of the device. */
   readonly deleting: 'clears the device' | 'leaves the device'
-  /** `undefined` if it cannot be installed. */
+  /** `undefined` if the version cannot be installed. */
   readonly runtime: Python | undefined
 }
 
@@ -67,7 +67,7 @@ export function choose(
   return named
 }
 
-/** The versions on PyPI; none if it is not reachable. */
+/** Resolves with the versions on PyPI; none if it is not reachable. */
 export async function published(index = PYPI): Promise<Version[]> {
   try {
     const headers = { accept: 'application/vnd.pypi.simple.v1+json' }
@@ -88,7 +88,7 @@ function runtimeOf({ python }: Version): Python | undefined {
   return findPython(python, DEBIANS[python])
 }
 
-/** A beta precedes its release. */
+/** Compares two versions; a beta precedes its release. */
 function compare(one: string, other: string): number {
   const numbers = (name: string) => (name.includes('b') ? name : `${name}b999`).split(/[.b]/).map(Number)
   const theirs = numbers(other)

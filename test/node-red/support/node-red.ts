@@ -60,7 +60,7 @@ export class NodeRed implements AsyncDisposable {
     if (!ok) throw new Error(`Node-RED answers ${status}`)
   }
 
-  /** Warnings and errors since the flows were started; before, it comments on its settings. */
+  /** Warnings and errors since the flows were started; earlier lines comment on the settings. */
   complaints(): string[] {
     const { lines, errors } = this.process
     const since = lines.slice(lines.findIndex((line) => line.includes('Started flows')))
@@ -76,7 +76,7 @@ async function nodesOf(file: string): Promise<FlowNode[]> {
   return JSON.parse(await readFile(new URL(file, FOLDER), 'utf8'))
 }
 
-/** The changes by a user after an import: the broker's address, and the flow's own variables. */
+/** Makes the changes of a user after an import: the broker's address, and the flow's own variables. */
 function adapted(node: FlowNode, brokerPort: number, env: Readonly<Record<string, string>>): FlowNode {
   if (node.type === 'mqtt-broker') return { ...node, broker: '127.0.0.1', port: String(brokerPort) }
   if (node.env === undefined) return node

@@ -20,7 +20,7 @@ async function start(options: WorldOptions = {}): Promise<string> {
 const published = () => JSON.parse(world.observer.last(HEALTH) ?? '{}')
 const status = async (url: string) => (await fetch(url)).status
 
-/** `hub2mqtt health` as a user or a container engine runs it. */
+/** Runs `hub2mqtt health` as a user or a container engine does. */
 function command(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
   const { HTTP_PORT = '' } = world.env
   return runProgram(process.execPath, [PROGRAM, 'health', ...args], {
@@ -71,7 +71,7 @@ describe('a daemon that works', () => {
 const good = { online: true, reason: null, read: true, task: 'alive' }
 
 describe('a hub that is offline', () => {
-  it('makes it not ready but never unhealthy, and is named', async () => {
+  it('makes the daemon not ready but never unhealthy, and is named', async () => {
     const url = await start()
     world.hub.behave('answer-status', { status: 500 })
     await until('the change on MQTT', () => published().hubs?.home?.online === false)
@@ -87,7 +87,7 @@ describe('a hub that is offline', () => {
 })
 
 describe('a broker that is unreachable', () => {
-  it('makes it not ready but never unhealthy', async () => {
+  it('makes the daemon not ready but never unhealthy', async () => {
     const url = await start()
     await world.broker[Symbol.asyncDispose]()
     await expect.poll(() => status(`${url}/readyz`)).toBe(503)

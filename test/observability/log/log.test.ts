@@ -28,7 +28,7 @@ function logEverywhere(log: ReturnType<typeof recorded>['log'], secret: string) 
   log.child({ bound: secret }).info('child')
 }
 
-/** The text of a line, however it was escaped. */
+/** Returns all readings of a line, with its escapes decoded up to three times. */
 function readings(text: string): string[] {
   const all = [text]
   for (let depth = 0; depth < 3; depth++)

@@ -21,7 +21,7 @@ const unicode = (char: string) =>
   Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')
 const percent = (char: string) => [...Buffer.from(char)].map((b) => `%${b.toString(16).padStart(2, '0')}`).join('')
 
-/** All spellings of one character. */
+/** Returns all spellings of one character. */
 const spellingsOf = (char: string): string[] => [
   char,
   unicode(char),
@@ -89,7 +89,7 @@ test('secrets that overlap are masked as a whole', () => {
   expect(new Scrubber(['abcdef', 'defghi']).text('x abcdefghi y')).toBe('x *** y')
 })
 
-test('the time for a text grows at most in proportion to its length', () => {
+test('the time to mask a text grows at most in proportion to its length', () => {
   const scrubber = new Scrubber(['\\\\\\\\aaaa', '%25%25%25', 'a1b2-c3d4+e5f6/0789'])
   for (const one of ['\\', '%25', '%', '25', '\\u005c', '%5c', '%C3%25', '\\u00']) {
     const began = performance.now()
@@ -103,7 +103,7 @@ test('secrets that overlap themselves or others are masked as by a search at eac
   const letters = (length: number) => Array.from({ length }, () => 'ab'[random.int(0, 1)]).join('')
   for (let round = 0; round < 2_000; round += 1) {
     const period = letters(random.int(1, 5))
-    // Longer and shorter than the part that the search remembers.
+    // Secrets are longer and shorter than the part that the search remembers.
     const periodic = () => period.repeat(20).slice(0, random.int(20, 60)) + letters(random.int(0, 1))
     const secrets = [periodic(), periodic()]
     const text = Array.from({ length: random.int(1, 6) }, () => periodic() + letters(random.int(0, 3))).join('')
@@ -122,7 +122,7 @@ test('secrets that overlap themselves or others are masked as by a search at eac
 })
 
 const MEBI = 1024 * 1024
-/** With a comparison at each position, each of these would take minutes. */
+/** With a comparison at each position, each of these cases would take minutes. */
 test.each([
   ['of one letter', 'a'.repeat(2_000), 'a'.repeat(MEBI), '***'],
   ['of one letter but the last', `${'a'.repeat(1_999)}b`, `${'a'.repeat(MEBI)}b`, `${'a'.repeat(MEBI - 1_999)}***`],

@@ -37,7 +37,7 @@ export interface View {
 
 let browser: Promise<Browser> | undefined
 
-/** The browser for all tests of a file; ends with the process. */
+/** Launches the browser for all tests of a file, which ends with the process. */
 export function launch(): Promise<Browser> {
   // Continuous integration runs as root, for which there is no sandbox.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
@@ -49,7 +49,7 @@ export async function quit(): Promise<void> {
   browser = undefined
 }
 
-/** A page in a fresh profile. By the end of the test it must have no errors and no requests to other origins. */
+/** Opens a page in a fresh profile. By the end of the test it must have no errors and no requests to other origins. */
 export async function visit(url: string, view: View = {}, context?: BrowserContext): Promise<Page> {
   const { hash = '' } = view
   const own = context ?? (await profile(view))
@@ -114,7 +114,7 @@ export async function expectAccessible(page: Page): Promise<void> {
   expect(violations).toEqual([])
 }
 
-/** How much wider the content is than the screen, which would make the page scroll sideways. */
+/** Returns by how much the content is wider than the screen, which would make the page scroll sideways. */
 export async function overflow(page: Page): Promise<number> {
   return await page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 }

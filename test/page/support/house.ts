@@ -96,7 +96,7 @@ export class House implements AsyncDisposable {
     return hub
   }
 
-  /** A second daemon with the same configuration, except these variables. */
+  /** Starts a second daemon with the same configuration, except these variables. */
   another(env: Readonly<Record<string, string>>): BridgeProcess {
     return new BridgeProcess({ config: this.#config, env })
   }
@@ -126,7 +126,7 @@ export class House implements AsyncDisposable {
   }
 }
 
-/** A house that ends with the test. */
+/** Starts a house that ends with the test. */
 export async function startHouse(options?: HouseOptions): Promise<House> {
   const house = await House.start(options)
   onTestFinished(() => house[Symbol.asyncDispose]())
@@ -139,10 +139,10 @@ export async function show(options?: HouseOptions, view?: View): Promise<{ house
   return { house, page: await visit(house.page, view) }
 }
 
-/** Rows of tables that contain this text. */
+/** Returns the rows of tables that contain this text. */
 export const rowWith = (page: Page, text: string | RegExp) => page.getByRole('row').filter({ hasText: text })
 
-/** The requests that the hub received under a path. */
+/** Returns the requests that the hub received under a path. */
 export const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))
 
 interface Inner {

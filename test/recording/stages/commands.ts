@@ -87,7 +87,7 @@ export async function commands(theatre: Theatre): Promise<void> {
   })
 }
 
-/** Commands that must be allowed by name; needs a configuration that allows `hub/install` and `uninstall`. */
+/** Runs commands that must be allowed by name: the configuration must allow `hub/install` and `uninstall`. */
 export async function installing(theatre: Theatre): Promise<void> {
   await theatre.stage('an app is installed and removed by command', async () => {
     await theatre.ask('home/cmd/install', `{"id":"${SAUNA}","transaction":"install-2"}`)

@@ -80,7 +80,7 @@ export async function refusals(theatre: Theatre): Promise<void> {
   await theatre.stage('commands that the hub does not carry out', () => failures(theatre))
 }
 
-/** One command runs, the app's queue is full, and another command is refused. */
+/** Runs one command, fills the app's queue, and sends another command, which is refused. */
 async function crowd(theatre: Theatre): Promise<void> {
   const { home } = theatre.hubs
   home.hold('getAppLocales')

@@ -30,7 +30,7 @@ const textOf = (pattern: string) =>
     .map((path) => readFileSync(join(alone, path), 'utf8'))
     .join('\n')
 
-/** The environment of a bridge with its own broker. */
+/** Returns the environment of a bridge with its own broker. */
 const surroundings = (hub: EmulatedHub, port: number) => ({
   HUB2MQTT_HUB_URL: hub.url,
   HUB2MQTT_HUB_API_KEY: KEY,
@@ -77,7 +77,7 @@ describe('the bundle', () => {
     expect(bridge.errors).not.toContain('NativeModule internal/deps/undici/undici')
   })
 
-  it('finds the files beside it: its version, the parser, the sample apps and their runtime', async () => {
+  it('finds the files next to it: its version, the parser, the sample apps and their runtime', async () => {
     const run = (...args: readonly string[]) =>
       runProgram(process.execPath, [join(packaged, 'src/bin.js'), ...args], {})
     expect(await run('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n`, stderr: '' })

@@ -16,7 +16,7 @@ settings:
     the.app: {mode: text}
 `
 
-/** A documented topic as a pattern for real ones. */
+/** Returns a pattern for the real topics of a documented topic. */
 const pattern = (topic: string) =>
   new RegExp(`^${address(topic, (name) => ROOTS[name] ?? '[^/]+').replaceAll('.', '\\.')}$`)
 
@@ -52,7 +52,7 @@ test.concurrent.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [
     await world.ask('bridge/cmd/rollout', '{"command":"restart","app":"the.app","transaction":"t"}')
     await until('the rollout', () => world.observer.last('hub2mqtt/rollout/t')?.includes('answered'))
     world.hub.uninstall('the.app')
-    await until('what is remembered', () => world.observer.last('hub2mqtt/home/guard-memory')?.includes('the.app'))
+    await until('the remembered data', () => world.observer.last('hub2mqtt/home/guard-memory')?.includes('the.app'))
     await world.hub.close()
     await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
 

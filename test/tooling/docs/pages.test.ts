@@ -9,7 +9,7 @@ const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'test/**/*.m
 const text = (path: string) => readFileSync(path, 'utf8')
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```.*?^ *```$/gms, '')
 
-/** The anchors that GitHub gives to the headings of a document, and those that the document sets itself. */
+/** Returns the anchors that GitHub gives to the headings of a document, and those that the document sets itself. */
 function anchors(path: string): Set<string> {
   const found = new Set([...text(path).matchAll(/^<a id="([\w-]+)"><\/a>$/gm)].map(([, id = '']) => id))
   for (const [, heading = ''] of withoutCode(text(path)).matchAll(/^#{1,6} (.+)$/gm)) {
@@ -133,7 +133,7 @@ describe('docs/mqtt.md', () => {
 
 describe('docs/internals/architecture.md', () => {
   const page = text('docs/internals/architecture.md')
-  /** Paths in code marks: complete ones only, so `src/…` and `test/…` in diagrams do not count. */
+  /** Paths in backticks: complete ones only, so `src/…` and `test/…` in diagrams do not count. */
   const paths = [...withoutCode(page).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)].map(([, path = '']) => path)
 
   it.each([...new Set(paths)])('names %s, which exists', (path) => expect(existsSync(path)).toBe(true))

@@ -51,7 +51,7 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
     fleet,
     clock,
   })
-  /** Like the bridge. */
+  /** Retains a message, like the bridge. */
   const hold = (topic: string, payload: string | null) => {
     if (payload === null) retained.delete(topic)
     else retained.set(topic, payload)
@@ -141,7 +141,7 @@ describe('the feed', () => {
     expect(clock.waits).toHaveLength(waits)
   })
 
-  it('sends other refusals and another log level within five seconds', async () => {
+  it('sends changed refusals and a changed log level within five seconds', async () => {
     const { follow, world, snapshot, clock } = openFeed()
     expect(snapshot().log_level).toBe('info')
     const { frames } = follow()
@@ -159,7 +159,7 @@ describe('the feed', () => {
     expect(frames[1]).not.toHaveProperty('refusals')
   })
 
-  it('sends the state of a fleet, and changes of it within five seconds', async () => {
+  it('sends the state of a fleet, and its changes within five seconds', async () => {
     let status = FLEET
     const { follow, snapshot, clock } = openFeed({ fleet: () => status })
     expect(snapshot().fleet).toEqual(FLEET)
@@ -172,7 +172,7 @@ describe('the feed', () => {
     expect(openFeed().snapshot()).not.toHaveProperty('fleet')
   })
 
-  it('keeps the state of a hub that another member takes over, and nothing else of it', () => {
+  it('keeps the state of a hub that another member takes over, and no other topics of the hub', () => {
     const { hold, release, snapshot } = openFeed()
     hold('b/home/info', '{}')
     hold('b/home/state', 'online')
@@ -185,7 +185,7 @@ describe('the feed', () => {
     ])
   })
 
-  it('sends each event once to followers who came before it, and in the snapshot to those who came after it', async () => {
+  it('sends each event once to existing followers, and in the snapshot to later ones', async () => {
     const { feed, follow, snapshot, clock } = openFeed()
     const { frames } = follow()
     feed.sent('b/home/event', '{"event_type":"crashed"}')
@@ -204,7 +204,7 @@ describe('the feed', () => {
     expect(snapshot().recent).toEqual([])
   })
 
-  it('remembers the latest 500 events, and fewer large ones', () => {
+  it('keeps the latest 500 events, or fewer if they are large', () => {
     const { feed, snapshot } = openFeed()
     for (let n = 0; n < 600; n += 1) feed.record('b/home/event', String(n))
     expect(snapshot().recent).toHaveLength(500)
@@ -240,7 +240,7 @@ describe('the feed', () => {
     expect(frames).toMatchObject([{ state: [['b/home/info', null]] }])
   })
 
-  it('renders nothing without followers, and only once for all of them', async () => {
+  it('renders nothing without followers, and each change only once for all of them', async () => {
     const { hold, follow, snapshot, clock, rendered } = openFeed()
     for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
     expect(rendered()).toBe(0)
@@ -255,7 +255,7 @@ describe('the feed', () => {
     expect(rendered()).toBe(1)
   })
 
-  it('has the usage of the last 15 minutes in a snapshot', () => {
+  it('includes the usage of the last 15 minutes in a snapshot', () => {
     const { snapshot, asked } = openFeed()
     expect(snapshot().usage).toEqual({ [app('x')]: [[1, 1.25, 4_000_000_000]] })
     expect(asked).toEqual([15 * 60_000])

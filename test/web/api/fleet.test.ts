@@ -17,7 +17,7 @@ let url: string
 const ask = async (path: string) => await (await fetch(`${url}/api/${path}`)).json()
 const state = async () => v.parse(STATE, await ask('state'))
 
-/** The address of the first member. */
+/** Resolves with the address of the first member. */
 async function addressOf(world: Members): Promise<string> {
   const { lines } = world.process(0)
   return await until('the listener', () =>
@@ -47,7 +47,7 @@ afterAll(() => members?.[Symbol.asyncDispose]())
 const hubsOf = (name: string) => [...members.owners()].flatMap(([hub, owner]) => (owner === name ? [hub] : []))
 
 describe('over HTTP, a member of a fleet', () => {
-  it('reports its name, under which its own topics are', async () => {
+  it('reports its name, which is part of its own topics', async () => {
     expect(v.parse(SESSION, await ask('session'))).toMatchObject({ base_topic: 'hub2mqtt', member: 'shard-1' })
     expect(Object.keys(await state())).toEqual(
       expect.arrayContaining(['state', 'info', 'health', 'log-level'].map((one) => `hub2mqtt/bridge/shard-1/${one}`)),
@@ -62,7 +62,7 @@ describe('over HTTP, a member of a fleet', () => {
     expect(NAMES).toContain(fleet?.speaker)
   })
 
-  it('has the states of the others and of their hubs, and nothing else about those', async () => {
+  it('has the states of the other members and of their hubs, and no other topics of those hubs', async () => {
     const topics = ['bridge', 'bridge/shard-2', ...hubsOf('shard-2')].map((one) => `hub2mqtt/${one}/state`)
     const areOnline = async () => {
       const now = await state()
@@ -94,7 +94,7 @@ describe('over HTTP, a member of a fleet', () => {
     })
   })
 
-  it('reports that another member has gone', async () => {
+  it('reports that another member has left', async () => {
     await members.process(1).stop('SIGKILL')
     const isGone = async () => (await state())['hub2mqtt/bridge/shard-2/state'] === 'offline'
     await until('its state', isGone, 10_000, LOOK_MS)

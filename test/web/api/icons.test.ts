@@ -22,7 +22,7 @@ describe('a picture', () => {
       'image/svg+xml',
       Buffer.from(`${'<!-- -->\n'.repeat(100)}<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "">\n<SVG>`),
     ],
-    // These have no end within the part that is read.
+    // These comments have no end within the part that is read.
     [undefined, Buffer.from('<!---->'.repeat(36_000))],
     [undefined, Buffer.from('<!-->'.repeat(50_000))],
     [undefined, Buffer.from('<?xml '.repeat(40_000))],
@@ -38,7 +38,7 @@ describe('a picture', () => {
 })
 
 describe('icons', () => {
-  it('come from the hub only, without the key, of at most 256 KiB, and are cached', async () => {
+  it('are read from the hub only, without the key, up to 256 KiB, and are cached', async () => {
     const pictures: Record<string, Buffer | undefined> = {
       '/icon/small': png,
       '/icon/large': Buffer.concat([png, Buffer.alloc(256 * 1024)]),
@@ -85,7 +85,7 @@ describe('icons', () => {
     expect(asked).toEqual(['/icon/small', '/icon/page', '/icon/second', '/icon/large'])
   })
 
-  it('are requested once, however many clients want one at the same time', async () => {
+  it('are requested once, however many clients want the same one at the same time', async () => {
     const hub = await emulate({ flavour: 'older', apps: [{ id: 'a' }, { id: 'b' }] })
     const { hub: held } = await ready(hold(hub.url, { realtime: false }))
     const icons = new Icons(new Map([['home', { hub: held }]]), systemClock)
@@ -94,7 +94,7 @@ describe('icons', () => {
     expect(hub.requests.filter(({ path }) => path.startsWith('/icon/'))).toHaveLength(2)
   })
 
-  it('are requested two at a time, and cached up to 8 MiB, those used last', async () => {
+  it('are requested two at a time, and the last used ones are cached, up to 8 MiB', async () => {
     const apps = Array.from({ length: 40 }, (_, n) => ({
       id: `app.${n}`,
       record: { iconObj: { url: `/icon/${n}` }, icon: null },
@@ -120,7 +120,7 @@ describe('icons', () => {
               answer.pipe(response)
               return
             }
-            // After a round trip, in which further requests would have arrived.
+            // After a round trip, in which other requests would have arrived.
             answer.resume().on('end', () => {
               open.delete(path)
               response.end(Buffer.concat([png, Buffer.alloc(250 * 1024)]))

@@ -5,7 +5,7 @@ import { createTopics } from '../../../src/contract/topics.ts'
 
 const topics = createTopics('b', 'shard-1')
 
-/** A member with the hub `home`, of a fleet that has `cabin` too. */
+/** Creates a member with the hub `home`, of a fleet that has `cabin` too. */
 function listening() {
   const hub = { url: 'http://192.0.2.1', api_key: 'key-of-the-hub' }
   const text = JSON.stringify({ mqtt: { url: 'mqtt://192.0.2.2' }, hubs: { home: hub, cabin: hub } })
@@ -34,10 +34,10 @@ describe('of the messages of other members of a fleet', () => {
   })
 
   it.each([
-    ['the state of a hub of its own', 'b/home/state', 'offline'],
-    ['that of a hub that is not configured', 'b/attic/state', 'online'],
-    ['its own', 'b/bridge/shard-1/state', 'offline'],
-    ['that of an unknown member', 'b/bridge/shard-3/state', 'online'],
+    ['the state of a hub that it serves itself', 'b/home/state', 'offline'],
+    ['the state of a hub that is not configured', 'b/attic/state', 'online'],
+    ['its own state', 'b/bridge/shard-1/state', 'offline'],
+    ['the state of an unknown member', 'b/bridge/shard-3/state', 'online'],
     ['an app that looks like a state', 'b/cabin/app/state', 'online'],
     ['an invalid state', 'b/cabin/state', '<b>online</b>'],
     ['a state on another base topic', 'c/cabin/state', 'online'],

@@ -13,7 +13,7 @@ let world: World
 let url: string
 let owner: { readonly authorization: string }
 
-/** The address of a bridge, from its log. */
+/** Resolves with the address of a bridge, from its log. */
 const addressOf = (one: World) =>
   until('the listener', () => one.bridge.lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined))
 
@@ -77,7 +77,7 @@ describe('over HTTP', () => {
     expect(await send(path, body)).toMatchObject({ status, answer: { ok: false, error: { code } } })
   })
 
-  it('commands that the configuration denies are refused, and listed by the live channel before', async () => {
+  it('commands that the configuration denies are refused, and the live channel lists them beforehand', async () => {
     const { app } = world
     expect(await send(`home/app/${app}/garbage-collect`)).toMatchObject({
       status: 403,
@@ -204,7 +204,7 @@ interface Frame {
   readonly happenings?: readonly FeedEvent[]
 }
 
-/** The first frames of a new connection. */
+/** Returns the first frames of a new connection. */
 async function read(least: number, enough: (frames: Frame[]) => boolean = () => true): Promise<[Frame, ...Frame[]]> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/api/live`)
   const frames: Frame[] = []

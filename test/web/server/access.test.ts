@@ -28,7 +28,7 @@ describe('on this machine, without a password', () => {
   })
 
   it.each(['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto'])(
-    'a request that a reverse proxy forwards with %s is not from this machine',
+    'a request that a reverse proxy forwards with %s does not count as one from this machine',
     async (name) => {
       const { ask, told } = await openDoor()
       expect(await ask(RESTART, { ...restart, headers: { [name]: '127.0.0.1' } })).toMatchObject({ status: 403 })
@@ -50,7 +50,7 @@ describe('beyond this machine', () => {
     expect(await fateOf(webSocket())).toBe(403)
   })
 
-  it('with a password there is the page, and nothing else before the login', async () => {
+  it('with a password, the page is served, and nothing else before the login', async () => {
     const { ask, webSocket } = await openDoor({
       env: { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD },
       page: { 'index.html': 'page' },
@@ -84,7 +84,7 @@ describe('a token', () => {
     },
   )
 
-  it('that is removed from the configuration ends at once, with its live channel', async () => {
+  it('that is removed from the configuration is refused immediately, and its live channel is closed', async () => {
     const clock = new FakeClock()
     const { ask, webSocket, reconfigure } = await openDoor({ env, clock })
     const socket = webSocket(reader)
@@ -186,7 +186,7 @@ describe('a login', () => {
     expect((await ask('/api/login', credentials(PASSWORD))).status).toBe(204)
   })
 
-  it('waits for at most eight others: passwords are compared one after the other', async () => {
+  it('waits for at most eight other logins: passwords are compared one after the other', async () => {
     const { config } = loadConfig({ env: { HUB2MQTT_HTTP_PASSWORD: PASSWORD }, requireHub: false })
     const access = new AccessControl(
       () => config.http,
@@ -199,7 +199,7 @@ describe('a login', () => {
     expect(await attempt(PASSWORD, 9)).toHaveProperty('cookie')
   })
 
-  it('is refused after five wrong ones, with the time to wait, also with the right one; other addresses are not, whatever clients write before their own', async () => {
+  it('is refused after five wrong passwords, even with the right one, and the answer has the time to wait; other addresses are not refused, whatever clients write before their own', async () => {
     const clock = new FakeClock()
     const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' }, clock })
     const attempt = (password: string, from = '10.0.0.9') =>
@@ -222,7 +222,7 @@ describe('a login', () => {
     expect(await attempt('wrong')).toBe(429)
   })
 
-  it('counts for the client before a chain of trusted proxies', async () => {
+  it('counts for the client at the start of a chain of trusted proxies', async () => {
     const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1,10.0.0.5' } })
     const attempt = async (password: string, from: string) =>
       (await ask('/api/login', credentials(password, { 'x-forwarded-for': `${from}, 10.0.0.5` }))).status
@@ -288,7 +288,7 @@ describe('a page of another origin', () => {
     expect(await fateOf(webSocket({ origin }))).toBe('open')
   })
 
-  it('cannot send a form, which has its content type and in old browsers no origin', async () => {
+  it('cannot send a form: it has another content type, and in old browsers no origin', async () => {
     const { ask, told, port } = await openDoor()
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
       const answer = await ask(RESTART, { method: 'POST', headers: { 'content-type': type }, body: '{}' })
@@ -310,7 +310,7 @@ describe('a page of another origin', () => {
 })
 
 describe('a page with a host name that resolves to this machine', () => {
-  it('gets 421 for everything, the live channel too', async () => {
+  it('gets 421 for everything, including the live channel', async () => {
     const { ask, told, webSocket } = await openDoor()
     const headers = { host: 'evil.example', origin: 'http://evil.example' }
     for (const path of ['/', '/api/session', '/api/state', '/livez']) {
@@ -372,7 +372,7 @@ describe('a reverse proxy that is trusted', () => {
     'x-forwarded-proto': 'https',
   }
 
-  it('determines the host name of the browser, whatever its own Host is', async () => {
+  it('determines the host name of the browser, whatever the Host of its own requests is', async () => {
     const { ask, login, told } = await openDoor({ env })
     const cookie = await login(PASSWORD)
     const origin = 'https://home.example.org'
@@ -418,7 +418,7 @@ describe('a reverse proxy that is trusted', () => {
     expect(told).toHaveLength(isSame ? 1 : 0)
   })
 
-  it('accepts a page of either scheme for Home Assistant, which does not detect TLS before itself', async () => {
+  it('accepts a page of either scheme for Home Assistant, which does not detect TLS in front of it', async () => {
     const { ask } = await openDoor({ env: { ...EVERYWHERE, HTTP_INGRESS: 'true', HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
     for (const scheme of ['http', 'https']) {
       const ingress = {
@@ -460,13 +460,13 @@ describe('the icon of an app', () => {
   const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
   const shown = { ...env, HTTP_PUBLIC_URL: 'https://home.example.org/hub2mqtt' }
 
-  it('is for readers, and for no page of another origin', async () => {
+  it('is sent to clients with read access, and to no page of another origin', async () => {
     const { ask } = await openDoor({ env })
     expect(await ask(ICON, asPicture)).toMatchObject({ status: 403, code: 'origin' })
     expect((await ask(ICON)).headers['cross-origin-resource-policy']).toBe('same-origin')
   })
 
-  it('is the only data for everybody, including pages of other origins, if the public address is configured', async () => {
+  it('is the only data that everyone can read, including pages of other origins, if the public address is configured', async () => {
     const { ask } = await openDoor({ env: shown })
     const answer = await ask(ICON, asPicture)
     expect(answer).toMatchObject({ status: 404, code: 'no_icon' })

@@ -12,7 +12,7 @@ describe('the API', () => {
     ['bridge/ping', 'b/bridge/cmd/ping'],
     ['home/app/com.x/restart', 'b/home/app/com.x/cmd/restart'],
     ['home/app/com.x/set-setting/night_mode', 'b/home/app/com.x/cmd/set-setting/night_mode'],
-    // A topic level as it is, however the client has encoded it.
+    // The topic level has the bridge's encoding, whatever the client's encoding is.
     ['home/app/a%20b/restart', 'b/home/app/a%20b/cmd/restart'],
     ['home/app/%C3%BC~/restart', 'b/home/app/%C3%BC%7E/cmd/restart'],
     ['home/app/%c3%bc/restart', 'b/home/app/%C3%BC/cmd/restart'],
@@ -101,7 +101,7 @@ describe('the API', () => {
     expect(warnings).toHaveLength(1)
   })
 
-  it('answers 500 without details if an answer cannot be written, and only the log has them', async () => {
+  it('answers 500 without details if an answer cannot be written, and logs the details', async () => {
     const printed: unknown[] = []
     vi.spyOn(console, 'error').mockImplementation((text) => void printed.push(text))
     onTestFinished(() => void vi.restoreAllMocks())

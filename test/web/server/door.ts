@@ -41,17 +41,17 @@ export const full = bearer('token-that-may-everything')
 export const reader = bearer('token-that-may-only-look')
 export const EVERYWHERE = { HTTP_HOST: '0.0.0.0' }
 
-/** A login as the page sends it. */
+/** Returns a login as the page sends it. */
 export const credentials = (password: string, headers: Readonly<Record<string, string>> = {}) => ({
   method: 'POST',
   headers: { 'content-type': 'application/json', ...headers },
   body: JSON.stringify({ password }),
 })
 
-/** The cookie of an answer, as a browser sends it back. */
+/** Returns the cookie of an answer, as a browser sends it back. */
 export const cookieOf = ({ headers }: Pick<Answered, 'headers'>) => headers['set-cookie']?.[0]?.split(';')[0] ?? ''
 
-/** The text that a client reads until the connection is closed. */
+/** Resolves with the text that a client reads until the connection is closed. */
 export async function rawAnswer(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   socket.write(text)
@@ -67,7 +67,7 @@ export interface DoorOptions {
   readonly role?: Role
   /** The duration of a command, in real milliseconds. */
   readonly commandMs?: number
-  /** Takes secrets out of answers to commands; default: changes nothing. */
+  /** Removes secrets from answers to commands; default: changes nothing. */
   readonly clean?: (text: string) => string
   /** Files of the built page by their names; if missing, the page is not built. */
   readonly page?: Readonly<Record<string, string>>
@@ -91,7 +91,7 @@ export interface Answered {
 
 export interface Asking {
   readonly method?: string
-  /** The port of a proxy before the listener. */
+  /** The port of a proxy in front of the listener. */
   readonly port?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -199,7 +199,7 @@ export async function openDoor({
     })
   return {
     port,
-    /** The topics that the bridge retains from now on. */
+    /** Retains a message, like the bridge. */
     hold(topic: string, payload: string) {
       retained.set(topic, payload)
       feed.held(topic, payload)
@@ -231,7 +231,7 @@ export async function openDoor({
   }
 }
 
-/** The result of an attempt to connect: `open`, or the status of the refusal. */
+/** Resolves with the result of an attempt to connect: `open`, or the status of the refusal. */
 export function fateOf(socket: WebSocket): Promise<'open' | number> {
   return new Promise((resolve, reject) => {
     socket.once('open', () => resolve('open'))

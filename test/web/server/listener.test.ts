@@ -61,7 +61,7 @@ describe('the HTTP listener', () => {
   })
 
   it.each([
-    ['that is answered at once', 'GET /one HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
+    ['that is answered immediately', 'GET /one HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
     ['that is slow', 'GET /never HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
     ['by a foreign name', 'GET /one HTTP/1.1\r\nHost: evil.example\r\n\r\n'],
   ])('survives an upgrade that is sent together with a request %s', async (_, before) => {
@@ -109,13 +109,13 @@ describe('the HTTP listener', () => {
   })
 
   it('answers requests with the host name that it listens on, and with no similar one', async () => {
-    // Resolvers read it as 127.0.0.1, but it is not written as an address.
+    // Resolvers read this name as 127.0.0.1, but it does not have the form of an address.
     await start(undefined, '127.1')
     expect(await ask('127.1')).toMatch(/^HTTP\/1\.1 200 /)
     expect(await ask('127.2')).toMatch(/^HTTP\/1\.1 421 /)
   })
 
-  it('answers a new connection at once, however many others are idle', async () => {
+  it('answers a new connection immediately, however many others are idle', async () => {
     const url = await start()
     const { hostname, port } = new URL(url)
     const idle = Array.from({ length: 40 }, () => connect(Number(port), hostname).on('error', () => {}))
@@ -129,7 +129,7 @@ describe('the HTTP listener', () => {
     }
   })
 
-  it('keeps 32 connections: another one ends the longest idle one, or else the one that waits longest for an answer', async () => {
+  it('keeps 32 connections: a new one ends the longest idle one, or else the one that has waited longest for an answer', async () => {
     let asked = 0
     const never = () => {
       asked += 1

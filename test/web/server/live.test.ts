@@ -37,7 +37,7 @@ describe('the live channel', () => {
     expect(frames.find(({ type }) => type === 'changes')?.state).toEqual([[topicOf(7), payloadOf(8)]])
   })
 
-  it('buffers little for a client that does not read, and sends a new snapshot when it does', async () => {
+  it('buffers little for a client that does not read, and sends a new snapshot when the client reads again', async () => {
     const { hold, webSocket, channel } = await openDoor({ clock: systemClock })
     const socket = webSocket()
     const frames = framesOf(socket)
@@ -46,7 +46,7 @@ describe('the live channel', () => {
     const large = (n: number) => JSON.stringify({ n, filler: 'x'.repeat(100_000) })
     let n = 0
     let most = 0
-    await until('it to fall behind', () => {
+    await until('the client to fall behind', () => {
       n += 1
       for (let i = 0; i < 20; i += 1) hold(topicOf(i), large(n))
       most = Math.max(most, channel.waitingBytes)
@@ -58,7 +58,7 @@ describe('the live channel', () => {
       await new Promise((resolve) => systemClock.after(30, () => resolve(undefined)))
       most = Math.max(most, channel.waitingBytes)
     }
-    // The messages in flight when it fell behind, and one batch.
+    // The messages in flight when the client fell behind, and one batch.
     expect(most).toBeLessThan(8_000_000)
     expect(channel.behind).toBe(1)
     const read = frames.length
@@ -94,7 +94,7 @@ describe('the live channel', () => {
     await Promise.all(pongs)
   })
 
-  it('closes for a client without a sign of life for a minute, and for no other', async () => {
+  it('closes for a client that has not answered a ping for a minute, and for no other', async () => {
     const clock = new FakeClock()
     const { webSocket } = await openDoor({ clock })
     const [silent, alive] = [webSocket(), webSocket()]

@@ -18,7 +18,7 @@ async function openHouse(clock = new FakeClock()) {
 }
 
 describe('forty addresses that keep trying wrong passwords', () => {
-  it('lock out no other client after they are known: neither the owner nor a session', async () => {
+  it('lock out no other client once they have failed: neither the owner nor a session', async () => {
     const { clock, ask, attempt } = await openHouse()
     const cookie = cookieOf(await attempt(PASSWORD, '192.0.2.1'))
     const attack = async () => {
@@ -46,12 +46,12 @@ describe('forty addresses that keep trying wrong passwords', () => {
       for (let from = 0; from < 40; from += 1) if (tries.take(`10.0.1.${from}`) === 0) taken += 1
       await clock.advance(1_000)
     }
-    // Thirty at once, then one in two seconds.
+    // Thirty immediately, then one every two seconds.
     expect(taken).toBeLessThanOrEqual(30 + 300)
   })
 })
 
-it('of thirty attempts, the last ten are for addresses whose last attempt has not failed', () => {
+it('of thirty attempts, the last ten are reserved for addresses whose last attempt has not failed', () => {
   const tries = new LoginLimit(new FakeClock())
   for (let n = 0; n < 20; n += 1) expect(tries.take(`10.0.0.${n >> 2}`)).toBe(0)
   expect(tries.take('10.0.0.4')).toBeGreaterThan(0)
@@ -69,7 +69,7 @@ it('of more than a thousand addresses that have failed, the first is forgotten',
     fail(n, 1)
     await clock.advance(2_000)
   }
-  // The last ten attempts in total are for addresses that have not failed.
+  // The last ten attempts in total are reserved for addresses that have not failed.
   fail(1_000, 20)
   expect(tries.take('10.1.3.231')).toBeGreaterThan(0)
   expect(tries.take('10.1.0.0')).toBe(0)
@@ -94,7 +94,7 @@ describe('an address', () => {
   const random = new Random(24)
   const groups = () => Array.from({ length: 8 }, () => (random.chance(0.5) ? 0 : random.below(0x1_0000)))
 
-  /** One of many spellings of the same address. */
+  /** Returns one of many spellings of the same address. */
   function spellingOf(address: readonly number[]): string {
     const hex = address.map((group) => {
       const plain = group.toString(16).padStart(random.int(1, 4), '0')

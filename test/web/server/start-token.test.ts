@@ -79,7 +79,7 @@ describe('the start-up token', () => {
   })
 })
 
-/** A daemon with a configuration file, a hub, and additional `http` options. */
+/** Starts a daemon with a configuration file, a hub, and additional `http` options. */
 async function start(http: Readonly<Record<string, unknown>> = {}) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
@@ -162,7 +162,7 @@ describe('a daemon without a password', () => {
     for (const line of logged) expect(() => JSON.parse(line)).not.toThrow()
   })
 
-  it('prints it when a changed configuration has no password any more, and not before', async () => {
+  it('prints the address when a changed configuration no longer has a password, and not before', async () => {
     const { run, write, ask, openCommand } = await start({ password: 'correct horse battery' })
     const daemon = await run()
     expect(await openCommand()).toMatchObject({ status: 1 })
@@ -170,7 +170,7 @@ describe('a daemon without a password', () => {
     daemon.signal('SIGHUP')
     await daemon.untilLine('configuration read again')
     expect([...daemon.lines, ...daemon.errors].join('\n')).not.toContain('?token=')
-    await until('it to be open for reading', async () => JSON.parse(await ask('api/session')).access === 'local')
+    await until('the page to be open for reading', async () => JSON.parse(await ask('api/session')).access === 'local')
     const address = await daemon.page()
     await until('open to print the same address', async () => (await openCommand()).stdout.trim() === address)
     expect(JSON.parse(await ask('api/session', { cookie: 'x', ...(await daemon.owner()) }))).toMatchObject({
@@ -194,7 +194,7 @@ describe('hub2mqtt open explains why there is no address', () => {
     expect(ran.stderr).toContain(config)
   })
 
-  it('but prints it on a first run, without a file, because there is a token', async () => {
+  it('but prints the address on a first run, without a file, because there is a token', async () => {
     const config = join(temporaryFolder(), 'hub2mqtt.yaml')
     writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
     const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {

@@ -1,4 +1,4 @@
-/** Every route by every way in: what access a request to a listener for this machine has, with each kind of client. */
+/** Every route with every kind of client: the access of its requests to a listener for this machine. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ROUTES, type Route } from '../../../src/web/server/api/routes.ts'
@@ -58,7 +58,7 @@ const WITH_TOKENS = { HTTP_TOKENS: TOKENS }
 const PROXY = { HTTP_TRUSTED_PROXIES: '127.0.0.1' }
 const basic = { authorization: `Basic ${Buffer.from('nginx:login').toString('base64')}` }
 
-/** Like a browser that has opened the printed address. */
+/** Returns the headers of a browser that has opened the printed address. */
 async function entered({ ask, origin }: Door) {
   return { cookie: cookieOf(await ask(`/?token=${START_TOKEN}`)), origin }
 }
@@ -92,7 +92,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   'the start-up token, through a forwarder': { headers: owner, port: forwarder, may: 'full' },
   'the start-up token, through a proxy': { headers: { ...owner, 'x-forwarded-for': '10.0.0.9' }, may: 'full' },
   'the session of the start-up token': { headers: entered, may: 'full' },
-  'the session of the start-up token, beside the login of a proxy': {
+  'the session of the start-up token, together with the login of a proxy': {
     headers: async (door) => ({ ...(await entered(door)), ...basic }),
     may: 'full',
   },
@@ -104,30 +104,30 @@ const WAYS: Readonly<Record<string, Way>> = {
   'the login of a proxy alone': { headers: basic, may: 'local', refusal: 401 },
   'another token': { headers: bearer(`${START_TOKEN}x`), may: 'none', refusal: 401 },
   'no token after Bearer': { headers: { authorization: 'Bearer' }, may: 'none', refusal: 401 },
-  'a session under another token': {
+  'a session together with another token': {
     headers: async (door) => ({ ...(await entered(door)), ...bearer('x') }),
     may: 'none',
     refusal: 401,
   },
   'beyond this machine': { env: EVERYWHERE, may: 'none', refusal: 403 },
   'beyond this machine, the start-up token': { env: EVERYWHERE, headers: owner, may: 'none', refusal: 403 },
-  'with a password, nothing': { env: PASSWORD, may: 'open', refusal: 401 },
+  'with a password, no credentials': { env: PASSWORD, may: 'open', refusal: 401 },
   'with a password, the start-up token': { env: PASSWORD, headers: owner, may: 'open', refusal: 401 },
   'with a password, a session': { env: PASSWORD, headers: loggedIn, may: 'full' },
-  'with a password, a session beside the login of a proxy': {
+  'with a password, a session together with the login of a proxy': {
     env: PASSWORD,
     headers: async (door) => ({ ...(await loggedIn(door)), ...basic }),
     may: 'full',
   },
-  'with tokens, nothing, on this machine': { env: WITH_TOKENS, may: 'local', refusal: 401 },
+  'with tokens, no credentials, on this machine': { env: WITH_TOKENS, may: 'local', refusal: 401 },
   'with tokens, the start-up token': { env: WITH_TOKENS, headers: owner, may: 'full' },
-  'with tokens, nothing, beyond this machine': { env: { ...WITH_TOKENS, ...EVERYWHERE }, may: 'open', refusal: 401 },
-  'a token that may everything': {
+  'with tokens, no credentials, elsewhere': { env: { ...WITH_TOKENS, ...EVERYWHERE }, may: 'open', refusal: 401 },
+  'a token with full access': {
     env: { ...WITH_TOKENS, ...EVERYWHERE },
     headers: full,
     may: 'full',
   },
-  'a token that may only look': {
+  'a token with read access': {
     env: { ...WITH_TOKENS, ...EVERYWHERE },
     headers: reader,
     may: 'read',
@@ -135,7 +135,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   },
 }
 
-/** The logout comes last, because it ends the session. */
+/** The routes, with the logout last because it ends the session. */
 const inOrder = ROUTES.toSorted((one, other) => Number(one.path === 'api/logout') - Number(other.path === 'api/logout'))
 
 it('every route has its required access', () => {
@@ -257,7 +257,7 @@ describe.skipIf(nginxPath === undefined)('nginx as the documentation configures 
       expect(through).toBe(direct)
     }
     expect(await fateOf(door.webSocket(session, `127.0.0.1:${nginx.port}/hub2mqtt`))).toBe('open')
-    // The address that a browser claims is not passed on: it cannot pose as another one.
+    // The address that a browser claims is not passed on: a browser cannot pose as another.
     for (let tries = 0; tries < 5; tries += 1) await login('wrong')
     expect((await login(PASSWORD.HTTP_PASSWORD, { 'x-forwarded-for': '192.0.2.77' })).status).toBe(429)
   })

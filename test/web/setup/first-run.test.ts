@@ -19,7 +19,7 @@ async function untilBridged({ daemon, mqttPort: port }: Awaited<ReturnType<typeo
 }
 
 describe('without a hub in the configuration', () => {
-  test('the page is shown, and supervisors see that it is healthy and not ready', async () => {
+  test('the page is shown, and supervisors see that the process is healthy and not ready', async () => {
     const { daemon, ask, port } = await first()
     expect(await daemon.untilLine('set it up at')).toContain(`http://127.0.0.1:${port}/`)
     expect((await ask('api/session')).answer).toMatchObject({ setup: true, access: 'full' })
@@ -30,7 +30,7 @@ describe('without a hub in the configuration', () => {
     expect(daemon.end).toBe('code 0')
   })
 
-  test('hub and broker are written, and their apps are on MQTT without a restart of the process', async () => {
+  test('hub and broker are saved, and the apps are published on MQTT without a restart of the process', async () => {
     const hub = await emulate()
     const begun = await first()
     const { daemon, path, ask, apply } = begun
@@ -67,7 +67,7 @@ describe('without a hub in the configuration', () => {
     expect(text).not.toContain('mqtt')
   })
 
-  test('a file of JSON stays one', async () => {
+  test('a JSON file stays JSON', async () => {
     const hub = await emulate()
     const { path, apply } = await first({ file: '{"log": {"level": "debug"}}' })
     expect((await apply({ hub: at(hub.url, { api_key: '0123' }), broker: EMBEDDED })).status).toBe(200)
@@ -77,7 +77,7 @@ describe('without a hub in the configuration', () => {
     })
   })
 
-  test('of two tabs that finish at once, the first is accepted', async () => {
+  test('of two tabs that finish at the same time, the first is accepted', async () => {
     const [one, other] = [await emulate(), await emulate()]
     const { daemon, path, apply } = await first()
     const answers = await Promise.all([
@@ -302,7 +302,7 @@ describe('a set-up is for its owner', () => {
     expect((await ask('api/session', { headers: { cookie } })).answer).toMatchObject({ access: 'full', setup: false })
   })
 
-  test('with one test at a time', async () => {
+  test('and runs one test at a time', async () => {
     const hub = await emulate()
     hub.behave('never-answer')
     const { testHub, ask } = await first()

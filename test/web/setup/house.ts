@@ -25,7 +25,7 @@ export const at = (url: string, changes: Partial<SetupHub> = {}): SetupHub => ({
 })
 
 export interface FirstOptions {
-  /** Text of the configuration file; `null`: none is named. Default: it is named, and does not exist. */
+  /** Text of the configuration file; `null`: no file is named. By default, the named file does not exist. */
   readonly file?: string | null
   /** Additional variables, without `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>

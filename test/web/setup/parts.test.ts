@@ -36,7 +36,7 @@ describe('the set-up', () => {
     const door = setup({ path, search: () => findHubs({ clock: systemClock, to }) })
     const [look, again] = await Promise.all([door.look(), door.look()])
     expect(look).toEqual({ path, broker: 'embedded', found: [{ name: 'Villa', url: hub.url }] })
-    // One search for both.
+    // Both requests share one search.
     expect(again).toEqual(look)
     expect(questions.length).toBeLessThanOrEqual(2)
     const url = look.found[0]?.url ?? ''
@@ -45,7 +45,7 @@ describe('the set-up', () => {
     expect(readFileSync(path, 'utf8')).toBe(`hubs:\n  home:\n    url: ${url}\n    api_key: ${KEY}\n`)
   })
 
-  test('begins after the answer was sent, and not before', async () => {
+  test('starts the bridge after the answer was sent, and not before', async () => {
     const begun: string[] = []
     const door = setup({ path: join(temporaryFolder(), 'hub2mqtt.yaml'), onWritten: () => begun.push('begun') })
     door.answered()
@@ -77,7 +77,7 @@ describe('tests of addresses', () => {
   })
 })
 
-test('the secrets of a test are masked in the log from then on', async () => {
+test('the secrets of a test are masked in the log afterwards', async () => {
   const secrets: string[] = []
   const door = setup({ log: { addSecret: (secret) => void secrets.push(secret), warn() {} } })
   await door.testHub(at('http://127.0.0.1:1'))
@@ -86,7 +86,7 @@ test('the secrets of a test are masked in the log from then on', async () => {
 })
 
 describe('the file', () => {
-  test('is written completely or not at all, and no draft is left', async () => {
+  test('is written completely or not at all, and no temporary file is left', async () => {
     const inside = temporaryFolder()
     const path = join(inside, 'hub2mqtt.yaml')
     mkdirSync(path)
@@ -99,7 +99,7 @@ describe('the file', () => {
     expect(readdirSync(inside).sort()).toEqual(['hub2mqtt.yaml', 'other.yaml'])
   })
 
-  test('gets another broker in place of the previous one, including credentials and their file', () => {
+  test('gets a new broker in place of the previous one, including credentials and their file', () => {
     const before = 'mqtt:\n  url: mqtt://old # the old one\n  username: me\n  password_file: /run/x\n  keepalive: 10s\n'
     const broker = { url: ['mqtt://new'], username: null, password: null }
     expect(withChoice(before, { hub: at('http://h'), broker })).toBe(

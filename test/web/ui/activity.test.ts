@@ -37,12 +37,12 @@ function entriesOf(steps: string): readonly Entry[] {
 
 const nameOf = (one: Entry) => (one.kind === 'event' ? one.event.event_type : one.answer.command.toUpperCase())
 
-/** For each group, the type of its lead, and those of all of its entries. */
+/** Returns for each group the type of its lead, and those of all of its entries. */
 function fold(steps: string): string[] {
   return groupsOf(entriesOf(steps)).map(({ lead, entries: own }) => `${nameOf(lead)}: ${own.map(nameOf).join(' ')}`)
 }
 
-/** For each line, the type of its lead, how often it happened, and its apps if there are several. */
+/** Returns for each line the type of its lead, how often it happened, and its apps if there are several. */
 function list(entries: readonly Entry[]): string[] {
   return rowsOf(entries).map(({ lead, count, apps }) =>
     [nameOf(lead), count > 1 ? `×${count}` : '', apps.size > 1 ? [...apps].join('+') : '']

@@ -18,7 +18,7 @@ const wordsIn = (text: string) => text.replace(/\{\w+\}/g, ' ').match(/[\p{L}\d]
 const formsOf = (text: string | Readonly<Record<string, string>>) =>
   typeof text === 'string' ? [text] : Object.values(text)
 
-test('the page has Dutch and German, and loads each file of a language by its row', () => {
+test('the page has Dutch and German, and a row that loads the file of each language', () => {
   expect(codes).toEqual(expect.arrayContaining(['de', 'nl']))
   const rows = readFileSync('src/web/ui/app/languages.ts', 'utf8').matchAll(/import\('\.\/languages\/(\w+)\.json'/g)
   expect([...rows].map(([, code]) => code).toSorted()).toEqual(codes.toSorted())
@@ -28,7 +28,7 @@ describe.each(codes)('the texts in %s', (code) => {
   const texts = textsOf(code)
   const categories = new Intl.PluralRules(code).resolvedOptions().pluralCategories.toSorted()
 
-  test('are those of the page: none is missing, and none is left of a previous version', () => {
+  test('are those of the page: none is missing, and none is left over from a previous version', () => {
     expect(Object.keys(texts).toSorted()).toEqual(english.map(([key]) => key).toSorted())
   })
 

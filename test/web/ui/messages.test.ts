@@ -23,7 +23,7 @@ const refusals = new Set(
   ].flatMap((reasons) => Object.values(reasons)),
 )
 
-test('why a command is not possible is shown in the language of the page, and the same in English', () => {
+test('the reason why a command is not possible is shown in the language of the page, and unchanged in English', () => {
   expect(refusals.size).toBeGreaterThan(6)
   for (const refusal of refusals) expect(inLanguage(refusal)).toBe(refusal)
   const marked = english.flatMap(([key, text]) => (typeof text === 'string' ? [[key, `⟦${text}⟧`] as const] : []))

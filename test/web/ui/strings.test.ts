@@ -6,7 +6,7 @@ afterEach(() => {
   language.value = { code: 'en', texts: {} }
 })
 
-/** The text that a node of a view shows. */
+/** Returns the text that a node of a view shows. */
 function shownIn(node: Node): string {
   const isText = node['type'] === 'JSXText'
   const isLabel =
@@ -71,7 +71,7 @@ describe('defineStrings', () => {
     expect([1, 3, 5].map((count) => text.count({ count }))).toEqual(['1 jabłko', '3 jabłka', '5 jabłek'])
   })
 
-  test('accepts no call without the values of the text, or with others', () => {
+  test('accepts no call without the values of the text, or with other values', () => {
     // @ts-expect-error the name is missing
     expect(text.of({})).toBe('Fruit of ')
     // @ts-expect-error there is no such value

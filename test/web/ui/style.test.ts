@@ -36,11 +36,11 @@ test('the page has five sizes and two weights of type', () => {
   expect(valuesOf(/^--(normal|bold)$/)).toEqual(['400', '600'])
   expect(others(/^font-size$/, /^var\(--text-(xs|s|m|l|xl)\)$/)).toEqual([])
   expect(others(/^font-weight$/, /^var\(--(normal|bold)\)$/)).toEqual([])
-  // The shorthand would set both.
+  // The shorthand would set both size and weight.
   expect(others(/^font$/, /^$/)).toEqual([])
 })
 
-test('its distances are 4 to 24 px in steps of 4, or the 2 px of a gap between lines', () => {
+test('the distances on the page are 4 to 24 px in steps of 4, or the 2 px of a gap between lines', () => {
   expect(valuesOf(/^--(hair|s\d)$/)).toEqual(['2px', '4px', '8px', '12px', '16px', '20px', '24px'])
   const multiple = String.raw`var\(--(hair|s[1-6])\)`
   const computed = String.raw`calc\((-1|2) \* ${multiple}\)`
@@ -53,7 +53,7 @@ test('its distances are 4 to 24 px in steps of 4, or the 2 px of a gap between l
   expect(values.filter((value) => !allowed.test(value))).toEqual([])
 })
 
-test('it has one accent colour: a colour that is no state is the accent, or has no hue', () => {
+test('the page has one accent colour: a colour that does not mark a state is the accent, or has no hue', () => {
   const coloured = [...styles.matchAll(/(--[\w-]+): light-dark\(#(\w\w)(\w\w)(\w\w), /g)].flatMap(
     ([, name = '', ...parts]) => {
       const levels = parts.slice(0, 3).map((part) => Number.parseInt(part, 16))
