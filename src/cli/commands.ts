@@ -139,7 +139,8 @@ export const commands = {
     body: async () => (await import('./running.ts')).open,
   }),
   call: command({
-    summary: 'send a command to a running bridge through its broker and print the answer; fails unless the answer is ok',
+    summary:
+      'send a command to a running bridge through its broker and print the answer; fails unless the answer is ok',
     flags: { config, timeout: timeout('how long to wait for the answer') },
     positionals: {
       topic: argument('topic of the command, such as home/app/com.athom.hue/cmd/restart'),

@@ -250,7 +250,7 @@ export const PRESENCE = v.strictObject({
   role: v.exactOptional(
     about(
       role,
-      'Only the `active` bridge, the one that started first, publishes and executes; `undecided` until the sender knows its role. With `leaves`, the role until this message.',
+      '`active`: the sender publishes and executes, or did so until this message. The bridge that started first is active. `undecided`: the sender does not know its role yet.',
     ),
   ),
   asks: v.exactOptional(about(v.literal(true), 'Requests an immediate answer from other bridges.')),
