@@ -37,6 +37,9 @@ export interface ManyEffort {
   readonly busySeconds: number
 }
 
+/** The default of the option `poll_interval`. */
+const POLL_INTERVAL_MS = 60_000
+
 export const MANY_EFFORT: ManyEffort = { restMs: 15_000, idleMs: 60_000, busySeconds: 30 }
 export const QUICK_MANY: ManyEffort = { restMs: 3_000, idleMs: 10_000, busySeconds: 5 }
 /** The numbers of hubs to measure. */
@@ -65,8 +68,8 @@ export async function measureMany(
   const idleShare = (world.bridge.cpuMs - before) / idleMs
   const events = busySeconds * EVENTS_A_SECOND
   const { cpuUs } = await burst(world, events, { perSecond: EVENTS_A_SECOND })
-  // Wait for topics that are published at intervals, such as a hub's summary.
-  await sleep(restMs)
+  // The sums in the summaries of the hubs change with the next read of each list.
+  await sleep(POLL_INTERVAL_MS + restMs)
   const restarted = await world.restart()
   const again = await world.restartBroker()
   return {
