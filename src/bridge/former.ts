@@ -63,7 +63,7 @@ export class Prefixes {
     this.#isPublishing = isPublishing
   }
 
-  /** Adds the stored prefixes. Returns the filters to read for those that are new. */
+  /** Adds the stored prefixes, and returns the filters with which to read the new ones. */
   learn(topic: string, payload: string): string[] {
     if (topic !== this.#topic) return []
     this.#doubtful = true

@@ -17,7 +17,7 @@ function hubFilesIn(names: readonly string[]): string[] {
   return names.filter((name) => !name.startsWith('.') && KINDS.includes(extname(name))).toSorted()
 }
 
-/** Reads the hubs, each as if its options were below `hubs.<name>`. Adds the mistakes of the folder and its files. */
+/** Reads the hubs, each as if its options were below `hubs.<name>`. Reports problems in `mistakes`. */
 export function readHubsDir(
   folder: string,
   readFolder: ReadFolder,

@@ -78,7 +78,7 @@ const missing = (byEnvironment: boolean) => (path: string, option: Option) => {
   return `missing; give ${path}${such} in the configuration file${byEnvironment ? `, or ${variable}` : ''}`
 }
 
-/** Returns all valid hubs by name. Adds the mistakes of invalid hubs. */
+/** Returns all valid hubs by name, and reports the problems of the others in `mistakes`. */
 export function readHubs({ file, env, reading, folder, required }: HubsRequest): Readonly<Record<string, HubConfig>> {
   const { mistakes } = reading
   const files = new Map(hubsOfFile(file, mistakes))

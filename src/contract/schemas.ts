@@ -83,7 +83,7 @@ export const GUARD_EVENT = v.strictObject({
   reason: about(reason, 'The reason.'),
   message: v.exactOptional(guardMessage),
   from: v.exactOptional(about(text, 'For an update: the version before it.')),
-  to: v.exactOptional(about(text, 'For an update: the version after it, or the requested one.')),
+  to: v.exactOptional(about(text, 'For an update: the new version, or the requested one.')),
 })
 
 export const HUB_EVENT = v.strictObject({
@@ -201,7 +201,7 @@ export const FLEET = v.strictObject({
     text,
     v.strictObject({
       since: about(v.nullable(time), '`null` if the hubs are divided by number: whether a member runs is unknown.'),
-      hubs: about(integer, 'Number of hubs that it serves.'),
+      hubs: about(integer, 'Number of hubs that the member serves.'),
     }),
   ),
   count: about(integer, 'Number of members.'),
@@ -323,7 +323,7 @@ export const FAILURE = v.strictObject({
   error: v.strictObject({
     code: about(errorCode, codes),
     message: about(text, 'A text for people.'),
-    status: about(v.nullable(amount), "HTTP status of the hub's answer, if there was one."),
+    status: about(v.nullable(amount), "HTTP status of the hub's response, if there was one."),
   }),
   data: v.exactOptional(
     v.strictObject({ done: about(v.array(text), 'Steps of the command that succeeded before the one that failed.') }),

@@ -84,7 +84,10 @@ export interface Look extends Pick<Read, 'quietMs' | 'awayMs'> {
   readonly reportsUsage: boolean | undefined
 }
 
-/** Returns the result after another read of the list, or after time has passed. */
+/**
+ * Computes the new results of the probes for a running app. Call it after each read of the list of apps and, for the
+ * timed probes, whenever time has passed.
+ */
 export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, look: Look): Probed {
   const { limits, reads, reportsUsage } = look
   const isMissing = app.memory_bytes === null && app.cpu_percent === null

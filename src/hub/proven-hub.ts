@@ -59,7 +59,7 @@ export class ProvenHub {
   readonly #http: HttpClient
   readonly #limiter: Limiter
   readonly #closing = new AbortController()
-  /** Lets waiting requests start immediately on `close`, so that they fail. */
+  /** On `close`, makes waiting requests start immediately and fail, instead of waiting for their turn. */
   readonly #turn = { signal: this.#closing.signal }
   /** The hub that calls are meant for; `undefined` before the first ping is answered. */
   #identity: Identity | undefined

@@ -17,45 +17,45 @@ function importsOf(file: string): [target: string, typesOnly: boolean][] {
 
 const linesOf = (text: string) => text.split('\n').length - 1
 
-/** Returns the room of a path below `src`, or the name of a file at the top. */
-const roomOf = (path: string) => path.split('/')[0] ?? ''
+/** Returns the folder of a path below `src`, or the name of a file at the top. */
+const folderOf = (path: string) => path.split('/')[0] ?? ''
 
-/** The imports that `docs/internals/architecture.md` permits to each room, in the order of its table. */
+/** The imports that `docs/internals/architecture.md` permits to each folder, in the order of its table. */
 const rows = readFileSync('docs/internals/architecture.md', 'utf8').matchAll(
   /^\| `src\/([a-z-]+)\/` \|[^|]*\| (.*) \|$/gm,
 )
 const allowed = new Map([...rows].map(([, name = '', cell = '']) => [name, cell]))
 const order = [...allowed.keys()]
-const roomsIn = (text: string) => [...text.matchAll(/`([a-z-]+)`/g)].map(([, one = '']) => one)
+const foldersIn = (text: string) => [...text.matchAll(/`([a-z-]+)`/g)].map(([, one = '']) => one)
 
-describe('each room imports only from the rooms that it may know', () => {
-  test('there are fourteen rooms, each with its row in docs/internals/architecture.md, and three files next to them', () => {
+describe('each folder imports only from the folders that it may know', () => {
+  test('there are fourteen folders, each with its row in docs/internals/architecture.md, and three files next to them', () => {
     const entries = readdirSync('src', { withFileTypes: true })
-    const rooms = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
-    expect(order.toSorted()).toEqual(rooms.sort())
-    expect(rooms).toHaveLength(14)
+    const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+    expect(order.toSorted()).toEqual(folders.sort())
+    expect(folders).toHaveLength(14)
     const beside = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name)
     expect(beside.sort()).toEqual(['app.ts', 'bin.js', 'main.ts'])
   })
 
-  test.each(order)('src/%s imports what its row names and nothing else, all from rooms above it', (name) => {
+  test.each(order)('src/%s imports what its row names and nothing else, all from folders above it', (name) => {
     const cell = allowed.get(name) ?? ''
     const own = files.filter((file) => file.startsWith(`src/${name}/`))
-    // The daemon, which imports nearly all rooms, has its own rule.
-    const imports = own.flatMap(importsOf).filter(([target]) => roomOf(target) !== name && target !== 'app.ts')
+    // The daemon, which imports nearly all folders, has its own rule.
+    const imports = own.flatMap(importsOf).filter(([target]) => folderOf(target) !== name && target !== 'app.ts')
     const above = order.slice(0, order.indexOf(name))
-    for (const [target] of imports) expect(above, target).toContain(roomOf(target))
+    for (const [target] of imports) expect(above, target).toContain(folderOf(target))
     if (cell === 'everything') return
-    const [whole = [], types = []] = cell.split('types of').map(roomsIn)
+    const [whole = [], types = []] = cell.split('types of').map(foldersIn)
     for (const [target, typesOnly] of imports) {
-      expect(typesOnly ? [...whole, ...types] : whole, target).toContain(roomOf(target))
+      expect(typesOnly ? [...whole, ...types] : whole, target).toContain(folderOf(target))
     }
-    const used = imports.map(([target]) => roomOf(target))
+    const used = imports.map(([target]) => folderOf(target))
     for (const one of [...whole, ...types]) expect(used, `${name} needs no ${one}`).toContain(one)
   })
 
-  test('the product is five rooms that import nothing else', () => {
-    for (const name of PRODUCT) expect(PRODUCT).toEqual(expect.arrayContaining(roomsIn(allowed.get(name) ?? '')))
+  test('the product is five folders that import nothing else', () => {
+    for (const name of PRODUCT) expect(PRODUCT).toEqual(expect.arrayContaining(foldersIn(allowed.get(name) ?? '')))
   })
 
   test('no file imports itself, directly or through others', () => {
@@ -77,7 +77,7 @@ describe('each room imports only from the rooms that it may know', () => {
   test('only the commands emulate and demo and the tooling import the emulated hub', () => {
     const knowing = /^src\/(emulator|tooling)\/|^src\/cli\/(emulate|demo)\.ts$/
     for (const file of files.filter((path) => !knowing.test(path))) {
-      for (const [target] of importsOf(file)) expect(roomOf(target), file).not.toBe('emulator')
+      for (const [target] of importsOf(file)) expect(folderOf(target), file).not.toBe('emulator')
     }
   })
 

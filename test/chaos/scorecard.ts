@@ -37,7 +37,7 @@ const kindsOf = (results: readonly EpisodeResult[]) =>
 
 const failed = (results: readonly EpisodeResult[]) => results.filter(({ violations }) => violations.length > 0).length
 
-const COLUMNS = ['Episodes', 'Commands', 'Unknown', 'Failed', 'Agrees p50', 'p95', 'max']
+const COLUMNS = ['Episodes', 'Commands', 'Unknown', 'Failed', 'Agree again p50', 'p95', 'max']
 
 export function renderScorecard({ results, plants, seed, date, minutes }: ScorecardInput): string {
   const kinds = kindsOf(results)
@@ -65,17 +65,17 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
     ['Answered from memory after more than five minutes', by('remembered too long')],
     ['Events lost', by('event lost')],
     ['Bad inputs sent / accepted', `${whole(sum(results.map((one) => one.badInputs)))} / ${by('bad input accepted')}`],
-    ['Retained: ghosts / missing / wrong', `${by('ghosts')} / ${by('missing')} / ${by('wrong')}`],
+    ['Retained messages: outdated / missing / wrong', `${by('ghosts')} / ${by('missing')} / ${by('wrong')}`],
     ['Cleared although the app existed / published although it was removed', `${by('wiped')} / ${by('resurrected')}`],
     ['Topics of other programs changed', by('foreign touched')],
     ['Cleared or changed topics not restored', by('not repaired')],
     ['Offline without a reason / kept offline without a reason', `${by('said offline')} / ${by('kept offline')}`],
     ['API key sent to servers other than a hub', by('key shown')],
-    ['States already replaced when sent', by('stale state')],
+    ['States that were outdated when sent', by('stale state')],
     ['Secrets disclosed', by('secret shown')],
     ['Process exited, failed or did not stop in time', by('process')],
     ['Episodes that did not settle', by('calm')],
-    ['Time to agree after the fault: p50, p95, max', `${p50}, ${p95}, ${max}`],
+    ['Time until broker and hub agree again after the fault: p50, p95, max', `${p50}, ${p95}, ${max}`],
     ['Planted bugs caught', plants.length === 0 ? 'not tried' : `${caught} of ${plants.length}`],
     [
       'Seed, commit, date, length',

@@ -182,7 +182,7 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
   })
 
   test.for(REPLIES)(
-    'by doctor, the set-up page, and the conformance test of a hub: %j',
+    'by doctor, the setup page, and the conformance test of a hub: %j',
     async ([reply, atFirst], { impostor }) => {
       const { url, shown } = await impostor(reply)
       const { config } = configured({ HUB_URL: url, MQTT_URL: 'mqtt://127.0.0.1:1' })

@@ -290,7 +290,7 @@ describe.runIf(canBrowse)('no view mixes languages:', () => {
     await expectTranslated(page)
   })
 
-  test('the set-up page', async () => {
+  test('the setup page', async () => {
     const port = await freePort()
     const daemon = new BridgeProcess({ env: { HUB2MQTT_HTTP_PORT: String(port) } })
     onTestFinished(() => daemon.stop())

@@ -27,7 +27,7 @@ async function start(named: boolean) {
   return { hub, broker, url: await daemon.page(), open: `http://127.0.0.1:${port}/` }
 }
 
-describe.runIf(canBrowse)('the set-up page', () => {
+describe.runIf(canBrowse)('the setup page', () => {
   test('leads from two addresses and a key to the apps', async () => {
     const { hub, broker, url } = await start(true)
     const page = await visit(url)

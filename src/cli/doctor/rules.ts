@@ -25,7 +25,7 @@ interface Echoing {
   readonly clock: Clock
 }
 
-/** Tests subscriptions and publishes, one kind of topic after another. */
+/** Tests whether this user may subscribe to all topics of the bridge, and send messages on one topic of each kind. */
 export async function examineRules(
   connection: Connection,
   topics: Topics,

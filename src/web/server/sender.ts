@@ -59,7 +59,7 @@ const SCHEMES = ['http', 'https']
 
 function schemesOf({ trusted, scheme, ingress }: Sender): readonly string[] {
   if (!trusted) return ['http']
-  // If a TLS proxy in front of Home Assistant states no scheme, Home Assistant states that of its own listener.
+  // If a TLS proxy in front of Home Assistant sends no scheme, Home Assistant sends the scheme of its own listener.
   return scheme === undefined || ingress ? SCHEMES : SCHEMES.filter((one) => one === scheme)
 }
 

@@ -51,7 +51,7 @@ const TIMEOUT_MS = 10_000
 
 export const BURSTS: Faults = {
   '1,100 pings at once': burst(({ world }) => flood(world, 1100, PING)),
-  '300 questions for one app': burst(async ({ world, load }) => {
+  '300 requests for one app': burst(async ({ world, load }) => {
     const subject = load.subject()
     if (subject !== undefined) await flood(world, 300, appTopic(subject.app, 'get'))
   }),

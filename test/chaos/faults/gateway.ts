@@ -171,7 +171,7 @@ export const GATEWAY_FAULTS: Faults = {
       return Object.fromEntries(renamed)
     }),
   ),
-  'hub does not say who it is': gateway((scene) => {
+  'hub does not identify itself': gateway((scene) => {
     const nameless = during(({ random }) => {
       const everywhere = random.chance(0.5)
       return (asking) =>
@@ -193,7 +193,7 @@ export const GATEWAY_FAULTS: Faults = {
     during(() => (asking) => (isRest(asking) ? tooMany() : undefined), { times: ({ random }) => random.int(1, 12) }),
     { staysOnline: true },
   ),
-  'hub takes four requests at a time': gateway(
+  'hub accepts four requests at a time': gateway(
     during(
       ({ random }) => {
         const headers = random.chance(0.5) ? { 'retry-after': '1' } : {}
@@ -250,7 +250,7 @@ export const GATEWAY_FAULTS: Faults = {
     ),
     { staysOnline: true, holds: ['answers'] },
   ),
-  'a stranger at the address': gateway(
+  'another server at the address': gateway(
     async (scene) => {
       const { world, random } = scene
       // Long enough for the bridge to notice the outage.

@@ -118,7 +118,7 @@ export const LIMITS: Faults = {
     broker(['message_size_limit 4096', 'max_queued_messages 0'], { online: true, forgets: true, steadyMs: 15_000 }),
     { slow: true },
   ),
-  'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
+  'broker accepts packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
   'broker accepts one message at a time': limit(
     broker(['max_inflight_messages 1'], { online: true, timeoutMs: ONE_BY_ONE_MS, holdsBack: true }),
   ),

@@ -105,7 +105,7 @@ export const OTHERS: Faults = {
     hubWell: false,
   },
   'hub slow to show who it is': { run: expireWaiting, hubWell: false },
-  'empty broker takes packets of 2,000 bytes': {
+  'empty broker accepts packets of 2,000 bytes': {
     run: broker(['max_packet_size 2000'], { online: true, forgets: true }),
     hubWell: true,
     holds: ['broker', 'bridge'],

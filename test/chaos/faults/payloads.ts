@@ -169,7 +169,7 @@ export const PAYLOAD_FAULTS: Faults = {
     }
     await after(random.int(500, 1500))
   }),
-  'updates after the end of an app': hub(async ({ world, random }) => {
+  'updates after the removal of an app': hub(async ({ world, random }) => {
     const { hub } = world
     for (let left = random.int(2, 5); left > 0; left -= 1) {
       const id = `org.visitor.late${random.word()}`

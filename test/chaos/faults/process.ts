@@ -111,7 +111,7 @@ export const PROCESS_FAULTS: Faults = {
     },
     { stallMs: 6500 },
   ),
-  'bridge asleep': local(
+  'bridge suspended': local(
     async ({ world, random }) => {
       world.bridge.signal('SIGSTOP')
       await after(random.int(300, 6000))
@@ -120,7 +120,7 @@ export const PROCESS_FAULTS: Faults = {
     { stallMs: 6500 },
   ),
   // Longer than a command may wait; with a long keep-alive, the connection survives.
-  'bridge asleep for long': local(
+  'bridge suspended for long': local(
     async ({ world, random, load }) => {
       if (random.chance(0.5)) {
         await world.bridge.stop('SIGTERM')

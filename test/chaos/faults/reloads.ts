@@ -47,12 +47,12 @@ const NUMBER = { type: 'number', min: 0, max: 100 }
 const CYCLE = 'hubs: &h {home: *h}'
 
 export const RELOADS: Faults = {
-  'reload denies what waits': reload(
+  'reload denies waiting commands': reload(
     denied({ commands: { deny: ['restart', 'set-setting'] } }, /^(restartApp|setAppSetting) /),
     { hubWell: false, stallMs: 500 },
   ),
-  'reload makes it read-only': reload(denied({ commands: { read_only: true } }, /./), { hubWell: false, stallMs: 500 }),
-  'reload leaves apps out': reload((scene) => {
+  'reload turns on read-only': reload(denied({ commands: { read_only: true } }, /./), { hubWell: false, stallMs: 500 }),
+  'reload excludes apps': reload((scene) => {
     const { world } = scene
     world.watch.leavesOut = true
     world.excuses.add('apps were left out')

@@ -56,7 +56,7 @@ export const STRANGERS: Faults = {
     touched(({ random }) => random.pick(['offline', '{"forged":true}', '7'])),
     { alone: true },
   ),
-  'foreign topics beside ours': stranger(async ({ world, random }) => {
+  'topics of other programs': stranger(async ({ world, random }) => {
     const topics = [...FOREIGN.map((topic) => `${BASE}/${topic}`), ...ABROAD]
     for (const topic of topics) world.watch.foreign.add(topic)
     for (const topic of topics) await world.plant(topic, random.pick(['{"mine":true}', 'ON', 'online']))

@@ -109,7 +109,7 @@ describe('without a hub in the configuration', () => {
     expect(answer).toEqual({ written: null, lines })
     expect(text).not.toContain('canary')
     expect(readFileSync(managed, 'utf8')).toBe('log: { level: debug }\n')
-    // The set-up continues to wait, and ends when a user has added the lines.
+    // The setup continues to wait, and ends when a user has added the lines.
     expect((await begun.ask('api/session')).answer).toMatchObject({ setup: true })
     begun.daemon.signal('SIGHUP')
     await begun.daemon.untilLine('no hub configured')
@@ -138,7 +138,7 @@ describe('without a hub in the configuration', () => {
   })
 })
 
-describe('a set-up reports the exact error', () => {
+describe('a setup reports the exact error', () => {
   test('with a hub', async () => {
     const hub = await emulate()
     const { testHub, daemon } = await first()
@@ -248,7 +248,7 @@ describe('a set-up reports the exact error', () => {
   })
 })
 
-describe('a set-up is for its owner', () => {
+describe('a setup is for its owner', () => {
   const wanted = { hub: at('http://127.0.0.1:1'), broker: EMBEDDED }
 
   test('not for a page of another origin or name, nor for a token with read access', async () => {
@@ -315,7 +315,7 @@ describe('a set-up is for its owner', () => {
   })
 })
 
-describe('if a set-up would not help, the process ends with the error', () => {
+describe('if a setup would not help, the process ends with the error', () => {
   test.each([
     ['HTTP is off', { env: { HTTP_ENABLED: 'false' } }, 'there is no such file'],
     ['the page is off', { file: '', env: { HTTP_PAGE: 'false' } }, 'no hub configured'],

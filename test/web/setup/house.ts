@@ -61,7 +61,7 @@ export async function begin({ file, env = {} }: FirstOptions = {}) {
   return { daemon, path, port, mqttPort, ask }
 }
 
-/** Waits for the set-up page, and sends requests with the printed token unless a password is set. */
+/** Waits for the setup page, and sends requests with the printed token unless a password is set. */
 export async function first(options?: FirstOptions) {
   const begun = await begin(options)
   await begun.daemon.untilLine('set it up at')

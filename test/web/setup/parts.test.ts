@@ -26,7 +26,7 @@ const setup = (options: Partial<SetupOptions> = {}) =>
     ...options,
   })
 
-describe('the set-up', () => {
+describe('the setup', () => {
   test('offers the hubs that are found in the network, and can be finished with one of them', async () => {
     const hub = await emulate()
     const port = Number(new URL(hub.url).port)

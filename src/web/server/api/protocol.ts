@@ -28,7 +28,7 @@ export const SESSION = v.strictObject({
     v.nullable(text),
     'The bridge’s name in a fleet, which follows `bridge` in its own topics; `null`: it is not in a fleet.',
   ),
-  setup: about(v.boolean(), 'Whether no hub is configured yet, so that the set-up page is shown.'),
+  setup: about(v.boolean(), 'Whether no hub is configured yet, so that the setup page is shown.'),
 })
 export type Session = v.InferOutput<typeof SESSION>
 

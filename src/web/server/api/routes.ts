@@ -96,7 +96,7 @@ const refused = (doc: string): Answer => ({ doc, schema: protocol.API_ERROR })
 const SET_UP: Route['answers'] = {
   400: refused('The values are not a valid configuration.'),
   404: refused('A hub is already configured.'),
-  409: refused('The set-up is already finished, a variable overrides a value, or the embedded broker cannot start.'),
+  409: refused('The setup is already finished, a variable overrides a value, or the embedded broker cannot start.'),
   429: refused('Too many tests; `Retry-After` has the time to wait.'),
 }
 
@@ -272,7 +272,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: 'api/setup',
     access: 'full',
-    doc: 'While no hub is configured: the initial data of the set-up page. Searches for hubs for up to three seconds.',
+    doc: 'While no hub is configured: the initial data of the setup page. Searches for hubs for up to three seconds.',
     answers: { 200: { doc: 'The file, the broker and the hubs found.', schema: protocol.SETUP }, ...SET_UP },
     slow: true,
     run: (context) => withSetup(context, (setup) => setup.look()),

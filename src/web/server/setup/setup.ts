@@ -34,7 +34,7 @@ export interface SetupOptions {
 const KEEP_FOUND_MS = 10_000
 const MAX_IN_A_MINUTE = 20
 const MINUTE_MS = 60_000
-const DONE = 'The set-up is already finished, perhaps in another tab.'
+const DONE = 'The setup is already finished, perhaps in another tab.'
 
 export class Setup {
   readonly #options: SetupOptions

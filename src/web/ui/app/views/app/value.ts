@@ -37,7 +37,7 @@ const SECRET =
   /pass|pwd|kennwort|wachtwoord|secret|geheim|token|bearer|key|auth|credential|cookie|session|private|\bpin(code)?\b|\bpsk\b/i
 /** `https://user:password@host` */
 const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
-/** The bridge's replacement of its own secrets. */
+/** The text with which the bridge replaces its own secrets. */
 const MASK = '***'
 
 /** Whether the setting may contain a secret, by its name, by a name in its value, or by a login in an address. */
