@@ -41,7 +41,7 @@ interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
   readonly onHealth: () => void
   /** `read`: apps whose devices were read, or whose links have changed. `changed`: only the apps with changed links. */
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
-  /** The hub's start time is known, in epoch milliseconds. `again`: the hub has restarted. */
+  /** The hub's start time `at`, in epoch milliseconds, has become known. `again`: the hub has restarted. */
   readonly onBoot: (at: number, again: boolean) => void
   /** Enough figures have been read to recognize obsolete retained messages. */
   readonly onSettled: () => void

@@ -93,7 +93,7 @@ export const HUB_EVENT = v.strictObject({
   at: time,
 })
 
-/** Events on an app's topic, and the larger set on its hub's topic. */
+/** Events on an app's topic; `EVENT_OF_HUB`: all events on a hub's topic. */
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 

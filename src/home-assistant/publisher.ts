@@ -32,7 +32,7 @@ interface PublisherOptions {
   readonly isBusy?: () => boolean
 }
 
-/** With this many queued messages, unlimited publishing pauses. */
+/** Publishing pauses while more messages than this are queued. */
 const MANY_QUEUED = 256
 /** How often to check whether publishing must still wait. */
 const LOOK_MS = 20

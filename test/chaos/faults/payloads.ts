@@ -38,7 +38,7 @@ async function readSettings({ load, world, random }: Scene): Promise<void> {
   }
 }
 
-/** Gives settings the JSON text `value` for some time. */
+/** For a few seconds, replaces the value of each setting with the JSON text `value`. */
 const settingsAre =
   (value: string): Fault['run'] =>
   async (scene) => {
@@ -54,7 +54,7 @@ const settingsAre =
     await Promise.all([rule(scene), readSettings(scene)])
   }
 
-/** Gives records in lists the JSON text `value` in one field. */
+/** In lists, replaces one field of each record with the JSON text `value`. */
 const recordsHave = (value: string) =>
   during(({ random }) => {
     const field = random.pick([
