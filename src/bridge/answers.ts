@@ -13,6 +13,7 @@ import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 /** Maximum size of the correlation data in the answer `too_large`. */
 const MAX_SHORT_MARK = 256
 
+/** For each topic of answers, so that a client's refused commands do not hide those for other apps. */
 const REFUSALS_A_MINUTE = 60
 const MINUTE_MS = 60_000
 
@@ -20,8 +21,11 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /** Number of commands in the current minute that were refused before any request to the hub. */
-  #refused = 0
+  /**
+   * Number of commands in the current minute that were refused before any request to the hub, by the topic of their
+   * answers. Commands for unknown apps and hubs, whose names anybody can invent, count together.
+   */
+  readonly #refused = new Map<string, number>()
   #endMinute: () => void = () => {}
 
   constructor(options: DispatcherOptions) {
@@ -31,10 +35,10 @@ export class Answers {
   /** Logs the number of refusals that were not logged individually. */
   stop(): void {
     this.#endMinute()
-    const unlogged = this.#refused - REFUSALS_A_MINUTE
+    const unlogged = this.#refused.values().reduce((sum, count) => sum + Math.max(0, count - REFUSALS_A_MINUTE), 0)
     const text = 'more commands were refused within a minute than are logged individually'
     if (unlogged > 0) this.#options.audit.warn({ refused: unlogged }, text)
-    this.#refused = 0
+    this.#refused.clear()
   }
 
   give(request: Request, outcome: Outcome, { onAnswer, onFailedWrite }: CommandHandlers): void {
@@ -58,16 +62,19 @@ export class Answers {
       ...(endpoint !== undefined && { endpoint: nameOf(endpoint) }),
     }
     if (!isAudited(row)) log.debug(line, 'command')
-    else if (outcome.ok || asked || this.#mayLog()) audit.info(line, 'command')
+    else if (outcome.ok || asked || this.#mayLog(topic)) audit.info(line, 'command')
     else return
     if (outcome.ok || replayed || row === undefined || row.target === 'bridge' || !row.write) return
     if (hub !== null && hubs.has(hub)) onFailedWrite?.({ hub, app, command, code: outcome.error.code, transaction })
   }
 
-  #mayLog(): boolean {
-    if (this.#refused === 0) this.#endMinute = this.#options.clock.after(MINUTE_MS, () => this.stop())
-    this.#refused += 1
-    return this.#refused <= REFUSALS_A_MINUTE
+  #mayLog({ hub, app = null, result }: Request['topic']): boolean {
+    if (this.#refused.size === 0) this.#endMinute = this.#options.clock.after(MINUTE_MS, () => this.stop())
+    const known = hub === null ? undefined : this.#options.hubs.get(hub)
+    const key = known !== undefined && (app === null || known.hub.apps.all.has(app)) ? result : ''
+    const count = (this.#refused.get(key) ?? 0) + 1
+    this.#refused.set(key, count)
+    return count <= REFUSALS_A_MINUTE
   }
 
   #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {

@@ -269,9 +269,9 @@ export class HubState {
     this.changed()
     // The hub's id, which identifies its devices, may arrive after its apps.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
-    // Until the hub's first response, it is unknown whether the hub is online.
+    // Until the hub's first response, it is unknown whether the hub is online. A hub that limits requests is.
     const { online, reason } = this.#hub.status
-    if (reason !== 'connecting') guardian.hubChanged(this.#name, online)
+    if (reason !== 'connecting' && reason !== 'rate_limited') guardian.hubChanged(this.#name, online)
     this.figures.changed()
   }
 

@@ -76,7 +76,7 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
     const lost = error.code === 'no_answer' && before !== undefined
     const done = await shows(target, id, (after) => has(after, wanted) && hasChanged(before, after), lost)
     if (done === true) return null
-    throw undecided(error, done === false)
+    throw undecided(error, done === false && before !== undefined)
   }
   if (!asked || (await shows(target, id, (after) => has(after, wanted), true))) return null
   throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')

@@ -330,7 +330,6 @@ export const PUBLICATIONS = {
     dependsOn: ({ crash }) => [crash],
   }),
   hubEvent: sent({
-    ...EVENT,
     schema: schemas.EVENT_OF_HUB,
     topic: '{base}/{hub}/event',
     of: 'hub',

@@ -10,7 +10,7 @@ export type Greeting = Identity & Pick<HubStatus, 'scopes' | 'missing'>
 export async function greet(client: HubClient, known: Greeting | undefined): Promise<Greeting> {
   const identity = await client.hub.identify()
   const { id, firmware } = identity
-  const scopes = await unless(['unsupported', 'forbidden'], client.call('getSessionMe', {}))
+  const scopes = await unless(['unsupported', 'forbidden', 'rejected'], client.call('getSessionMe', {}))
   // A hub that does not report its firmware may have been updated.
   const isSame = firmware !== null && firmware === known?.firmware && id === known.id
   const missing = new Set(isSame ? known.missing : [])

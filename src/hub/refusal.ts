@@ -41,7 +41,7 @@ export function refusal(
   const said = hubWords(answer, clean)
   const reason = said === '' ? '' : `, ${said}`
   if (status === 401) return new HubError('unauthorized', 'The hub does not accept the API key.', { status })
-  if (status === 403 && lacksLicence(said)) {
+  if (status === 403 && lacksLicence(`${hubText(answer, 'error', clean)} ${said}`)) {
     return new HubError('subscription', `The hub has no valid licence${reason}.`, { status })
   }
   if (status === 403) {
@@ -88,8 +88,11 @@ export function lacksLicence(words: string): boolean {
 
 /** Returns the hub's own text about a failure: untrusted, so truncated and on one line; empty if there is none. */
 function hubWords(answer: Answer, clean: Clean): string {
-  const body = bodyOf(answer)
-  return oneLine(body['error_description'], clean) || oneLine(body['error'], clean)
+  return hubText(answer, 'error_description', clean) || hubText(answer, 'error', clean)
+}
+
+function hubText(answer: Answer, key: 'error' | 'error_description', clean: Clean): string {
+  return oneLine(bodyOf(answer)[key], clean)
 }
 
 /** A refusal's body is parsed several times, so its size is limited. */

@@ -314,6 +314,17 @@ describe('a command is reported', () => {
     void desk.dispatcher.stop()
     expect(desk.audit.at(-1)).toMatchObject({ refused: 10 })
   })
+  test('not for a flood of refusals on other topics', async ({ desk }) => {
+    for (let i = 0; i < 70; i += 1) await desk.ask(app('restart'), '[]')
+    for (let i = 0; i < 70; i += 1) await desk.ask(`home/app/invented${i}/cmd/restart`, '[]')
+    await desk.ask(app('disable'), '[]')
+    await desk.ask('home/cmd/install', '{}')
+    expect(desk.audit.slice(120)).toMatchObject([{ command: 'disable' }, { command: 'install' }])
+    expect(desk.failed).toHaveLength(122)
+    void desk.dispatcher.stop()
+    expect(desk.audit.at(-1)).toMatchObject({ refused: 20 })
+  })
+
   test('as a number for a minute with a flood of refusals, and then for each refusal again', async ({ desk }) => {
     const refuse = () => desk.ask(app('restart'), '[]')
     for (let i = 0; i < 61; i += 1) await refuse()

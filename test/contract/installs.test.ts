@@ -84,6 +84,14 @@ describe('an install without an answer', () => {
     expect(failed).not.toMatchObject({ message: expect.stringContaining('look') })
   })
 
+  test('is unknown if the list could be read only afterwards', async ({ aimed }) => {
+    aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
+    aimed.emulated.behave('reset-before-executing', { operation: 'getApps', times: 2 })
+    const failed = await failure(carryOut(aimed, 'app install'))
+    expect(failed).toMatchObject({ code: 'outcome_unknown' })
+    expect(failed).not.toMatchObject({ message: expect.stringContaining('look') })
+  })
+
   test.each([
     ['app install', ''],
     ['hub install', JSON.stringify({ id: 'another.app' })],

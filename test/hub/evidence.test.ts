@@ -211,6 +211,17 @@ test.concurrent('answers are believed without a signature if only pings are sign
   expect(watched.hub.status.online).toBe(true)
 })
 
+test.concurrent.for([400, 403, 404, 405])(
+  'a hub that answers %i to a read of the permissions is online without them',
+  async (status, { emulate, hold }) => {
+    const emulated = await emulate({ flavour: 'older' })
+    emulated.behave('answer-status', { status, operation: 'getSessionMe' })
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    expect(watched.hub.status).toMatchObject({ online: true, reason: null, scopes: undefined })
+  },
+)
+
 test.concurrent('the realtime namespace is opened with the token from the handshake', async ({ emulate, hold }) => {
   const emulated = await emulate()
   emulated.behave('namespace-token')

@@ -57,6 +57,8 @@ describe('a hub that refuses', () => {
         status: 403,
         message: `The hub has no valid licence, ${error}.`,
       })
+      const described = answer(403, { error, error_description: 'Lidmaatschap verlopen' })
+      expect(refused('restartApp', { id: APP }, described).code).toBe('subscription')
       expect(lacksLicence(error)).toBe(true)
       expect(refused('restartApp', { id: APP }, answer(400, { error })).code).toBe('rejected')
       expect(lacksLicence('Missing Scopes')).toBe(false)

@@ -90,6 +90,12 @@ describe('the AsyncAPI document', () => {
     expect(new Set(addresses).size).toBe(addresses.length)
   })
 
+  test('describes with one message only topics that have the same payload', () => {
+    const schemas = new Map(rows.map(({ message, schema }) => [message, schema]))
+    for (const { message, schema } of rows) if (message !== undefined) expect(schema).toBe(schemas.get(message))
+    expect(asyncapi()).toContain('storm_over')
+  })
+
   test('documents the payload, the requirements and the answer topic of a command', () => {
     expect(document).toMatchObject({
       channels: {
