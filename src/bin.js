@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts hub2mqtt with a Node that can run it. Plain JavaScript without dependencies, since an older Node must read it:
-// the package brings its own Node as an optional dependency, and hands over to that one.
+// Starts hub2mqtt with a suitable Node. If the current Node is too old, starts the one that the package installs as an
+// optional dependency. This file is plain JavaScript without dependencies, because an older Node must be able to run it.
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -10,16 +10,16 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const NEEDED = 24
-/** Set where an older Node has handed over. */
+/** Set in a process that an older Node has started. */
 const HANDED_OVER = 'HUB2MQTT_HANDED_OVER'
 
-// What is made of the sources is kept beside the packages, where only those can write who can change the program as
-// well; a shared folder such as /tmp would let others slip code in. Where nothing can be written, nothing is kept.
+// Compiled code is stored beside the packages, because only users who can change the program can write there. In a
+// shared folder such as /tmp, other users could insert code. If the folder is not writable, nothing is stored.
 const CACHE = fileURLToPath(new URL('../node_modules/.cache/hub2mqtt', import.meta.url))
 
 const major = (version) => Number(version.split('.')[0])
 
-/** The Node among the package's optional dependencies; npm installs the one that fits the machine. */
+/** Returns the path of the Node that npm has installed for this machine; `undefined` if there is none. */
 function bundledNode() {
   const { optionalDependencies = {} } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   const require = createRequire(import.meta.url)
@@ -31,7 +31,7 @@ function bundledNode() {
       const node = join(dirname(file), bin.node)
       if (existsSync(node)) return node
     } catch {
-      // Not for this machine.
+      // This package is for another kind of machine.
     }
   }
   return undefined
@@ -39,12 +39,12 @@ function bundledNode() {
 
 function handOver(node) {
   const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
-    // The channel carries no messages: its end tells the child that this process was killed.
+    // The channel carries no messages. It closes if this process is killed, which ends the child.
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, [HANDED_OVER]: '1' },
   })
   const forward = (signal) => {
-    // A terminal sends Ctrl-C to the child as well; twice would look like impatience.
+    // A terminal also sends Ctrl-C to the child, which must not receive it twice.
     if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
   }
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
@@ -53,13 +53,13 @@ function handOver(node) {
   child.on('exit', (code, signal) => {
     for (const name of signals) process.off(name, forward)
     if (signal === null) process.exit(code ?? 1)
-    // Ends the same way as the child did, so that a supervisor sees the signal; the code is for those it spares.
+    // End by the same signal as the child, so that a supervisor sees it. The exit code is for signals that do not kill.
     process.exitCode = 128 + (constants.signals[signal] ?? 0)
     process.kill(process.pid, signal)
   })
 }
 
-/** Whoever ends the process that was started ends this one with it, whatever the signal was. */
+/** Ends this process when the older Node that started it ends, for whatever reason. */
 function endWithLauncher() {
   if (process.env[HANDED_OVER] === undefined) return
   delete process.env[HANDED_OVER]
@@ -68,8 +68,8 @@ function endWithLauncher() {
 }
 
 /**
- * Node strips types from sources by itself, but not below node_modules; and compiling when the package is made needs a
- * script of npm's, which many people switch off. What was stripped is kept, since that takes longer than all the rest.
+ * Removes the types from sources below node_modules, where Node does not do so itself. Stores the results, because this
+ * step takes longer than the rest of the start.
  */
 function stripTypesHere() {
   const here = fileURLToPath(new URL('.', import.meta.url))
@@ -83,25 +83,25 @@ function stripTypesHere() {
 }
 
 function strip(source) {
-  // By content: the files of every package have the same date.
+  // Identify a file by its content, because all files of a package have the same date.
   const kept = join(CACHE, 'stripped', `${createHash('sha256').update(source).digest('hex')}.js`)
   try {
     return readFileSync(kept, 'utf8')
   } catch {
-    // Not yet.
+    // There is no stored result yet.
   }
   const { emitWarning } = process
-  // It says that it is experimental, which no user needs to know.
+  // Hide the warning that this function is experimental.
   process.emitWarning = () => {}
   const stripped = module.stripTypeScriptTypes(source)
   process.emitWarning = emitWarning
   try {
     mkdirSync(dirname(kept), { recursive: true })
-    // Whole or not at all: another process may start meanwhile.
+    // Replace the file atomically, because another process may read it.
     writeFileSync(`${kept}.${process.pid}`, stripped)
     renameSync(`${kept}.${process.pid}`, kept)
   } catch {
-    // Nothing can be written here.
+    // The folder is not writable.
   }
   return stripped
 }
@@ -111,10 +111,14 @@ function fail(reason) {
   process.exit(1)
 }
 
+// The daemon reloads its configuration on SIGHUP. Until its own handler is installed, the signal would kill it.
+const [command = 'run'] = process.argv.slice(2)
+if (command === 'run' || command.startsWith('-')) process.on('SIGHUP', () => {})
+
 if (major(process.versions.node) >= NEEDED) {
   endWithLauncher()
   module.enableCompileCache(CACHE)
-  // A checkout runs its sources, whatever was made of them when; package and image bring a bundle, which starts faster.
+  // A checkout runs its sources. The package and the image run the bundle, which starts faster.
   const source = new URL('./main.ts', import.meta.url)
   const bundle = new URL('../dist/main.js', import.meta.url)
   const isPackage = /[\\/]node_modules[\\/]/.test(fileURLToPath(source))

@@ -75,10 +75,11 @@ function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') 
 
 /** Returns the address of the page of a daemon with this configuration. @throws ExpectedError if it has none */
 function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: LoadOptions): string {
-  const { host, port } = http
+  const { enabled, host, port } = http
   const refuse = (why: string): never => {
     throw new ExpectedError(why)
   }
+  if (!enabled) return refuse('http.enabled is false, so there is no page')
   if (hasPassword(request)) return refuse('http.password is set: the page requires it, and accepts no start-up token')
   if (!isLoopback(host)) return refuse(`http.host is ${host}: with it, the page requires http.password`)
   if (port === 0) return refuse('http.port is 0: hub2mqtt prints the address only when it starts')

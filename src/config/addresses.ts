@@ -167,5 +167,5 @@ export const address = text({
   name: 'address',
   quotable: true,
   expected: 'an IP address such as 192.168.1.10',
-  pattern: /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]{1,45})$/u,
+  pattern: /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]{1,45})$/u,
 })

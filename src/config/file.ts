@@ -32,6 +32,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EISDIR: 'it is a directory',
+  ENOTDIR: 'it is not a directory',
   EFBIG: 'it is larger than 1 MiB',
   NOT_PLAIN: 'it is not a plain file',
   // Sockets fail when they are opened; files that only look like plain files fail when they are read.

@@ -17,9 +17,13 @@ function hubFilesIn(names: readonly string[]): string[] {
   return names.filter((name) => !name.startsWith('.') && KINDS.includes(extname(name))).toSorted()
 }
 
-/** Reads the hubs, each as if its options were below `hubs.<name>`. Reports problems in `mistakes`. */
+/**
+ * Reads the hubs, each as if its options were below `hubs.<name>`. Reports problems in `mistakes`.
+ * @param subject names the option that names the folder, and its place
+ */
 export function readHubsDir(
   folder: string,
+  subject: string,
   readFolder: ReadFolder,
   { readFile, mistakes }: Pick<Reading, 'readFile' | 'mistakes'>,
 ): (readonly [name: string, file: ConfigFile])[] {
@@ -27,7 +31,7 @@ export function readHubsDir(
   try {
     names = hubFilesIn(readFolder(folder))
   } catch (error) {
-    mistakes.add('hubs_dir', `the folder that it names cannot be read: ${readFailure(error)}`)
+    mistakes.add(subject, `the folder that it names cannot be read: ${readFailure(error)}`)
     return []
   }
   return names.flatMap((entry) => {

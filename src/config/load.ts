@@ -9,7 +9,7 @@ import { ConfigError, Mistakes } from './mistakes.ts'
 import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
 import { type Reading, readTable } from './read.ts'
 import { checkRules } from './rules.ts'
-import { environmentSource, ownEnvironment, protectSecrets, valueIn } from './sources.ts'
+import { environmentSource, ownEnvironment, protectSecrets, subjectOf, valueIn } from './sources.ts'
 import { environmentName, fileKey, fileKeys, type Table, type Values } from './table.ts'
 import { checkKeys, checkRemoved, checkVariables } from './unknown.ts'
 
@@ -72,7 +72,10 @@ function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions,
   // Ignore mistakes here: a mistake in the option itself is reported later, with all others.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
-  return hubs_dir === null ? undefined : readHubsDir(hubs_dir, readFolder, opened.reading)
+  if (hubs_dir === null) return undefined
+  const source = opened.sources.findLast((one) => valueIn(one, 'hubs_dir') !== undefined)
+  const subject = source === undefined ? 'hubs_dir' : subjectOf(source, ['hubs_dir'])
+  return readHubsDir(hubs_dir, subject, readFolder, opened.reading)
 }
 
 /** Loads the configuration. The environment overrides the file. @throws {ConfigError} with all mistakes at once */

@@ -42,6 +42,7 @@ const MAIN = `
 const [what, value] = process.argv.slice(2)
 if (what === 'exit') process.exit(Number(value))
 if (what === 'die') process.kill(process.pid, value)
+if (what === 'run' && value === 'hup') process.kill(process.pid, 'SIGHUP')
 if (what === 'wait') {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => { console.log('got ' + signal); process.exit(5) })
   setInterval(() => {}, 1000)
@@ -125,6 +126,11 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
 
     it('is terminated by the signal that terminated the program', () => {
       expect(run(node, bin, 'die', 'SIGKILL')).toMatchObject({ status: null, signal: 'SIGKILL' })
+    })
+
+    it('survives SIGHUP before the daemon has its own handler, and other commands do not', () => {
+      expect(run(node, bin, 'run', 'hup')).toMatchObject({ status: 0, signal: null })
+      expect(run(node, bin, 'die', 'SIGHUP')).toMatchObject({ status: null, signal: 'SIGHUP' })
     })
 
     it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('forwards %s and waits for the end', async (signal) => {

@@ -57,7 +57,10 @@ describe('a folder of hubs', () => {
 
   test('that does not exist is an error', () => {
     expect(mistakesOf({ yaml: 'hubs_dir: /nowhere/at/all\n', onDisk: true })).toEqual([
-      'hubs_dir: the folder that it names cannot be read: there is no such file',
+      'hubs_dir (hub2mqtt.yaml line 1): the folder that it names cannot be read: there is no such file',
+    ])
+    expect(mistakesOf({ env: { HUB2MQTT_HUBS_DIR: '/dev/null' }, onDisk: true })).toEqual([
+      'hubs_dir (HUB2MQTT_HUBS_DIR): the folder that it names cannot be read: it is not a directory',
     ])
   })
 })

@@ -121,6 +121,13 @@ describe('a daemon without a password', () => {
     expect(await (await run()).page()).toBe(address)
   })
 
+  it('has no address for hub2mqtt open without the listener', async () => {
+    const { run, write, openCommand } = await start()
+    await (await run()).page()
+    write({ enabled: false })
+    expect(await openCommand()).toMatchObject({ status: 1, stderr: expect.stringContaining('http.enabled is false') })
+  })
+
   it('stores its token in http.token_file', async () => {
     const file = join(temporaryFolder(), 'kept')
     const { config, run, openCommand } = await start({ token_file: file })
