@@ -188,6 +188,15 @@ test('an app that is found crashed at the first read is restarted', async () => 
   expect(historyOf(world).at(-1)).toMatchObject({ what: 'crash', reason: 'exception' })
 })
 
+test('a hub that limits the first requests of the bridge does not delay the restart of a crashed app', async () => {
+  await using world = await World.start({ hub: { apps: APPS }, env: ENV })
+  await world.bridge.stop()
+  world.hub.crash(APP, 'Error: boom')
+  world.hub.behave('answer-status', { status: 429, times: 2 })
+  await world.restart()
+  await until('the restart', () => types(world).includes('restarted'))
+})
+
 test('an app that a user has disabled on the hub since the last read is not restarted', async () => {
   const env = { ...ENV, GUARD_BACKOFF: '2s', HUB_POLL_INTERVAL: '1h' }
   await using world = await World.start({ hub: { apps: APPS }, env })
