@@ -39,6 +39,7 @@ if [ ! -s secrets/hub_api_key ]; then
   read -r key
   stty echo 2>/dev/null || true
   echo >&2
+  [ -n "$key" ] || { say 'an API key is required'; exit 1; }
   write hub_api_key "$key"
 fi
 # Users that have no password yet, or that the broker does not know.
@@ -63,7 +64,7 @@ fi
 chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_password
 
 # The demo's configuration, with the address of this hub.
-[ -e hub2mqtt/hub2mqtt.yaml ] || sed "s#http://emulated-hub:8080#$1#" config/demo/hub2mqtt/hub2mqtt.yaml > hub2mqtt/hub2mqtt.yaml
+[ -e hub2mqtt/hub2mqtt.yaml ] || sed "s#http://emulated-hub:8080#$(printf %s "$1" | sed 's/[\\#&]/\\&/g')#" config/demo/hub2mqtt/hub2mqtt.yaml > hub2mqtt/hub2mqtt.yaml
 [ -e hub2mqtt/hub2mqtt.env ] || cp config/demo/hub2mqtt/hub2mqtt.env hub2mqtt/hub2mqtt.env
 
 # The bridge runs as the owner of the secrets, so that no other user has to read them, but never as root.

@@ -65,6 +65,13 @@ it('creates every secret of the compose file, readable only for its owner, and n
   expect(text('hub2mqtt/hub2mqtt.yaml')).toContain('http://10.0.0.1\n')
 })
 
+it('requires an API key, and asks for it again', () => {
+  expect(make('\n', 'http://10.0.0.1')).toMatchObject({ status: 1, stderr: expect.stringContaining('is required') })
+  expect(make('key-of-my-hub\n', 'http://10.0.0.1/a&b#c').status).toBe(0)
+  expect(text('secrets/hub_api_key')).toBe('key-of-my-hub\n')
+  expect(text('hub2mqtt/hub2mqtt.yaml')).toContain('http://10.0.0.1/a&b#c\n')
+})
+
 it('creates a valid configuration for the hub, and a file for variables', () => {
   expect(make('key-of-my-hub\n', 'http://10.0.0.1').status).toBe(0)
   const { config } = loadConfig({ file: join(folder, 'hub2mqtt/hub2mqtt.yaml'), env: {}, readFile: readMounted })
