@@ -13,7 +13,7 @@ import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 /** Maximum size of the correlation data in the answer `too_large`. */
 const MAX_SHORT_MARK = 256
 
-/** For each topic of answers, so that a client's refused commands do not hide those for other apps. */
+/** Of each app and each hub, so that a client's refused commands do not hide those for other apps. */
 const REFUSALS_A_MINUTE = 60
 const MINUTE_MS = 60_000
 
@@ -22,8 +22,8 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 export class Answers {
   readonly #options: DispatcherOptions
   /**
-   * Number of commands in the current minute that were refused before any request to the hub, by the topic of their
-   * answers. Commands for unknown apps and hubs, whose names anybody can invent, count together.
+   * Number of commands in the current minute that were refused before any request to the hub, by app and hub. Commands
+   * for unknown apps and hubs, whose names any client can invent, count together.
    */
   readonly #refused = new Map<string, number>()
   #endMinute: () => void = () => {}
@@ -68,10 +68,10 @@ export class Answers {
     if (hub !== null && hubs.has(hub)) onFailedWrite?.({ hub, app, command, code: outcome.error.code, transaction })
   }
 
-  #mayLog({ hub, app = null, result }: Request['topic']): boolean {
+  #mayLog({ hub, app = null }: Request['topic']): boolean {
     if (this.#refused.size === 0) this.#endMinute = this.#options.clock.after(MINUTE_MS, () => this.stop())
     const known = hub === null ? undefined : this.#options.hubs.get(hub)
-    const key = known !== undefined && (app === null || known.hub.apps.all.has(app)) ? result : ''
+    const key = known !== undefined && (app === null || known.hub.apps.all.has(app)) ? `${hub}/${app ?? ''}` : ''
     const count = (this.#refused.get(key) ?? 0) + 1
     this.#refused.set(key, count)
     return count <= REFUSALS_A_MINUTE
