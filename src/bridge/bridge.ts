@@ -54,7 +54,7 @@ export class Bridge {
   readonly #presence: Presence
   readonly #early: StartupBuffer
   #saidStandby = false
-  /** Whether another bridge was active more recently, so that the broker may have newer data about the hubs. */
+  /** Whether another bridge has been active since this one was. The broker may then have newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
   /** Whether this bridge is reconnecting on purpose, without having published `offline`. */

@@ -20,7 +20,7 @@ export interface Size {
   readonly long: number
 }
 
-/** The more apps, the longer the buckets. The last size has no long buckets. */
+/** With more apps, each bucket covers more minutes, and the last size keeps no long buckets, to limit the memory. */
 export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 1, short: 390, long: 1008 },
   { minutes: 2, short: 195, long: 504 },

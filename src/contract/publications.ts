@@ -367,7 +367,7 @@ function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: 
   return guard === null || guard === undefined ? guard : guard[key]
 }
 
-/** Returns whether the hub has neither responded nor failed yet, so that the broker must keep its messages. */
+/** Returns whether the hub's state is still unknown. Until it is known, the broker keeps the hub's messages. */
 function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }

@@ -172,7 +172,7 @@ export function decodeEntries(value: unknown): readonly InsightEntry[] {
 
 /** Far more devices, flows or logs than any home has. */
 const MAX_RECORDS = 20_000
-/** Larger than any device or flow: each record blocks the event loop while it is parsed. */
+/** Limits how long the parsing of one record blocks the event loop. No device or flow is this large. */
 const MAX_RECORD_LENGTH = 512 * 1024
 const TOO_MUCH = 'too many records, or one that is too large.'
 /** Yields to the event loop after this many characters. */

@@ -12,7 +12,7 @@ export class Hubs implements AsyncDisposable {
   readonly urls: readonly string[]
   readonly apps: number
   readonly #process: Process
-  /** The next memory figure; each change has a new figure. */
+  /** The next memory figure. Each change has a different figure, so that its message can be recognized. */
   #next = 10_000_000
 
   private constructor(process: Process, urls: readonly string[], apps: number) {

@@ -138,7 +138,7 @@ async function runCampaign(
   const endsAt = values.minutes === undefined ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000
   const kinds = values.fault ?? Object.keys(FAULTS)
   const isSlow = (name: string) => faultNamed(name).slow === true
-  // Slow kinds mostly wait, so they run in separate worlds, in parallel with the quick ones.
+  // Slow faults mostly wait, so they run in parallel with the fast ones.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(groups.map((some) => runJobs(left(everyFault(some, seed, seeds)), { workers, paceMs, onResult })))
   await runJobs(inTime(left(scripts), endsAt), { workers, paceMs, onResult })

@@ -62,7 +62,7 @@ const json = (says: Says, ...values: readonly unknown[]): Case[] =>
   values.map((value) => ({ says, answer: { body: JSON.stringify(value) } }))
 const raw = (says: Says, ...answers: readonly WriteAnswer[]): Case[] => answers.map((answer) => ({ says, answer }))
 
-/** Answers with a success status that any hub may give. */
+/** Responses with a success status that any hub may send. */
 const ANSWERS: readonly Case[] = [
   ...json('nothing', null),
   ...raw('nothing', { body: '' }, { body: '', type: '' }, { body: ' \r\n' }, { body: '', status: 201 }),

@@ -93,7 +93,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
   test.for(['nl', 'de'])('keeps the page accessible, on small screens too: %s', async (locale) => {
     for (const width of [1280, 360, 320]) {
       const page = await visit(house.page, { locale, width })
-      // A long name next to a button: a command with its event.
+      // The event of this command has a long name next to a button, which could be too wide.
       await page.evaluate(`fetch('api/commands/home/app/com.athom.hue/autoupdate', {
         method: 'POST', headers: { 'content-type': 'text/plain' }, body: '${width === 360 ? 'ON' : 'OFF'}'
       }).then((answer) => answer.text())`)

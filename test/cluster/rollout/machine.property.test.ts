@@ -53,7 +53,7 @@ const happenings = fc.array(
   { maxLength: 200, size: 'max' },
 )
 
-/** Runs a rollout, and checks all promises after each event. */
+/** Runs a rollout, and checks all invariants after each event. */
 class Life {
   rollout: Rollout
   readonly #order: readonly string[]

@@ -42,7 +42,7 @@ function fold(steps: string): string[] {
   return groupsOf(entriesOf(steps)).map(({ lead, entries: own }) => `${nameOf(lead)}: ${own.map(nameOf).join(' ')}`)
 }
 
-/** Returns for each line the type of its lead, how often it happened, and its apps if there are several. */
+/** Returns for each row its type, the number of occurrences if there are several, and the apps if there are several. */
 function list(entries: readonly Entry[]): string[] {
   return rowsOf(entries).map(({ lead, count, apps }) =>
     [nameOf(lead), count > 1 ? `×${count}` : '', apps.size > 1 ? [...apps].join('+') : '']
