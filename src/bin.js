@@ -67,6 +67,12 @@ function endWithLauncher() {
   process.channel?.unref()
 }
 
+/** The daemon reloads its configuration on SIGHUP. Until its own handler is installed, the signal would kill it. */
+function surviveEarlyReload() {
+  const [command = 'run'] = process.argv.slice(2)
+  if (command === 'run' || command.startsWith('-')) process.on('SIGHUP', () => {})
+}
+
 /**
  * Removes the types from sources below node_modules, where Node does not do so itself. Stores the results, because this
  * step takes longer than the rest of the start.
@@ -111,11 +117,8 @@ function fail(reason) {
   process.exit(1)
 }
 
-// The daemon reloads its configuration on SIGHUP. Until its own handler is installed, the signal would kill it.
-const [command = 'run'] = process.argv.slice(2)
-if (command === 'run' || command.startsWith('-')) process.on('SIGHUP', () => {})
-
 if (major(process.versions.node) >= NEEDED) {
+  surviveEarlyReload()
   endWithLauncher()
   module.enableCompileCache(CACHE)
   // A checkout runs its sources. The package and the image run the bundle, which starts faster.

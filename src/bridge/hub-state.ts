@@ -269,7 +269,7 @@ export class HubState {
     this.changed()
     // The hub's id, which identifies its devices, may arrive after its apps.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
-    // Until the hub's first response, it is unknown whether the hub is online. A hub that limits requests is.
+    // Until the hub's first response, it is unknown whether the hub is online. A hub that limits requests is not away.
     const { online, reason } = this.#hub.status
     if (reason !== 'connecting' && reason !== 'rate_limited') guardian.hubChanged(this.#name, online)
     this.figures.changed()

@@ -144,7 +144,6 @@ const setting = held('setting')
 
 const AVAILABILITY = { schema: schemas.AVAILABILITY, text: true, message: 'availability' } as const
 const DISCOVERY = { schema: schemas.DISCOVERY, message: 'discovery', of: 'device', by: 'discovery' } as const
-const EVENT = { schema: schemas.EVENT, message: 'event' } as const
 
 export const PUBLICATIONS = {
   bridgeState: elsewhere({
@@ -335,7 +334,12 @@ export const PUBLICATIONS = {
     of: 'hub',
     doc: 'Events of the hub and of all its apps.',
   }),
-  appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'Events of the app.' }),
+  appEvent: sent({
+    schema: schemas.EVENT,
+    topic: '{base}/{hub}/app/{app}/event',
+    of: 'app',
+    doc: 'Events of the app.',
+  }),
   discoveryDevice: elsewhere({
     ...DISCOVERY,
     topic: '{prefix}/device/{object_id}/config',

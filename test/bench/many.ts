@@ -3,6 +3,8 @@
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as v from 'valibot'
+import { hubOptions } from '../../src/config/options.ts'
+import { durationMs } from '../../src/contract/payload.ts'
 import { burst } from './measures.ts'
 import { World } from './world.ts'
 
@@ -37,8 +39,7 @@ export interface ManyEffort {
   readonly busySeconds: number
 }
 
-/** The default of the option `poll_interval`. */
-const POLL_INTERVAL_MS = 60_000
+const POLL_INTERVAL_MS = durationMs('poll_interval', hubOptions.poll_interval.default)
 
 export const MANY_EFFORT: ManyEffort = { restMs: 15_000, idleMs: 60_000, busySeconds: 30 }
 export const QUICK_MANY: ManyEffort = { restMs: 3_000, idleMs: 10_000, busySeconds: 5 }

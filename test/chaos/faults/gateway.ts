@@ -73,7 +73,7 @@ const answering = (answer: Reply) =>
     return (asking) => (concerns(asking) ? answer : undefined)
   }, allOrSome)
 
-/** Sends refreshes, each of which begins with a request for the hub's identity. */
+/** Sends refreshes. Each refresh begins with a request for the hub's identity. */
 async function askWhoItIs({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))

@@ -274,7 +274,7 @@ export class HomeAssistant implements AsyncDisposable {
     await until('Home Assistant to run', () => this.#isUp(), 60_000, 50)
   }
 
-  /** Sets up the MQTT integration with the fields of its form, of which newer versions have more. */
+  /** Sets up the MQTT integration with the fields of its form. Newer versions have more fields. */
   async #connect(brokerPort: number): Promise<void> {
     const { flow_id, data_schema } = await this.#post('config/config_entries/flow', { handler: 'mqtt' })
     const asked: unknown[] = Array.isArray(data_schema) ? data_schema.map((field) => Object(field).name) : []
