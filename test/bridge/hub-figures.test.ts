@@ -35,6 +35,8 @@ async function start(scopes: readonly string[], { env, hub, ...options }: WorldO
   const world = await World.start({
     broker,
     ...options,
+    // The list is read an hour after the realtime channel connects, not at any time within the hour.
+    random: () => 0,
     // The clock may run ahead of a request that has not reached the hub yet.
     env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', HUB_TIMEOUT: '10m', ...env },
     hub: { ...hub, clock, keys: { [KEY]: [...ALL_SCOPES, ...scopes] } },

@@ -38,7 +38,7 @@ export function startBridge(
     version = '0.0.0-test',
     random = Math.random,
     storeUrl,
-  }: { version?: string; random?: () => number; storeUrl?: string | undefined } = {},
+  }: { version?: string; random?: (() => number) | undefined; storeUrl?: string | undefined } = {},
 ): RunningBridge {
   const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   let text = file

@@ -34,6 +34,8 @@ export interface WorldOptions {
   readonly file?: string
   /** The address of the app store, instead of the public one. */
   readonly storeUrl?: string
+  /** The bridge's source of chance, by default `Math.random`. */
+  readonly random?: () => number
   /** The observer's login. */
   readonly login?: Login
 }
@@ -47,6 +49,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   readonly env: Readonly<Record<string, string>>
   readonly #file: string | undefined
   readonly #storeUrl: string | undefined
+  readonly #random: (() => number) | undefined
   #base = 'hub2mqtt'
   /** The bridge's clock, which is the system's clock until the test moves it. */
   readonly clock = new JumpClock()
@@ -63,6 +66,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     }
     this.#file = options.file
     this.#storeUrl = options.storeUrl
+    this.#random = options.random
   }
 
   /** Resolves when the bridge and its hub are online and the realtime channel is connected. */
@@ -159,8 +163,8 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   #run(env: Readonly<Record<string, string>>): void {
     this.#base = env['MQTT_BASE_TOPIC'] ?? this.env['MQTT_BASE_TOPIC'] ?? 'hub2mqtt'
     const { clock } = this
-    const storeUrl = this.#storeUrl
-    this.bridges.push(startBridge({ ...this.env, ...env }, this.#file, clock, { storeUrl }))
+    const [storeUrl, random] = [this.#storeUrl, this.#random]
+    this.bridges.push(startBridge({ ...this.env, ...env }, this.#file, clock, { storeUrl, random }))
   }
 
   /** Rejects if the bridge ends before it answers. */
