@@ -57,6 +57,7 @@ const { values } = parseArgs({
 const quick: Effort = {
   rounds: 2,
   samples: 200,
+  steady: 500,
   bursts: 1,
   commands: 1000,
   restMs: 2000,
@@ -67,9 +68,10 @@ const quick: Effort = {
 }
 const thorough: Effort = {
   rounds: 5,
-  samples: 1000,
+  samples: 3000,
+  steady: 3000,
   bursts: 3,
-  commands: 5000,
+  commands: 10_000,
   restMs: 12_000,
   growthRounds: 1,
   largest: 5000,

@@ -12,6 +12,8 @@ export interface Effort {
   readonly rounds: number
   /** The number of single events and of single commands. */
   readonly samples: number
+  /** The number of events at 100 per second. */
+  readonly steady: number
   readonly bursts: number
   readonly commands: number
   /** How long to wait until an idle process is at rest. */
@@ -25,8 +27,6 @@ export interface Effort {
 
 const APPS = 50
 const BURST = 20_000
-/** The number of events at 100 per second. */
-const STEADY = 1000
 const ASKERS = 16
 
 /** Runs one round of one program with 50 apps: start, memory at rest, events, commands. */
@@ -36,15 +36,15 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
   book.add(subject, 'wholeStart50Ms', world.wholeStartMs)
   await sleep(effort.restMs)
   book.add(subject, 'idleRss', world.bridge.rss)
-  await warmUp(world)
+  await warmUp(world, effort)
   await measureEvents(world, subject, effort, book)
   await measureCommands(world, subject, effort, book)
 }
 
 /** Runs load that is not measured: a bridge runs for months, so its first seconds do not matter. */
-async function warmUp(world: World): Promise<void> {
+async function warmUp(world: World, { commands }: Effort): Promise<void> {
   await burst(world, BURST)
-  await askAll(world, 2000)
+  await askAll(world, commands)
 }
 
 export interface BurstResult {
@@ -79,16 +79,17 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
   book.add(subject, 'eventCpuUs', ((world.bridge.cpuMs - cpuBefore) * 1000) / times.length)
   book.add(subject, 'eventP50', percentile(times, 0.5))
   book.add(subject, 'eventP99', percentile(times, 0.99))
+  // Before the bursts, whose garbage V8 collects during the seconds after them.
+  book.add(subject, 'steadyCpuUs', (await burst(world, effort.steady, { perSecond: 100 })).cpuUs)
   for (let i = 0; i < effort.bursts; i += 1) {
     const { ms, cpuUs } = await burst(world, BURST)
     book.add(subject, 'burstMs', ms)
     book.add(subject, 'burstCpuUs', cpuUs)
   }
   book.add(subject, 'eventfulCpuUs', (await burst(world, BURST, { eventful: true })).cpuUs)
-  book.add(subject, 'steadyCpuUs', (await burst(world, STEADY, { perSecond: 100 })).cpuUs)
   if (world.bridge.port === 0) return
   await using _ = await Viewer.open(world.bridge.port)
-  book.add(subject, 'viewedCpuUs', (await burst(world, STEADY, { perSecond: 100 })).cpuUs)
+  book.add(subject, 'viewedCpuUs', (await burst(world, effort.steady, { perSecond: 100 })).cpuUs)
 }
 
 const enable = (i: number) => `hub2mqtt/home/app/net.population.app${String(i % APPS).padStart(4, '0')}/cmd/enable`
@@ -131,7 +132,7 @@ async function commandCpuUs(world: World, { commands }: Effort): Promise<number>
 export function measureOnOneCore(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   return onOneCore(async () => {
     await using world = await World.start({ subject, apps: APPS })
-    await warmUp(world)
+    await warmUp(world, effort)
     book.add(subject, 'oneCoreEventP50', percentile(await eventTimes(world, effort), 0.5))
     book.add(subject, 'oneCoreCommandP50', percentile(await commandTimes(world, effort), 0.5))
     book.add(subject, 'oneCoreCommandCpuUs', await commandCpuUs(world, effort))
