@@ -1,4 +1,4 @@
-/** The bridge's broker, external or embedded, and the options of the connection to it. */
+/** Opens the bridge's broker, external or embedded, and derives the options of the connection to it. */
 
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,7 +18,8 @@ import type { Config, Live } from './options.ts'
 import { camelKeys } from './table.ts'
 
 /**
- * Opens the broker. `instance` counts, from 0, the processes of this machine that use the same broker and base topic.
+ * The `instance` of the result is the number of this process among those of this machine that use the same broker and
+ * base topic, counted from 0.
  * @throws EmbeddedBrokerError if the embedded broker cannot listen
  */
 export async function openBroker(config: Config, log: Logger) {
@@ -31,7 +32,6 @@ export async function openBroker(config: Config, log: Logger) {
   return { urls, instance: Math.max(...instances), [Symbol.asyncDispose]: () => opened.disposeAsync() }
 }
 
-/** @throws EmbeddedBrokerError */
 export async function openEmbeddedBroker({ mqtt, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
   // Loaded on demand: most installations have their own broker.
   const { startEmbeddedBroker } = await import('../mqtt/embedded.ts')
@@ -48,7 +48,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
   return {
     ...{ urls, username, password, rejectUnauthorized, keepaliveMs: keepalive },
-    // Without an address, the embedded broker is used, which supports only this version.
+    // The embedded broker supports only this version.
     protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
     ca: pem(caFile),
     cert: pem(certFile),
@@ -69,8 +69,8 @@ export function brokerUrls(mqtt: {
 }
 
 /**
- * Returns the options of the bridge's link. `instance`: the number of this process. `others`: filters of other clients'
- * topics to read as well. `mayAct`: whether the bridge may publish more than its own state; default: always.
+ * @param others filters of other clients' topics that are read as well
+ * @param mayAct whether the bridge may publish more than its own state; default: always
  */
 export function linkOptions(
   live: Live & Pick<LinkOptions, 'credentials'>,
@@ -97,7 +97,7 @@ export function linkOptions(
   }
 }
 
-/** Returns the client id. If two members of a fleet have the same name, the broker disconnects the first. */
+/** If two members of a fleet have the same name, the broker disconnects the first. */
 function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
   if (member === null) return client_id ?? stableClientId(base, instance)
   return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
@@ -124,8 +124,9 @@ const instance = (number: number, server?: Server) => ({
 })
 
 /**
- * Claims the lowest number that no other process of this machine has under `name`. The number is released when the
- * process ends, even by a crash, so that a restart gets it again. It is 0 if the system refuses local sockets.
+ * Claims the lowest number under `name` that no other process of this machine has. The number is released when the
+ * process ends, even by a crash, so that the process gets it again after a restart. It is 0 if the system refuses local
+ * sockets.
  */
 export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform) {
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
@@ -137,7 +138,7 @@ export async function claimInstance(name: string, platform: NodeJS.Platform = pr
   return instance(MAX_INSTANCES)
 }
 
-/** Returns the socket's path. On Linux and Windows it disappears with the process; elsewhere a crash leaves a file. */
+/** On Linux and Windows the socket disappears with the process. Elsewhere a crash leaves a file. */
 function pathOf(name: string, platform: NodeJS.Platform): string {
   if (platform === 'linux') return `\0${name}`
   return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)
@@ -156,7 +157,6 @@ async function listen(path: string): Promise<Server | 'taken' | 'refused'> {
   return failed === undefined ? server : failed === 'EADDRINUSE' ? 'taken' : 'refused'
 }
 
-/** Whether a process still listens on the socket. */
 async function isAlive(path: string): Promise<boolean> {
   const socket = connect(path)
   const failed = await once(socket, 'connect').then(() => undefined, systemCode)

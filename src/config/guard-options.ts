@@ -1,4 +1,3 @@
-/** The options of the guardian. */
 import * as v from 'valibot'
 import { isCron, isTimeZone } from '../base/cron.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
@@ -61,7 +60,7 @@ const unavailable = v.pipe(
   }),
 )
 
-/** Which apps the guardian watches, and when it updates them. All of these options are live. */
+/** All of these options are live. */
 export const guardOptions = liveOptions({
   'guard.watch': {
     doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. If the list is empty, the guardian is off.',

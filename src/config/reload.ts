@@ -7,7 +7,7 @@ import type { Hubs } from './open-hubs.ts'
 import { type Config, type HubConfig, hubOptions, options } from './options.ts'
 import { type Table, valueAt } from './table.ts'
 
-/** Returns the configuration after a reload: the current one with all live options of the next one. */
+/** Returns the current configuration with all live options of the next one. */
 export function takeOver(now: Config, next: Config): Config {
   const hubs = Object.entries(next.hubs).map(([name, hub]): [string, HubConfig] => {
     const present = now.hubs[name]

@@ -18,7 +18,6 @@ export interface RolloutControl {
   cancelRollout(transaction: string): Promise<Json>
 }
 
-/** The functions of the bridge that commands may call. */
 export interface BridgeControl {
   /** @param forMs after this time, the previous level is restored */
   setLogLevel(level: LogLevel, forMs?: number): void
@@ -58,11 +57,9 @@ export interface Target {
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
   /** Sends another command to an app of the hub, as any client would. */
   readonly send: (app: string, command: string) => Promise<Outcome>
-  /** The crash report of the app's latest crash as text; `null` if there is none. */
+  /** The report of the app's latest crash, in Markdown; `null` if there is none. */
   readonly report: () => string | null
-  /** The app's CPU and memory usage in the last hours. */
   readonly history: (hours: number) => Promise<UsageHistory>
-  /** Passes a command on to the guardian. */
   readonly guard: (control: GuardControl) => void
   /** Restores what other clients have changed on the broker. */
   readonly repair: () => void

@@ -20,7 +20,7 @@ const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_NAME_LENGTH
 const channel = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const version = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const nothing = object({})
-/** The payload of commands without input. `message` is accepted for clients that always send it. */
+/** `message` is accepted for clients that always send it. */
 const message = v.optional(v.pipe(v.string(), v.maxLength(1024)))
 const plain = object({ message })
 
@@ -58,8 +58,7 @@ function bySettingName<const N extends string>(
   ] as const
 }
 
-/** Returns capabilities that a command needs only if the value of an optional key is given. */
-function some(value: unknown, ...capabilities: Capability[]): Capability[] {
+function ifGiven(value: unknown, ...capabilities: Capability[]): Capability[] {
   return value === undefined ? [] : capabilities
 }
 
@@ -131,8 +130,8 @@ const ROWS = [
     operation: 'updateApp',
     capabilities: ['autoupdate', 'channel'],
     capabilitiesOf: (input) => [
-      ...some(input?.autoupdate, 'autoupdate'),
-      ...some(input?.channel, 'channel', 'update-app'),
+      ...ifGiven(input?.autoupdate, 'autoupdate'),
+      ...ifGiven(input?.channel, 'channel', 'update-app'),
     ],
     doc: 'Changes automatic updates, then the channel (by installing from it); at least one is required.',
     async run(target, { autoupdate, channel }) {
@@ -156,7 +155,7 @@ const ROWS = [
     payload: object({ channel: v.optional(channel), version: v.optional(version) }),
     operation: 'installFromAppStore',
     capabilities: ['update-app'],
-    capabilitiesOf: (input) => ['update-app', ...some(input?.channel, 'channel')],
+    capabilitiesOf: (input) => ['update-app', ...ifGiven(input?.channel, 'channel')],
     doc: "Updates the app to the store's version, or to a given one (newer hubs).",
     run: installUpdate,
   }),
@@ -242,7 +241,7 @@ const ROWS = [
     operation: 'installFromAppStore',
     allowed: false,
     capabilities: ['add-app'],
-    capabilitiesOf: (input) => ['add-app', 'update-app', ...some(input?.channel, 'channel')],
+    capabilitiesOf: (input) => ['add-app', 'update-app', ...ifGiven(input?.channel, 'channel')],
     about: ({ id }) => id,
     doc: 'Installs an app from the store.',
     run: (target, { id, ...wanted }) => install(target, id, wanted),
@@ -298,7 +297,7 @@ const ROWS = [
   }),
   row('bridge', 'ping', {
     payload: nothing,
-    doc: 'Only answers.',
+    doc: 'Answers without doing anything.',
     act: () => {},
   }),
   row('bridge', 'rollout', {
@@ -321,7 +320,6 @@ const ROWS = [
 
 export const COMMANDS: readonly Command[] = ROWS
 
-/** Names of the commands for one kind of target. */
 export type CommandName<D extends Command['target']> = Extract<(typeof ROWS)[number], { readonly target: D }>['name']
 
 /** Returns the row as it applies to an input; most rows do not depend on the input. */
@@ -337,7 +335,6 @@ export function isAudited(command: Command | undefined): boolean {
   return command.target === 'bridge' ? command.audited === true : command.write
 }
 
-/** Returns the row for a command topic. */
 export function findCommand(target: Command['target'], name: string, hasArgument: boolean): Command | undefined {
   return COMMANDS.find(
     (row) => row.name === name && row.target === target && (row.argument !== undefined) === hasArgument,

@@ -14,7 +14,7 @@ const list = <S extends v.GenericSchema>(schema: S, most: number) =>
 
 const figure = v.nullable(amount)
 
-/** The hub's health; `null` if unknown. */
+/** Unknown values are `null`. */
 export const HUB_HEALTH = frozen({
   memory_total_bytes: figure,
   memory_free_bytes: figure,
@@ -142,7 +142,7 @@ export function together(crashedAt: readonly number[], before: readonly PriorEve
     return (what === 'firmware_updated' || what === 'hub_restarted') && age >= 0 && age <= CAUSE_MS
   })
   if (cause === undefined) return sentence
-  const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} came`
+  const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} was installed`
   return `${sentence}, ${minutes(first - Date.parse(cause.at))} after ${event}`
 }
 

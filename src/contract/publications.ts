@@ -30,7 +30,7 @@ export type OwnerOf<K extends OwnerKind> = Extract<Owner, { readonly kind: K }>
 export interface Facts {
   readonly bridge: {
     readonly version: string
-    /** In ISO 8601 format. */
+    /** ISO 8601. */
     readonly startedAt: string
     /** `null` before the first connection. */
     readonly protocol: Protocol | null
@@ -57,7 +57,6 @@ export interface Facts {
     readonly goneApps?: readonly GoneApp[] | null | undefined
     /** The hub's health; `null` if the API key does not permit it, `undefined` before the first read. */
     readonly health?: HubHealth | null | undefined
-    /** The fleet member that serves the hub. */
     readonly owner?: { readonly member: string; readonly epoch: number } | undefined
   }
   readonly app: {
@@ -78,7 +77,6 @@ export interface Facts {
   readonly setting: { readonly value: Json }
 }
 
-/** The guardian's data on an app: its state, its history, and its other memory. */
 export interface GuardFacts {
   readonly state: GuardPayload
   readonly history: readonly HistoryEntry[]
@@ -118,7 +116,6 @@ export interface HeldElsewhere<S> extends Row<S> {
   readonly by: 'connection' | 'discovery' | 'rollout'
 }
 
-/** A message that is sent once and not retained. */
 export interface Sent<S> extends Row<S> {
   readonly retained: false
   readonly of: 'bridge' | 'hub' | 'app'
@@ -371,7 +368,7 @@ function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: 
   return guard === null || guard === undefined ? guard : guard[key]
 }
 
-/** Returns whether the hub's state is still unknown. Until it is known, the broker keeps the hub's messages. */
+/** While the state is unknown, the broker keeps the hub's messages. */
 function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }

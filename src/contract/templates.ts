@@ -50,7 +50,6 @@ export function decodeLevel(level: string): string | undefined {
 /** A template below a root: the first parameter stands for the root's levels, every other parameter for one level. */
 export class Template {
   readonly #root: string
-  /** Each level is a parameter or fixed text. */
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]
 
   constructor(template: string, root: string) {

@@ -65,11 +65,9 @@ export function createTopics(base: string, member?: string, alone = false) {
     hubsAvailability: alone ? fill('bridgeState', {}) : availability,
     /** The start of a bridge's state topic in JSON: only payloads of bridges on this base topic contain it. */
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
-    /** Returns the state topic of a fleet member. */
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
-    /** Returns the topic of a row. */
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
-    /** Like `of`, for any row; an owner has the parameters of its rows. */
+    /** Like `of`, for rows whose names are not known at compile time. */
     fill,
     /** Returns the filter for all topics of a row with the given parameters. */
     filterOf: fill,
@@ -108,7 +106,6 @@ export function createTopics(base: string, member?: string, alone = false) {
       return undefined
     },
 
-    /** Parses a command topic; returns `undefined` for other topics. */
     parseCommand(topic: string) {
       const levels = levelsBelow(base, topic)
       const [owner, ...rest] = levels ?? []

@@ -31,7 +31,6 @@ export function updateOf({ app, installing, foundAt = '', release }: Facts['app'
   }
 }
 
-/** Returns the page of an app in the public store. */
 const storePage = (id: string) => `https://homey.app/a/${encodeURIComponent(id)}`
 
 /** Estimates the progress of an install: requested, app stopped, new version present, app running again. */
@@ -59,7 +58,6 @@ export interface FoundUpdate {
 
 const TIME_LENGTH = '2026-11-23 13:05'.length
 
-/** Formats a time for the state of an update entity. */
 export function shownTime(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, TIME_LENGTH).replace('T', ' ')
 }

@@ -9,7 +9,7 @@ export interface Destination {
   write(text: string): void
 }
 
-/** How many bytes may wait for a busy terminal or pipe. */
+/** Maximum number of bytes that wait for a busy terminal or pipe. */
 const MAX_WAITING_BYTES = 1_048_576
 const RETRY_MS = 50
 const LONGEST_LINE_BYTES = 4096
@@ -25,9 +25,8 @@ function block(ms: number): void {
 }
 
 /**
- * Writes to a file descriptor. Lines that cannot be written (no reader, disk full) are dropped, but the next line is
- * tried again: the daemon keeps running without its log, and the log continues when the disk has space.
- *
+ * Lines that cannot be written (no reader, disk full) are dropped. The next line is tried again, so that the log
+ * continues when the disk has space.
  * @param write - Writes a part of the chunk and returns its size; default: to standard output.
  */
 export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
@@ -36,7 +35,6 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
   const line = Buffer.allocUnsafeSlow(LONGEST_LINE_BYTES)
   let timer: NodeJS.Timeout | undefined
 
-  /** Writes as much as possible. Returns whether any output still waits for a busy reader. */
   const flush = (): boolean => {
     try {
       while (waiting.length > 0) waiting = waiting.subarray(write(waiting))
@@ -69,20 +67,16 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
 const MAX_LINES = 2_000
 /** Characters of all lines together: at most 2 MiB in memory. */
 const MAX_LENGTH = 1_048_576
-/** Longer lines are shortened. */
 const MAX_LINE_LENGTH = 4_096
 const MAX_TEXT_LENGTH = 1_000
 
-/** Distinguishes the line numbers of this process from those of an earlier process. */
+/** Part of each cursor, because line numbers start again in each process. */
 const RUN = Math.round(performance.timeOrigin).toString(36)
 
-/** The latest lines: limited in number and size, and numbered so that readers can continue. */
+/** The latest lines, limited in number and size. Their numbers let a reader continue where it stopped. */
 export class RecentLines {
-  /** Oldest first. */
   readonly #lines: string[] = []
-  /** The number of the oldest line. */
   #first = 0
-  /** Characters of all lines together. */
   #length = 0
 
   /** @param line JSON without secrets, with or without a final line break */
@@ -96,7 +90,10 @@ export class RecentLines {
     }
   }
 
-  /** Returns the lines after a cursor (`next` of an earlier result), or all. `missed`: the number of dropped lines. */
+  /**
+   * Returns the lines after a cursor (`next` of an earlier result), or all lines if the cursor is invalid. `missed` is
+   * the number of dropped lines.
+   */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)
     const number = run === RUN ? Number(text) : Number.NaN

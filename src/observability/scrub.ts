@@ -9,7 +9,6 @@ const SHORTEST_SCRUBBED = 4
 /** Top-level keys that only the logger itself fills. */
 const OWN_KEYS = new Set(['level', 'time', 'pid'])
 
-/** The secrets, prepared for the search. */
 interface Search {
   /** Finds plain secrets. Most texts contain none, and this search is fast. */
   readonly plain: Needles
@@ -25,14 +24,13 @@ export class Scrubber {
     for (const secret of secrets) this.add(secret)
   }
 
-  /** Adds a secret to mask, if it has at least four characters. */
+  /** Ignores secrets of less than four characters. */
   add(secret: string): void {
     if (secret.length < SHORTEST_SCRUBBED || this.#secrets.has(secret)) return
     this.#secrets.add(secret)
     this.#search = undefined
   }
 
-  /** Masks the secrets in a text. */
   text(text: string): string {
     const search = this.#search ?? this.#prepare()
     const found = find(text, search)
@@ -83,7 +81,7 @@ export class Scrubber {
   }
 }
 
-/** Whether a text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
+/** Returns whether a text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
 function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
   if (plain.areIn(text)) return 'some'
   // Most texts have no encoded characters.
@@ -91,7 +89,6 @@ function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'al
   return maySpell ? spellings.lookForEncoded(text) : 'none'
 }
 
-/** The number of characters in a block. */
 const BLOCK = 3
 const TABLE_SIZE = 1 << 14
 /** A larger window would not let the search skip more of an ordinary text. */
@@ -130,7 +127,6 @@ export class Needles {
     else same.push(needle)
   }
 
-  /** Whether a text contains any of the needles. */
   areIn(text: string): boolean {
     if (this.#candidates.size === 0) return false
     let agreement: Agreement | undefined
@@ -151,7 +147,6 @@ export class Needles {
   }
 }
 
-/** Returns the hash of the block that ends at `end`. */
 function hashAt(text: string, end: number): number {
   const hash = (text.charCodeAt(end - 2) * 31 + text.charCodeAt(end - 1)) * 31 + text.charCodeAt(end)
   return hash & (TABLE_SIZE - 1)
