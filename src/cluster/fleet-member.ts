@@ -177,8 +177,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 }
 
 /**
- * Passes the states of other members and of their hubs to the live channel. Returns the handler of the broker's
- * messages.
+ * Passes the states of other members and of their hubs to the live channel.
  * @param memberStates state topics of other members, if known
  * @param hubs the hubs that this member serves
  */

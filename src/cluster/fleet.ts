@@ -4,10 +4,7 @@ import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
 import type { Config } from '../config/options.ts'
 
-/**
- * An additional resource, whose owner leads the fleet: it publishes the state of the whole fleet, and answers commands
- * without a hub.
- */
+/** An additional resource. Its owner publishes the state of the whole fleet, and answers commands without a hub. */
 export const LEADER = '$speaker'
 
 export interface FleetView {
@@ -26,14 +23,9 @@ export interface Fleet {
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
   resourcesChanged(): void
-  /**
-   * Returns whether this member may currently send requests to hubs and publish. Must be fast, because each request and
-   * each publish calls it.
-   */
+  /** Returns whether this member may currently send requests to hubs and publish. Called before each of these. */
   mayAct(): boolean
-  /**
-   * Stops serving, and leaves the fleet. Resolves to whether a member that can lead remains; `undefined` if unknown.
-   */
+  /** Stops serving. Resolves to whether a member that can lead remains; `undefined` if unknown. */
   leave(): Promise<boolean | undefined>
 }
 

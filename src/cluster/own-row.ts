@@ -13,10 +13,7 @@ export interface Instant {
   readonly uptime: number | undefined
 }
 
-/**
- * Creates a lease: the time for which this member may act, from the start of its latest successful renewal. Two clocks
- * measure it, because one of them does not count the time for which the machine was suspended.
- */
+/** Two clocks measure the lease, because one of them does not count the time for which the machine was suspended. */
 export function newLease(clock: Clock, leaseMs: number) {
   let from: Instant | undefined
   const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })

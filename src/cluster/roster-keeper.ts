@@ -17,11 +17,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     ended = true
   }
 
-  /**
-   * Updates the roster. Returns whether it was already up to date.
-   * @param self this member, as the roster lists it
-   * @param adopted the epoch that this member confirms
-   */
+  /** Returns whether the roster was already up to date. `adopted` is the epoch that this member confirms. */
   async function keep(self: Listed, adopted: number): Promise<boolean> {
     await readOncePerLease()
     // Remember the revision that the new roster is based on, so that a newer roster is not overwritten.

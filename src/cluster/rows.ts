@@ -12,9 +12,8 @@ export interface Row {
 export class ConflictError extends Error {}
 
 /**
- * The key-value store that fleet members share. All members see its writes in the same order. A write that fails with
- * another error than `ConflictError` may still succeed later. Only a successful write is conclusive, because reads may
- * be outdated.
+ * All members see the writes in the same order. A write that fails with another error than `ConflictError` may still
+ * succeed later. Only a successful write is conclusive, because reads may be outdated.
  */
 export interface Store {
   /** Returns the revision. @throws ConflictError if the key exists */
@@ -115,9 +114,7 @@ export class Rows {
     return Math.max(this.#formerEpoch, this.roster?.record.epoch ?? 0, ...adopted)
   }
 
-  /**
-   * Call this after a failed write. Writes of other members may fail as well, so their silence so far does not count.
-   */
+  /** Call this after a failed write: other members may have failed too, so their silence so far does not count. */
   unavailable(): void {
     this.#reachableSince = this.#clock.elapsed()
   }

@@ -13,14 +13,11 @@ interface UrlRules {
   readonly schemes: readonly string[]
   readonly withPath: readonly string[]
   readonly example: string
-  /** What to do with a user name and password instead. */
+  /** Completes the message that the address must not contain a user name or password. */
   readonly credentials: string
 }
 
-/**
- * Returns a schema whose values have no final slash. Messages never repeat an address, because it may contain a
- * password.
- */
+/** Messages never repeat an address, because it may contain a password. */
 function url({ schemes, withPath, example, credentials }: UrlRules) {
   const expected = `expected an address that begins with ${schemes.map((name) => `${name}://`).join(', ')}, such as ${example}`
   const forms = schemes.map((name) => `${scheme(name)}://${AUTHORITY}${withPath.includes(name) ? PATH : '/?'}`)
@@ -48,7 +45,6 @@ export const hubUrl = url({
   credentials: 'the hub accepts only an api_key',
 })
 
-/** Address of the page for browsers. */
 export const publicUrl = url({
   ...WEB,
   example: 'https://home.example.org/hub2mqtt',
@@ -72,7 +68,7 @@ const natsUrl = url({
 /** Addresses of a broker, the preferred one first. */
 export const brokerUrls = oneOrMore(brokerUrl, 'expected an address such as mqtt://broker:1883, or a list of them')
 
-/** Addresses of NATS servers; may be empty. */
+/** May be empty. */
 export const natsUrls = oneOrMore(natsUrl, 'expected an address such as nats://nats-0:4222, or a list of them', 0)
 
 export const origin = url({
@@ -140,7 +136,7 @@ export const pagePassword = v.pipe(
 
 const TOKEN = 'expected {token: at-least-16-characters, access: read} or access: full'
 
-/** A script's token, which is sent in an HTTP header. */
+/** Scripts send this token in an HTTP header. */
 export const token = v.pipe(
   fixedKeys,
   v.strictObject(

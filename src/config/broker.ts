@@ -1,5 +1,3 @@
-/** Opens the bridge's broker, external or embedded, and derives the options of the connection to it. */
-
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
@@ -17,11 +15,7 @@ import type { BrokerOptions, LinkOptions } from '../mqtt/types.ts'
 import type { Config, Live } from './options.ts'
 import { camelKeys } from './table.ts'
 
-/**
- * The `instance` of the result is the number of this process among those of this machine that use the same broker and
- * base topic, counted from 0.
- * @throws EmbeddedBrokerError if the embedded broker cannot listen
- */
+/** @throws EmbeddedBrokerError if the embedded broker cannot listen */
 export async function openBroker(config: Config, log: Logger) {
   await using opening = new AsyncDisposableStack()
   const { url, base_topic } = config.mqtt
@@ -104,8 +98,8 @@ function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: num
 }
 
 /**
- * Returns an id that a restart does not change, so that the broker closes a connection that a crash left half open. It
- * differs between machines and between processes of a machine: clients with the same id disconnect each other.
+ * A restart does not change the id, so that the broker closes a connection that a crash left half open. Each process of
+ * each machine has another id, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
   const mark = digestOf(`${hostname()}\n${base}`)
@@ -124,9 +118,8 @@ const instance = (number: number, server?: Server) => ({
 })
 
 /**
- * Claims the lowest number under `name` that no other process of this machine has. The number is released when the
- * process ends, even by a crash, so that the process gets it again after a restart. It is 0 if the system refuses local
- * sockets.
+ * Claims the lowest number under `name` that no other process of this machine has; 0 if the system refuses local
+ * sockets. The system releases the number when the process ends, even by a crash.
  */
 export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform) {
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)

@@ -17,10 +17,7 @@ function hubFilesIn(names: readonly string[]): string[] {
   return names.filter((name) => !name.startsWith('.') && KINDS.includes(extname(name))).toSorted()
 }
 
-/**
- * Reads the hubs, each as if its options were below `hubs.<name>`. Reports problems in `mistakes`.
- * @param subject names the option that names the folder, and its place
- */
+/** Reads each file as if its options were below `hubs.<name>`. @param subject the option that names the folder */
 export function readHubsDir(
   folder: string,
   subject: string,
@@ -51,10 +48,7 @@ export function readHubsDir(
 /** Milliseconds between checks of the folder. */
 export const LOOK_MS = 10_000
 
-/**
- * Calls `onChange` after files were added, removed or written since `readAt`, until the signal aborts.
- * @param readAt epoch milliseconds of the system's clock, which file times also use; default: now
- */
+/** Also reports changes since `readAt` (epoch milliseconds of the system's clock, as in file times; default: now). */
 export async function watchFolder(
   { folder, readAt = Number.POSITIVE_INFINITY }: { readonly folder: string; readonly readAt?: number | undefined },
   onChange: () => void,

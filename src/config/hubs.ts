@@ -14,7 +14,6 @@ interface HubsRequest {
   readonly reading: Reading
   /** From the folder of `hubs_dir`; `undefined` if no folder is configured. */
   readonly folder: readonly (readonly [name: string, file: ConfigFile])[] | undefined
-  /** Whether a configuration without hubs is a mistake. */
   readonly required: boolean
 }
 

@@ -21,10 +21,9 @@ export const EMPTY_MS = 60_000
 type Log = Logger & { addSecret(secret: string): void }
 
 export class LiveConfig implements Live {
-  /** Replaced as a whole, only in this class. */
+  /** Only this class replaces the value, as a whole. */
   value: Config
   onReplaced: (config: Config) => void = () => {}
-  /** Whether hubs may be missing only because their folder is temporarily empty. */
   awaitsHubs = false
   readonly #load: Load
   readonly #log: Log

@@ -38,7 +38,7 @@ export const variables: readonly string[] = [
   ...fileKeys(options).map(environmentName),
 ]
 
-/** Returns the path of the configuration file, which need not exist; `null` if none is configured. */
+/** Returns a path, which need not exist; `null` if no file is configured. */
 export function configFileOf({ file, env }: LoadOptions): string | null {
   return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
 }
@@ -102,17 +102,14 @@ export function loadConfig(request: LoadOptions) {
     warnings: [...broken.warnings, ...reading.warnings],
     /** Whether the file is empty, or is missing but not required. */
     fileIsEmpty: file.isEmpty,
-    /** The number of files in the folder of `hubs_dir`; `null` if none is configured or it cannot be read. */
+    /** Number of files in the folder of `hubs_dir`; `null` if no folder is configured. */
     hubFiles: folder?.length ?? null,
-    /** When reading began, in epoch milliseconds of the system. */
+    /** When reading began: epoch milliseconds of the system's clock. */
     readAt,
   }
 }
 
-/**
- * Returns the configuration of a first run: valid, but without hubs; the file may be missing. Returns `undefined` for
- * any other.
- */
+/** Returns the configuration of a first run, which has no hubs and perhaps no file; `undefined` for any other. */
 export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
   try {
     const loaded = loadConfig({ ...request, requireHub: false, requireFile: false })
@@ -124,9 +121,8 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * Returns the options of the listener, for programs other than the daemon. The rest of the configuration may be
- * invalid, or contain secrets that the program does not need. A mistake in one of these options is ignored: its default
- * is returned.
+ * For programs other than the daemon. The rest of the configuration may be invalid, or contain secrets that the program
+ * does not need. If one of these options has a mistake, its default is returned.
  */
 export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   return readTop(httpOptions, open(request)).http

@@ -34,7 +34,7 @@ export class Hubs implements AsyncDisposable {
   readonly all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #gate: Limiter
-  /** Hubs for which the log has reported an app whose id contains a key or a token. */
+  /** Hubs whose hidden apps the log has already reported. */
   readonly #logged = new Set<string>()
 
   constructor(options: HubsOptions) {

@@ -101,7 +101,6 @@ export const httpOptions = defineOptions({
   },
 })
 
-/** Only for the daemon. All these options can change at run time. */
 const pageOptions = liveOptions({
   'http.public_url': {
     doc: 'Address of the page for browsers. If set, Home Assistant links to the page and shows icons of apps, and these icons need no login.',
@@ -203,7 +202,6 @@ const bridgeOptions = defineOptions({
   },
 })
 
-/** All these options can change at run time. */
 const filterOptions = liveOptions({
   'commands.allow': {
     doc: 'Commands to allow that are off by default; `*` for all.',
@@ -308,10 +306,10 @@ export interface Live {
   readonly awaitsHubs?: boolean
 }
 
-/** The variable with the path of the configuration file; `--config` takes precedence. */
+/** `--config` takes precedence. */
 export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 
-/** The variable with the name of the hub that `HUB2MQTT_HUB_…` configures; default: the file's only hub, or `home`. */
+/** The name of the hub that `HUB2MQTT_HUB_…` configures; default: the file's only hub, or `home`. */
 export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 

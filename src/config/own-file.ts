@@ -6,10 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../base/failures.ts'
 import { readPlainText } from '../base/read-plain.ts'
 
-/**
- * Returns whether hub2mqtt may write a file: its folder is writable, and the file does not exist or belongs to the
- * current user.
- */
+/** Returns whether the folder is writable, and the file does not exist or belongs to the current user. */
 export async function isOurs(path: string): Promise<boolean> {
   try {
     await access(dirname(path), constants.W_OK | constants.X_OK)

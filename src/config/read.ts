@@ -22,9 +22,7 @@ interface Place {
   readonly path: string
   readonly option: Option
   readonly source: Source
-  /**
-   * Whether a source of higher precedence also sets the option. If so, a file that this source names need not exist.
-   */
+  /** Whether a source of higher precedence sets the option; if so, a file named here need not exist. */
   readonly overridden: boolean
   readonly reading: Reading
 }
@@ -104,7 +102,7 @@ function readInline(place: Place, raw: unknown): unknown {
   return value
 }
 
-/** Ignores the line break at the end of the file. */
+/** Ignores white space around the secret, such as a final line break. */
 function readSecretFile(place: Place, raw: unknown): unknown {
   const { path, option, source, reading } = place
   const at = fileKey(path)

@@ -51,7 +51,6 @@ interface Parts {
   readonly bridge: Bridge
   /** Opens and starts a hub, and announces it to the other parts. */
   readonly openHub: (name: string, config: HubConfig) => void
-  /** Updates which member of a fleet serves a new hub. */
   readonly fleet?: { hubsChanged(): void } | undefined
   readonly store: Store
 }

@@ -1,4 +1,3 @@
-/** Rules for combinations of options. */
 import { isLoopback } from '../base/hosts.ts'
 import type { Config } from './options.ts'
 

@@ -21,7 +21,6 @@ export function show(schema: v.GenericSchema, value: unknown): unknown {
   return typeof inverse === 'function' && value !== null ? inverse(value) : value
 }
 
-/** Returns the secret texts in the value of a sensitive option. */
 export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   const { secretOf } = v.getMetadata(schema)
   if (typeof value === 'string') return [value]
@@ -181,10 +180,7 @@ export function map<S extends v.GenericSchema>(value: S, expected: string, key: 
 
 type Units = Readonly<Record<string, number>>
 
-/**
- * A number with a unit, converted to the smallest unit. Units are ordered from large to small, and bounds are written
- * like the value.
- */
+/** A number with a unit, converted to the smallest unit. `units` are ordered from large to small. */
 function quantity(name: string, units: Units) {
   const pattern = new RegExp(`^\\d{1,12}(?:${Object.keys(units).join('|')})$`, 'u')
   const parse = (written: string): number => {

@@ -23,9 +23,7 @@ export function ownEnvironment(env: Readonly<Record<string, string | undefined>>
   return new Map(own.flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
-/**
- * Returns the options that are set by variables. `prefix` begins the variables' names; `at` begins the options' paths.
- */
+/** `prefix` begins the names of the variables, `at` the paths of the options. */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {

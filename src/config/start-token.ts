@@ -22,10 +22,7 @@ export function readToken(file: string): string | undefined {
   return found?.isPrivate ? found.token : undefined
 }
 
-/**
- * Returns `null` if the file does not exist or is empty; `undefined` if it has other content, which must not be
- * overwritten.
- */
+/** Returns `null` if the file is missing or empty; `undefined` if it has other content, which is not overwritten. */
 function readTokenFile(file: string): { readonly token: string; readonly isPrivate: boolean } | null | undefined {
   let descriptor: number | undefined
   try {
@@ -42,10 +39,7 @@ function readTokenFile(file: string): { readonly token: string; readonly isPriva
   }
 }
 
-/**
- * Returns whether only this user can read the file. Root may use tokens of other users, because it may start daemons as
- * them.
- */
+/** Root may use tokens of other users, because it may start daemons as them. */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))

@@ -4,7 +4,6 @@ import convict from 'convict'
 import * as v from 'valibot'
 
 interface OptionBase<S extends v.GenericSchema> {
-  /** One or two sentences for the documentation. */
   readonly doc: string
   /** The schema of the value as a file holds it. Without a default, `null` is the value of an omitted option. */
   readonly schema: S
@@ -28,7 +27,7 @@ export type Option<S extends v.GenericSchema = v.GenericSchema> = OptionBase<S> 
 
 export type Table = Readonly<Record<string, Option>>
 
-/** Declares a table; keys are paths (`mqtt.embedded.host`), the values' types come from the schemas. */
+/** Keys are paths (`mqtt.embedded.host`). The types of the values come from the schemas. */
 export function defineOptions<T extends Table>(rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> }): T {
   return rows
 }

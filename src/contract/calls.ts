@@ -39,8 +39,7 @@ export const called = enveloped(
 )
 
 /**
- * The effects that an operation shares with commands of other operations. In doubt, an effect is listed: to deny too
- * much is safe.
+ * Effects shared with commands of other operations. In doubt, an effect is listed, because denying too much is safe.
  */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['read-app'],

@@ -24,10 +24,7 @@ export interface BridgeControl {
   readonly rollouts: RolloutControl
 }
 
-/**
- * Effects that several commands have. Denying a command also denies its effects through any other command. An effect
- * that is not listed here belongs to only one command.
- */
+/** Denying a command also denies its effects through other commands. Unlisted effects belong to only one command. */
 export type Capability =
   | 'enable'
   | 'disable'
@@ -46,10 +43,7 @@ export interface Target {
   readonly app: string
   /** The decoded argument from the topic; empty if the row has none. */
   readonly argument: string
-  /**
-   * Runs an operation of the hub, and repeats it if the hub limits requests (429), until the command expires. Checks
-   * before each request that the command is still permitted.
-   */
+  /** Repeats a rate-limited request (429) until the command expires. Checks the permission before each request. */
   readonly call: Hub['call']
   /** Like `call`, for an endpoint given by its path. */
   readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
@@ -73,7 +67,6 @@ interface Common<T> {
   readonly payload: PayloadKind<T>
   /** Whether the topic has one more level: the name of a setting. */
   readonly argument?: 'setting'
-  /** One sentence for the documentation. */
   readonly doc: string
 }
 
@@ -91,9 +84,8 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
   /** Set for a command that does not queue, unlike the commands that it sends. Only one runs at a time on a hub. */
   readonly fansOut?: true
-  /** The part of the bridge that the command requires. */
   readonly needs?: 'guard'
-  /** Returns whether the command works without the part in `needs` for an input. */
+  /** Returns whether the command works for this input without the part that it `needs`. */
   readonly worksWithout?: (input: T) => boolean
   /** Returns the app that the input of a command to the whole hub concerns. */
   readonly about?: (input: T) => string | null
@@ -108,7 +100,6 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly audited?: true
   /** Whether the command changes something on hubs: if so, it is refused by `read_only`. */
   readonly write?: true
-  /** Set if the command is not permitted by default. */
   readonly allowed?: false
   /** Returns the app command that this command sends. Denying the app command also denies this command. */
   readonly sends?: (input: T) => RolloutCommand

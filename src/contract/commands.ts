@@ -1,6 +1,5 @@
 /**
- * Every command, one row each: its topic, its payload, the hub operation that it needs, and its effect. The
- * dispatcher, the checks, the hub's list of commands and the documentation derive from this table.
+ * One row for each command. The dispatcher, the checks, the hub's list of commands and the documents derive from it.
  */
 import * as v from 'valibot'
 import { APP_KEYS, APP_STATES } from '../hub/app.ts'
@@ -30,7 +29,7 @@ const APP_FILTER = inner({
   state: nullable(v.picklist(APP_STATES)),
 })
 
-/** Creates a command that only runs an operation on an app, without checking the effect. */
+/** Creates a command whose effect is not checked. */
 function plainWrite<const N extends string>(name: N, operation: 'restartApp' | 'garbageCollectApp', doc: string) {
   return row('app', name, {
     payload: plain,
@@ -329,7 +328,7 @@ export function effectiveCommand(command: HubCommand, input: unknown): HubComman
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
 }
 
-/** Returns whether a command is logged, because it may change something or is unknown. */
+/** Returns whether a command is logged. An unknown command may change something. */
 export function isAudited(command: Command | undefined): boolean {
   if (command === undefined) return true
   return command.target === 'bridge' ? command.audited === true : command.write

@@ -91,7 +91,6 @@ export const HISTORY_HOURS = v.pipe(v.number(), v.integer(), v.minValue(1), v.ma
 
 const points = v.pipe(v.array(v.pipe(v.tuple([count, amount]), v.readonly())), v.readonly())
 
-/** The answer to `cmd/get-history`. */
 export const USAGE_HISTORY = frozen({
   resolution_seconds: about(v.pipe(count, v.minValue(1)), 'The length of a period.'),
   cpu_percent: about(
@@ -106,7 +105,7 @@ export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 /** Replaces a text that is too long to be valid with `null`: truncated, it could still contain part of a key. */
 export const shortOrNull = (said: string | null) => (said === null || said.length > 256 ? null : said)
 
-/** Returns the first lines of the stack in a message; `null` if the message has only one line. */
+/** Returns `null` if the message has only one line, and therefore no stack. */
 export function stackHead(message: string | null): string | null {
   const lines = message?.split('\n', MAX_STACK_LINES) ?? []
   return lines.length < 2 ? null : lines.join('\n')

@@ -41,9 +41,8 @@ export function decodeId(encoded: string): string | undefined {
 }
 
 /**
- * Returns the hub's id or, if the hub sends none, a space and its configured name: ids come from an HTTP header, whose
- * value never begins with a space. `null` if the hub has not responded yet. Never change the format, because unique ids
- * contain it.
+ * Returns the hub's id, or a space and the configured name if the hub sends none: ids come from an HTTP header, whose
+ * value never begins with a space. `null` before the first response. Never change the format: unique ids contain it.
  */
 export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>): string | null {
   return id ?? (api === null ? null : ` ${name}`)
@@ -96,7 +95,6 @@ export function createDiscoveryTopics(prefix: string) {
   }
 }
 
-/** The origin name in the messages of every hub2mqtt instance. */
 export const ORIGIN = 'hub2mqtt'
 const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 

@@ -1,4 +1,3 @@
-/** Derives the events of the MQTT contract from changes of apps. */
 import type * as v from 'valibot'
 import { APP_KEYS, type App, type Change } from '../hub/app.ts'
 import type { APP_EVENT, COMMAND_FAILED, GUARD_EVENT, HUB_EVENT } from './schemas.ts'
@@ -40,10 +39,7 @@ export type EventPayload = AppEventPayload | GuardEventPayload | HubEventPayload
 
 const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 
-/**
- * Returns the events of a change, in causal order; empty if, and only if, nothing but usage figures has changed.
- * @param at epoch milliseconds
- */
+/** Returns the events in causal order; empty if only usage figures have changed. @param at epoch milliseconds */
 export function eventsOf({ id, before, after }: Change, at: number): AppEventPayload[] {
   const event = (event_type: AppEventType, changed: readonly string[], more = {}): AppEventPayload => ({
     event_type,

@@ -1,10 +1,7 @@
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
-/**
- * How much two computed times of the same hub start may differ, in milliseconds, because clocks drift and responses
- * arrive late. A larger difference means that the hub has restarted.
- */
+/** Computed times of one start may differ by this many milliseconds: clocks drift, and responses arrive late. */
 export const SAME_BOOT_MS = 20_000
 
 /** Why an app was restarted or needs a restart. */

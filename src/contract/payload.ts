@@ -212,9 +212,8 @@ const LARGE_NUMBER = /\d{16}|\de/i
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 
 /**
- * Parses JSON without changing integers: refuses integers that would be rounded or infinite, and JSON nested too deep.
- * Rounds fractions to the nearest double. `undefined` if the text is not JSON.
- * @throws CommandError `invalid_payload`
+ * Refuses JSON that is nested too deeply, or has integers that would be rounded. Fractions are rounded to the nearest
+ * double. Returns `undefined` if the text is not JSON. @throws CommandError `invalid_payload`
  */
 export function parseExact(text: string): Json | undefined {
   if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)

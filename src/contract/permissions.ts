@@ -17,7 +17,6 @@ export const COMMAND_SELECTORS: readonly string[] = [
   ...new Set(COMMANDS.flatMap((command) => [commandKey(command), command.name])),
 ]
 
-/** A rule that permits endpoints for `hub/call`. */
 interface CallRule {
   /** Default: any section. */
   readonly section?: Section | undefined
@@ -59,8 +58,7 @@ export function policyOf(rules: Rules): CommandPolicy {
 
 /**
  * Returns whether a command is permitted with an input or, if `input` is omitted, with any input. `deny` and
- * `read_only` have priority. A command that is off by default must be allowed by name. Denying a command also denies
- * its effects through other commands.
+ * `read_only` have priority. A command that is off by default must be allowed by name.
  */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined

@@ -1,7 +1,6 @@
 /**
- * Every topic that the bridge publishes, one row each: its owner, when it is published, its payload, and how to render
- * it from the facts. Publishing, the read-back, the sweep, the entities and the documentation derive from this table.
- * Answers to commands are not here: their topics derive from the command's topic.
+ * One row for each topic that the bridge publishes, except answers to commands. Publishing, the read-back, the sweep,
+ * the entities and the documents derive from this table.
  */
 import type * as v from 'valibot'
 import type { Json } from '../base/json.ts'
@@ -61,7 +60,6 @@ export interface Facts {
   }
   readonly app: {
     readonly app: App
-    /** Whether an install by the bridge is in progress. */
     readonly installing: boolean
     /** When an update without a version was found, in UTC: `2026-11-23 13:05`. */
     readonly foundAt?: string | undefined
@@ -91,7 +89,6 @@ interface Row<S> {
   readonly text?: true
   /** The payload's name in the AsyncAPI document, for rows that share a payload; default: the row's name. */
   readonly message?: string
-  /** One or two sentences for the documentation. */
   readonly doc: string
 }
 

@@ -11,7 +11,6 @@ import {
 } from './publications.ts'
 import { decodeLevel, encodeLevel, levelsBelow, type Parameters, Template, widest } from './templates.ts'
 
-/** A parsed topic of the bridge that holds a retained message. */
 export interface OwnTopic {
   readonly name: PublicationName
   readonly row: Publication
@@ -31,7 +30,6 @@ export function rowsOf<K extends OwnerKind>(
 }
 
 export type Topics = ReturnType<typeof createTopics>
-/** A parsed command topic: its target, the command's name, and the argument if the topic has one. */
 export type CommandTopic = NonNullable<ReturnType<Topics['parseCommand']>>
 
 const OF_BRIDGE = '{base}/bridge/'
@@ -57,7 +55,7 @@ export function createTopics(base: string, member?: string, alone = false) {
   const availability = new Template(PUBLICATIONS.bridgeState.topic, base).fill()
   return {
     base,
-    /** The name of the fleet member; `null` outside a fleet. */
+    /** `null` outside a fleet. */
     member: member ?? null,
     /** The topic that shows whether any bridge serves the hubs; for a single bridge, its own state topic. */
     availability,
@@ -78,7 +76,6 @@ export function createTopics(base: string, member?: string, alone = false) {
       `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
     /** Filters for command topics, including those of unknown hubs, because commands to these are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
-    /** Filters for all retained topics of the bridge below the base topic. */
     retainedFilters: filtersOf(true),
     /** Filters for all topics of the bridge below the base topic that must not be retained. */
     transientFilters: filtersOf(false),
@@ -127,9 +124,8 @@ export function createTopics(base: string, member?: string, alone = false) {
     },
 
     /**
-     * Returns whether an answer may be sent to a topic: to a result topic, or to a topic outside of the base topic and
-     * the discovery prefix.
-     * @param only the configured prefixes of topics outside; empty: any topic
+     * Returns whether a topic is a result topic, or outside of the base topic and the discovery prefix.
+     * @param only the permitted first levels of topics outside; empty: any topic
      */
     mayAnswerOn(topic: string, discoveryPrefix: string, only: readonly string[]): boolean {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
@@ -149,7 +145,6 @@ const MAX_ANSWER_LEVELS = 64
 /** First levels that cannot be a hub's name. */
 const NO_HUBS: ReadonlySet<string> = new Set(['bridge', 'fleet', 'rollout'])
 
-/** Returns `undefined` if a level cannot be a hub's name. */
 function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner | undefined {
   if (kind === 'bridge') return { kind }
   if (hub === undefined || NO_HUBS.has(hub) || kind === 'device') return undefined

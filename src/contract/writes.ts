@@ -31,7 +31,7 @@ export async function write<N extends OperationName>(
   return null
 }
 
-/** Resolves to the result of a check; to `undefined` if the check fails. */
+/** Resolves to `undefined` if the check fails. */
 export async function tried<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look()

@@ -1,7 +1,4 @@
-/**
- * Writes log lines immediately, so that the last lines before an exit are not lost, and keeps the latest lines for the
- * page. A failed write is never fatal.
- */
+/** Writes log lines immediately, so that an exit loses none, and keeps the latest lines for the page. */
 import { writeSync } from 'node:fs'
 import { isRecord, parseJson } from '../base/json.ts'
 
@@ -25,9 +22,8 @@ function block(ms: number): void {
 }
 
 /**
- * Lines that cannot be written (no reader, disk full) are dropped. The next line is tried again, so that the log
- * continues when the disk has space.
- * @param write - Writes a part of the chunk and returns its size; default: to standard output.
+ * Drops lines that cannot be written (no reader, disk full), but tries again with the next line.
+ * @param write writes a part of the chunk and returns its size; default: to standard output
  */
 export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
   let waiting = Buffer.alloc(0)
@@ -91,8 +87,7 @@ export class RecentLines {
   }
 
   /**
-   * Returns the lines after a cursor (`next` of an earlier result), or all lines if the cursor is invalid. `missed` is
-   * the number of dropped lines.
+   * Returns the lines after a cursor (an earlier `next`), or all if it is invalid. `missed`: number of dropped lines.
    */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)

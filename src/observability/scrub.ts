@@ -38,10 +38,7 @@ export class Scrubber {
     return found === 'all' ? MASK : search.spellings.mask(text, MASK)
   }
 
-  /**
-   * Masks the secrets in a line of JSON and keeps it valid: a line with a secret is parsed and its texts are masked one
-   * by one, because masking a secret such as `1767` or `"` would break numbers and quotes.
-   */
+  /** Keeps the line valid JSON: masking a secret such as `1767` or `"` in the text would break numbers and quotes. */
   line(line: string): string {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
@@ -100,7 +97,7 @@ const MAX_WINDOW = 64
  * the text is not part of any needle's beginning, no needle begins near that block.
  */
 export class Needles {
-  /** Length of the beginnings of needles that are compared by blocks: that of the shortest needle, at most 64. */
+  /** How many characters of each needle are compared by blocks: the length of the shortest needle, at most 64. */
   readonly #window: number
   /** How far the search may skip ahead, by the hash of a block. */
   readonly #skips: Uint8Array

@@ -143,7 +143,7 @@ export class Agreement {
     const last = this.#last?.get(needle)
     let same = 0
     if (last !== undefined && last.start < start && start < last.end) {
-      // Here, the text equals a part of the needle.
+      // Up to `last.end`, the text equals the needle, so the needle is compared with itself.
       last.own ??= selfAgreement(needle)
       same = Math.min(last.own[start - last.start] ?? 0, last.end - start)
       if (same < last.end - start) return same
@@ -237,10 +237,7 @@ export class Spellings {
     }
   }
 
-  /**
-   * Searches near encoded characters that also occur in secrets. `all`: the text has more of these characters than any
-   * encoder writes, and the search would take long; mask the whole text.
-   */
+  /** Returns `all` if the text has more encoded characters than any encoder writes: the search would take long. */
   lookForEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
     let count = 0

@@ -64,7 +64,7 @@ export function newProgress(value: Rollout, clock: Clock) {
       progress.value = { ...next, updated_at: new Date(clock.now()).toISOString() }
       progress.changed.ring()
     },
-    /** Call this after a lost connection with the record that the broker holds, if any. */
+    /** Call this after a lost connection. `found` is the record that the broker holds, if any. */
     readBack(found: Rollout | undefined): void {
       recorded = isDeepStrictEqual(found, progress.value) ? progress.value : undefined
     },
@@ -148,10 +148,7 @@ function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boole
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/**
- * Returns whether the app runs as expected. An unknown state counts as running. After an update, a disabled app need
- * not run.
- */
+/** An unknown state counts as running. After an update, a disabled app need not run. */
 function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)

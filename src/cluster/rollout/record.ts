@@ -1,7 +1,6 @@
 /**
- * The state of a rollout, which is also its record on the broker. It is created from an order and the known apps, read
- * back, and changed by events. Steps start in order, in waves: first the canaries, then one batch after another. Every
- * started step is done, failed or current, so the number of these steps shows the progress.
+ * The state of a rollout, which is also its record on the broker. Steps start in order, in waves: first the canaries,
+ * then one batch after another. Every started step is done, failed or current, so their number shows the progress.
  */
 import * as v from 'valibot'
 import { readJson } from '../../base/read-json.ts'

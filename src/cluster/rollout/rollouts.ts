@@ -44,10 +44,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** The current rollout, or the search for one. Never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /**
-   * Set only by this class, while it carries out rollouts or searches for one. The client must receive each answer of
-   * this process.
-   */
+  /** Set only by this class, during a rollout or a search for one. Receives each answer of this process. */
   client: Client | undefined
   #last: Progress | undefined
   readonly held = new Set<string>()
@@ -281,10 +278,7 @@ const isNewer = (there: Rollout | undefined, own: Rollout) =>
 
 const isUnfinished = ({ state }: Rollout) => state === 'running'
 
-/**
- * Returns the answer to an order while a rollout is running. @throws CommandError if the order is for a different
- * rollout
- */
+/** @throws CommandError if the order is for a different rollout */
 function same(running: Rollout, transaction: string, order: RolloutOrder): Json {
   if (running.transaction !== transaction) {
     throw new CommandError('busy', `The rollout ${running.transaction} is running.`)
