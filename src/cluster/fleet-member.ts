@@ -177,9 +177,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 }
 
 /**
- * Passes the states of other members and of their hubs to the live channel.
- * @param memberStates state topics of other members, if known
- * @param hubs the hubs that this member serves
+ * Passes the states of other members and of their hubs to the live channel. `hubs` are those that this member serves.
  */
 export function followPeers(
   topics: Topics,

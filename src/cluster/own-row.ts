@@ -19,7 +19,7 @@ export function newLease(clock: Clock, leaseMs: number) {
   const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })
   const lease = {
     now,
-    /** @param begun when the renewal, which has succeeded, began */
+    /** @param begun the start of the successful renewal */
     renewed(begun: Instant): void {
       from = begun
     },

@@ -22,7 +22,7 @@ const passwordNeedsName = (part: 'mqtt' | 'fleet'): Rule => ({
     `${part}.username: missing; a password is sent only together with a user name`,
 })
 
-/** Also counts ways with mistakes. */
+/** Also counts options that have mistakes. */
 function waysToShare({ shard, index, count, nats }: Config['fleet'], isWrong: IsWrong): number {
   const byIndex = index !== null || count !== null || isWrong('fleet.index') || isWrong('fleet.count')
   const ways = [shard !== null || isWrong('fleet.shard'), byIndex, nats.length > 0 || isWrong('fleet.nats')]

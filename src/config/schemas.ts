@@ -96,7 +96,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
       const meant = values.length > MAX_LISTED ? nearest(String(input), values) : undefined
       return `expected one of ${meant === undefined ? values.join(', ') : `${values.length} words such as ${meant}`}`
     }),
-    // The list holds only the words and their numbers.
+    // `picklist` permits only the words and their numbers.
     v.transform((given) => String(given) as T),
     v.metadata({ name: name ?? values.map((value) => `\`${value}\``).join(', '), quotable: true }),
   )

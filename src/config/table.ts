@@ -5,7 +5,7 @@ import * as v from 'valibot'
 
 interface OptionBase<S extends v.GenericSchema> {
   readonly doc: string
-  /** The schema of the value as a file holds it. Without a default, `null` is the value of an omitted option. */
+  /** The schema of the value as written in a file. Without a default, an omitted option is `null`. */
   readonly schema: S
   /** Whether a change takes effect at run time; `ifSame`: only while the named option is set and unchanged. */
   readonly live?: true | { readonly ifSame: string }

@@ -47,7 +47,7 @@ export interface Target {
   readonly call: Hub['call']
   /** Like `call`, for an endpoint given by its path. */
   readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
-  /** Like `call`, for a read of several operations. */
+  /** Like `call`, for a read that consists of several operations. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
   /** Sends another command to an app of the hub, as any client would. */
   readonly send: (app: string, command: string) => Promise<Outcome>

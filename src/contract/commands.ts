@@ -1,6 +1,4 @@
-/**
- * One row for each command. The dispatcher, the checks, the hub's list of commands and the documents derive from it.
- */
+/** One row for each command. The dispatcher, the checks, the list of commands and the documents derive from it. */
 import * as v from 'valibot'
 import { APP_KEYS, APP_STATES } from '../hub/app.ts'
 import { callEndpoint, called } from './calls.ts'
@@ -67,7 +65,7 @@ function rolloutName(transaction: string | number | null): string {
   throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')
 }
 
-/** Alternately a word for on and a word for off. */
+/** Words for on and off, alternating. */
 const SWITCH_WORDS = ['ON', 'OFF', 'on', 'off', 'true', 'false', '1', '0']
 const switched = word(SWITCH_WORDS.map((text, i) => [text, i % 2 === 0] as const))
 

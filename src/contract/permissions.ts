@@ -56,10 +56,7 @@ export function policyOf(rules: Rules): CommandPolicy {
   return policy
 }
 
-/**
- * Returns whether a command is permitted with an input or, if `input` is omitted, with any input. `deny` and
- * `read_only` have priority. A command that is off by default must be allowed by name.
- */
+/** Without an input, returns whether any input is permitted. `deny` and `read_only` have priority over `allow`. */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined
 }

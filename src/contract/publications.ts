@@ -1,6 +1,5 @@
 /**
- * One row for each topic that the bridge publishes, except answers to commands. Publishing, the read-back, the sweep,
- * the entities and the documents derive from this table.
+ * One row for each topic that the bridge publishes, except answers. All publishing and the documents derive from it.
  */
 import type * as v from 'valibot'
 import type { Json } from '../base/json.ts'
@@ -386,7 +385,6 @@ export function countsOf(apps: Apps): Facts['hub']['counts'] {
   return { apps: apps.size, apps_crashed, updates_available, cpu_percent, memory_bytes }
 }
 
-/** Returns whether a change may affect a hub's rows. */
 export function concernsHub({ before, after }: Change): boolean {
   return before?.crashed !== after?.crashed || before?.update_available !== after?.update_available || !before || !after
 }

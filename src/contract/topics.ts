@@ -1,4 +1,4 @@
-/** The topics below one base topic: those of the table, and the command topics. No other module builds topics. */
+/** Builds and parses topics: those of `publications.ts`, and command topics. No other module builds topics. */
 import { MEMBER_NAME } from '../base/member-name.ts'
 import {
   type Held,
@@ -37,10 +37,7 @@ const OF_BRIDGE = '{base}/bridge/'
 /** Returns the topic that a fleet member uses instead of a bridge topic. */
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
-/**
- * @param member the fleet member's name, which follows `bridge` in its own topics
- * @param alone whether no other member takes over its hubs
- */
+/** `member` follows `bridge` in a fleet member's own topics. `alone`: no other member takes over its hubs. */
 export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
   const ownForm = (topic: string) => (member === undefined ? topic : formOf(topic, member))
@@ -149,7 +146,7 @@ function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner
   if (kind === 'bridge') return { kind }
   if (hub === undefined || NO_HUBS.has(hub) || kind === 'device') return undefined
   if (kind === 'hub') return { kind, hub }
-  // A level that is not a valid id still belongs to the table, but to no app.
+  // A topic with an invalid id matches its row, but belongs to no app.
   const id = decodeLevel(app ?? '') ?? ''
   return kind === 'app' ? { kind, hub, app: id } : { kind, hub, app: id, name: decodeLevel(name ?? '') ?? '' }
 }

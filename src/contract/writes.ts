@@ -5,10 +5,7 @@ import { askedOf, lookFor } from '../hub/written.ts'
 import type { Target } from './command.ts'
 import { CommandError } from './errors.ts'
 
-/**
- * Resolves to the hub's response, or to `null` if the response is missing but a check confirms the write.
- * @throws CommandError `outcome_unknown`, or the HubError of the write
- */
+/** Resolves to `null` if only a check confirms the write. @throws CommandError `outcome_unknown`, or HubError */
 export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lookFor>): Promise<T | null> {
   try {
     return await write

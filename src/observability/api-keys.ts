@@ -36,9 +36,7 @@ export class ApiKeys {
 
   readonly redact = (payload: string): string => this.scrubber.payload(payload)
 
-  /**
-   * Returns whether a name from a hub contains a secret, plain or encoded: names become topics, which are not masked.
-   */
+  /** Returns whether a name contains a secret, plain or encoded: names become topics, which are not masked. */
   areIn(name: string): boolean {
     const { scrubber } = this
     let text = name

@@ -82,7 +82,7 @@ function hubProblems(name: string, { online, reason, read, task }: HubHealth): s
   return problems
 }
 
-/** Interval of updates without a change. */
+/** Milliseconds between updates if nothing changes. */
 const INTERVAL_MS = 15_000
 
 /** How long a loss counts as recent: long enough for users to notice it. */

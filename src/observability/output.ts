@@ -13,6 +13,7 @@ const LONGEST_LINE_BYTES = 4096
 const MOST_BYTES_OF_A_CHARACTER = 3
 const DRAIN_STEP_MS = 5
 
+/** Writes a part of the chunk, and returns the size of this part. */
 type Write = (chunk: Buffer) => number
 
 const isBusy = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'EAGAIN'
@@ -21,10 +22,7 @@ function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-/**
- * Drops lines that cannot be written (no reader, disk full), but tries again with the next line.
- * @param write writes a part of the chunk and returns its size; default: to standard output
- */
+/** Drops lines that cannot be written (no reader, disk full), but tries again with the next line. */
 export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
   let waiting = Buffer.alloc(0)
   // Lines that are written immediately, as most are, share a buffer: allocating one per line would double the cost.
@@ -86,9 +84,7 @@ export class RecentLines {
     }
   }
 
-  /**
-   * Returns the lines after a cursor (an earlier `next`), or all if it is invalid. `missed`: number of dropped lines.
-   */
+  /** Returns the lines after a cursor (an earlier `next`), or all if it is invalid. `missed`: number of lost lines. */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)
     const number = run === RUN ? Number(text) : Number.NaN

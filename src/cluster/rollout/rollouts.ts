@@ -55,10 +55,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     this.#options = options
   }
 
-  /**
-   * Permits rollouts, and continues an unfinished one.
-   * @param link holds the records: corrects changes by other clients, and restores records that a broker has lost
-   */
+  /** Continues an unfinished rollout. `link` keeps the records on the broker, even if other clients change them. */
   start(link: Pick<MqttLink, 'expect' | 'release'>): void {
     if (this.#active !== undefined) return
     this.#link = link
