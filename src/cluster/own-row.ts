@@ -40,7 +40,7 @@ export function newLease(clock: Clock, leaseMs: number) {
   }
   return lease
 }
-export type Lease = ReturnType<typeof newLease>
+type Lease = ReturnType<typeof newLease>
 
 type Options = Pick<LeasedOptions, 'member' | 'store' | 'log' | 'mark'>
 

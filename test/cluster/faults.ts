@@ -12,7 +12,7 @@ export interface Scene {
   readonly random: Random
 }
 
-export interface FleetFault {
+interface FleetFault {
   readonly run: (scene: Scene) => Promise<void>
 }
 

@@ -23,7 +23,7 @@ export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
 
-export interface StreetOptions {
+interface StreetOptions {
   readonly broker: BrokerKind | Mosquitto
   readonly houses: number
   readonly apps?: readonly AppSeed[]
