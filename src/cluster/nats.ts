@@ -261,7 +261,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Writes a new mark if the bucket has none or has `former`. The first member to do so wins. */
+/** Writes a new mark if the bucket has no valid mark or still has `former`. The first member to do so wins. */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const known = await kv.get(MARK_KEY)
   const text = known === null ? '' : textOf(known)

@@ -117,7 +117,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     }
   }
 
-  /** Returns the revision that a first row replaces; 0 if no row exists, `undefined` if another process owns it. */
+  /** Returns the revision that the first write replaces; 0 if no row exists, `undefined` if another process owns it. */
   function free(found?: Row): number | undefined {
     const known = rows.member(member)
     const record = found === undefined ? known?.record : readMember(found.value)

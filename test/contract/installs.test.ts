@@ -6,7 +6,6 @@ import { type Aim, APP, aim, aimAt, carryOut, failure, NEW_APP, test } from './a
 
 const installs = ({ emulated }: Aim) =>
   emulated.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => body)
-/** Milliseconds. */
 const pauses = ({ clock }: Aim) => clock.waits
 const MINUTE = [0, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 

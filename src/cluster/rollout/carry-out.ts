@@ -132,7 +132,7 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
       if (failure === undefined) progress.apply({ kind: 'answered', step })
       else progress.apply({ kind: 'failed', step, failure })
     } catch (error) {
-      // Nothing was sent yet.
+      // The broker refused the subscription or the command, so the hub has received nothing.
       if (!(error instanceof DeniedError)) throw error
       progress.apply({ kind: 'failed', step, failure: { code: 'not_allowed', message: cut(error.message) } })
     }
