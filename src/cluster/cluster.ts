@@ -12,7 +12,6 @@ export interface ClusterOptions extends Pick<RolloutsOptions, 'topics' | 'broker
   readonly live: Live & { readonly natsCredentials: () => Credentials }
 }
 
-/** The parts of the program that the cluster uses. */
 export interface BridgePort {
   readonly bridge: Bridge
   readonly hubs: Hubs
@@ -26,7 +25,7 @@ export interface BridgePort {
   readonly onChange: () => void
 }
 
-/** Creates the cluster's parts. Without a fleet, loads neither the fleet's code nor the NATS client. */
+/** Without a fleet, loads neither the fleet's code nor the NATS client. */
 export async function openCluster(options: ClusterOptions, membership: Membership | undefined) {
   const { live, log, ...rest } = options
   const fleet = membership && (await import('./fleet-member.ts')).fleetMember(membership, options)
@@ -39,18 +38,16 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
     refusal: (command) => rolloutRefusal(policyOf(live.value), command),
   })
   return {
-    /** `undefined` if this bridge is not a member of a fleet. */
     fleet,
     rollouts,
 
-    /** Opens the hubs that this bridge serves, and follows later changes of the fleet's assignment. */
     start(given: BridgePort, hubs: Live['value']['hubs']): void {
       port = given
       if (fleet !== undefined) fleet.start(port)
       else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
     },
 
-    /** Starts or stops rollouts immediately: a client may order one as soon as the bridge has published `online`. */
+    /** Starts rollouts immediately, because a client may request one as soon as the bridge has published `online`. */
     roleChanged(isOnline: boolean): void {
       if (port === undefined) return
       const isLeader = fleet?.isLeader ?? true
@@ -58,7 +55,7 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
       else if (port.bridge.role === 'standby' || !isLeader) rollouts.stop()
     },
 
-    /** Handles a message that the broker holds when the link connects. */
+    /** Call this with each retained message that the link reads when it connects. */
     readBack(topic: string, payload: string): void {
       fleet?.heard(topic, payload)
       rollouts.readBack(topic, payload)

@@ -3,14 +3,13 @@ import { CLOSED_BY_US, type Connection } from '../mqtt/connection.ts'
 import { ConnectionLoop, type ConnectionLoopOptions } from '../mqtt/connection-loop.ts'
 import { Journal } from '../mqtt/journal.ts'
 
-/** How long closing the connection may take. */
 const END_MS = 1_000
 /** Minimum time before `online` is published again. */
 const REPEAT_MS = 1_000
 
 const RETAINED = { qos: 1, retain: true } as const
 
-/** @param options whose state topic is that of the whole fleet */
+/** @param options with the state topic of the whole fleet */
 export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>) {
   const { link, clock, log } = options
   let running: ConnectionLoop | undefined

@@ -1,4 +1,4 @@
-/** A member of a fleet: opens and closes hubs as the fleet assigns them, and reports on the fleet. */
+/** Opens and closes hubs as the fleet assigns them, and reports on the fleet. */
 import * as v from 'valibot'
 import type { Config, Live } from '../config/options.ts'
 import { camelKeys } from '../config/table.ts'
@@ -13,10 +13,8 @@ import { NatsStore } from './nats.ts'
 /** The fleet as a member sees it, for the HTTP API. */
 interface FleetStatus extends FleetPayload {
   member: string
-  /** Whether this member may act, because its lease is valid. */
   acts: boolean
   speaker: string | null
-  /** The owner of each hub. */
   owners: Record<string, string>
 }
 
@@ -39,7 +37,6 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     member: fleet.member,
     memberStates,
 
-    /** Handles a message that the broker holds, or that another client has published. */
     heard: (topic: string, payload: string): void => peers?.(topic, payload),
 
     get epoch(): number {
@@ -110,7 +107,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     return { fleet: new LeasedFleet({ ...how, log: part }), store }
   }
 
-  /** Returns the same object until something changes, because each renewal of any lease calls this function. */
+  /** Returns the same object until something changes, because this function is called at each renewal of any lease. */
   function status(): FleetStatus {
     const { hubs } = live.value
     const acts = fleet.mayAct()
@@ -137,7 +134,6 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     }
   }
 
-  /** Publishes `offline` for the whole fleet, because no remaining member can. */
   function publishOffline(): void {
     port?.link.hold(topics.availability, 'offline')
     // The broker may have received another state from a leader since the read-back.
@@ -181,11 +177,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 }
 
 /**
- * Passes what other members publish about themselves and their hubs to the live channel. Returns the handler for
- * messages that the broker holds, or that another client has published.
- *
- * @param memberStates state topics of other members, if known
- * @param hubs the hubs that this member serves
+ * Passes the states of other members and of their hubs to the live channel. `hubs` are those that this member serves.
  */
 export function followPeers(
   topics: Topics,
@@ -202,7 +194,7 @@ export function followPeers(
     return Object.hasOwn(live.value.hubs, own.owner.hub)
   }
   return (topic, payload) => {
-    // Check the end first, because most topics belong to apps.
+    // Check the topic's end first, because most topics belong to apps.
     const shown = topic.endsWith('/state') ? isShown(topic) : undefined
     if (shown !== undefined) feed.held(topic, shown && v.is(AVAILABILITY, payload) ? payload : null)
   }

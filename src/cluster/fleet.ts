@@ -4,14 +4,13 @@ import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
 import type { Config } from '../config/options.ts'
 
-/** An additional resource. Its owner leads the fleet: publishes for all members, and answers commands without a hub. */
+/** An additional resource. Its owner publishes the state of the whole fleet, and answers commands without a hub. */
 export const LEADER = '$speaker'
 
 export interface FleetView {
   readonly mode: 'static' | 'leases'
-  /** Increases whenever the members change. */
   readonly epoch: number
-  /** The members, each with the start of its membership (ISO 8601; `null` if unknown). */
+  /** The start of each membership is in ISO 8601 format; `null` if unknown. */
   readonly members: ReadonlyMap<string, { readonly since: string | null }>
 }
 
@@ -23,18 +22,17 @@ export interface Fleet {
    * one call at a time. `apply` must resolve when this member has stopped serving all other resources.
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
-  /** Call this when the configured resources have changed. */
   resourcesChanged(): void
-  /** Whether this member may now send requests to hubs and publish. Fast, because it is called before each of these. */
+  /** Returns whether this member may currently send requests to hubs and publish. Called before each of these. */
   mayAct(): boolean
-  /** Stops serving, and leaves the fleet. Returns whether members that can lead remain; `undefined` if unknown. */
+  /** Stops serving. Resolves to whether a member that can lead remains; `undefined` if unknown. */
   leave(): Promise<boolean | undefined>
 }
 
-/** Returns a member's name. The number in it starts at 1, `index` at 0. */
+/** The number in the name starts at 1, `index` at 0. */
 const shardName = (index: number) => `shard-${index + 1}`
 
-/** Creates a fleet whose members have configured numbers. No other member takes over the share of a failed member. */
+/** If a member fails, no other member takes over its share. */
 export function staticFleet(member: string, count: number, resources: () => readonly string[]): Fleet {
   const names = Array.from({ length: count }, (_, i) => shardName(i))
   let apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
@@ -52,12 +50,11 @@ export function staticFleet(member: string, count: number, resources: () => read
   }
 }
 
-/** The membership of this bridge in a fleet, as configured. */
 export type Membership =
   | { readonly mode: 'static'; readonly member: string; readonly count: number }
   | { readonly mode: 'leases'; readonly member: string }
 
-/** Returns the configured membership; `undefined` without a fleet. */
+/** Returns `undefined` without a fleet. */
 export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | undefined {
   const { shard, index, count, nats, member } = fleet
   if (nats.length > 0) return { mode: 'leases', member: member ?? memberNameOf(hostname()) }
@@ -69,7 +66,7 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
   return { mode: 'static', member: shardName(index), count }
 }
 
-/** Six bytes fit in an exact integer. */
+/** Six bytes fit in a safe integer. */
 const BYTES = 6
 
 /**
@@ -88,7 +85,6 @@ export function ownerOf(resource: string, members: Iterable<string>): string | u
   return owner
 }
 
-/** Returns the resources that belong to a member. */
 export function shareOf(member: string, resources: Iterable<string>, members: readonly string[]): Set<string> {
   return new Set([...resources].filter((resource) => ownerOf(resource, members) === member))
 }

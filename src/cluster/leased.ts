@@ -24,23 +24,21 @@ export interface LeasedOptions {
   readonly store: Store
   /** The resources to share; the same array until they change. */
   readonly resources: () => readonly string[]
-  /** Called when members, epoch or lease have changed. */
   readonly onChange: () => void
-  /** Whether this member can do its work now. */
+  /** Returns whether this member can serve hubs: without a broker, it cannot. */
   readonly isFit: () => boolean
   readonly clock: Clock
   readonly log: Logger
-  /** Creates a nonce; random by default. */
+  /** Creates a nonce; default: random. */
   readonly mark?: () => string
 }
 
-/** Renewals per lease. */
 const RENEWALS = 5
-/** Attempts per lease while renewals fail. */
+/** Attempts per lease after a failed renewal. */
 const ATTEMPTS = 15
-/** For how many leases a member may be unfit. Most brokers restart within this time, so that no hub has to move. */
+/** Number of leases for which a member may be unfit. Most brokers restart within this time, so that no hub moves. */
 const UNFIT = 2
-/** Maximum time for leaving. If leaving fails, the other members wait until the lease ends. */
+/** Milliseconds. If leaving fails, the other members wait until the lease ends. */
 const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
@@ -121,7 +119,7 @@ export class LeasedFleet implements Fleet {
     this.#renewLater(0)
   }
 
-  /** Starts over, once everything has stopped: the store and all its records are lost. */
+  /** Call this when the store has lost all its records. Renews the lease only after everything has stopped. */
   #startOver(): void {
     this.#options.log.warn({ member: this.member }, 'the data of the fleet in NATS is lost: the members start over')
     this.#row.end()
@@ -135,7 +133,7 @@ export class LeasedFleet implements Fleet {
   }
 
   resourcesChanged(): void {
-    // Names and members alone determine the owner, so no other member can be serving a new resource.
+    // Names and members alone determine the owner, so no other member can already serve a new resource.
     this.#turn()
   }
 
@@ -146,7 +144,6 @@ export class LeasedFleet implements Fleet {
     return await within(this.#options.clock, FAREWELL_MS, this.#sayFarewell())
   }
 
-  /** Stops renewing the lease. Resolves when this member has stopped serving. */
   #release(): Promise<void> {
     this.#row.end()
     this.#cancelRenewal()
@@ -202,7 +199,7 @@ export class LeasedFleet implements Fleet {
     void this.#follow()
   }
 
-  /** Applies the resources that this member may serve. Resolves when it has stopped serving all other resources. */
+  /** Resolves when this member has stopped serving all resources that it may not serve. */
   #follow(): Promise<void> {
     this.#applying = this.#applying.then(async () => {
       const may = this.#lease.holds && !this.#stopped && !this.#isAway
@@ -219,7 +216,7 @@ export class LeasedFleet implements Fleet {
     return this.#applying
   }
 
-  /** Runs one step after another until none is due. */
+  /** Runs one step at a time, until no step is due. */
   #turn(): void {
     if (this.#turning || this.#stopped) {
       this.#again = true
@@ -265,7 +262,6 @@ export class LeasedFleet implements Fleet {
     this.#cancelTurn = clock.after(Math.min(leaseMs / RENEWALS, ...waits) + 1, () => this.#turn())
   }
 
-  /** Whether this member has been unfit for too long, and other members exist. */
   #isUnfit(): boolean {
     const { isFit, clock, leaseMs } = this.#options
     this.#unfitSince = isFit() ? undefined : (this.#unfitSince ?? clock.elapsed())
@@ -290,12 +286,12 @@ export class LeasedFleet implements Fleet {
     this.#renewLater(0)
   }
 
-  /** Writes off another process that uses this member's name, or used it until it was killed. */
+  /** Another process may use this member's name, or may have used it until it was killed. */
   async #writeOffDuplicate(): Promise<void> {
     if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }
 
-  /** Stops serving the hubs that belong to other members in the current epoch, and confirms the epoch. */
+  /** Stops serving the hubs that belong to other members in the current epoch, then confirms the epoch. */
   async #adopt(): Promise<void> {
     const roster = this.#rows.roster?.record
     if (roster === undefined || roster.epoch <= this.#row.adopted) return

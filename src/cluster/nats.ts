@@ -14,12 +14,11 @@ import { ConflictError, type Row, type Store } from './rows.ts'
 
 export interface NatsOptions {
   readonly servers: readonly string[]
-  /** Called before each connection. `renew`: read the login again, because it was refused. Default: no login. */
+  /** Called before each connection. `renew`: the login was refused, so read it again. Default: no login. */
   readonly login?: (renew: boolean) => Credentials
   readonly bucket: string
   /** Members renew their leases, so a working watch is never silent for this long. */
   readonly quietMs: number
-  /** The connection's name, shown by the servers. */
   readonly name: string
   readonly clock: Clock
   readonly log: Logger
@@ -30,17 +29,17 @@ interface Bucket {
   readonly mark: string
 }
 
-/** Timeout of a call; a lease is at least five seconds long. */
+/** Shorter than a lease, which lasts at least five seconds. */
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
-/** Minimum time between two reads of a refused login. */
+/** Minimum time between two reads of a login. */
 const RENEW_MS = 10_000
 /** With this many servers, a bucket survives the failure of one. */
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
-/** Returns the login and encryption options. One `tls://` address enables TLS for all: they get the same password. */
+/** One `tls://` address enables TLS for all servers, because all receive the same password. */
 export function accessTo(servers: readonly string[], login: () => Credentials) {
   return {
     servers: [...servers],
@@ -55,10 +54,10 @@ export function accessTo(servers: readonly string[], login: () => Credentials) {
   }
 }
 
-/** Returns the options of a bucket. Reads go to the bucket's leader, because the other servers may be behind. */
+/** Reads go to the bucket's leader, because the other servers may lag behind. */
 export const bucketOptions = (replicas: number) => ({ replicas, history: 1, allow_direct: false })
 
-/** The servers' codes for a conflict with another write to the key, which may still be in progress. */
+/** The servers' error codes for a conflict with another write to the key, which may still be in progress. */
 const CONFLICTS: ReadonlySet<number | undefined> = new Set([
   JetStreamApiCodes.StreamWrongLastSequence,
   JetStreamApiCodes.StreamWrongLastSequenceUnknown,
@@ -99,7 +98,7 @@ export class NatsStore implements Store, AsyncDisposable {
     if (this.#bucket !== undefined) await markOf(this.#bucket.kv, this.#bucket.mark)
   }
 
-  /** Connects, and retries until connected. Before that, all calls fail. */
+  /** Retries until connected. All calls fail before that. */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void {
     this.#onRow = onRow
     this.#onLost = onLost
@@ -187,7 +186,7 @@ export class NatsStore implements Store, AsyncDisposable {
     return login?.(renew) ?? {}
   }
 
-  /** Opens the bucket, or creates it on as many servers as possible; a single server has no replicas. */
+  /** Creates the bucket with replicas if the servers form a cluster; a single server has none. */
   async #open(connection: NatsConnection): Promise<KV> {
     const { bucket } = this.#options
     const kvm = new Kvm(jetstream(connection, { timeout: CALL_MS }))
@@ -203,7 +202,7 @@ export class NatsStore implements Store, AsyncDisposable {
     throw new Error(`the bucket ${bucket} could not be created`)
   }
 
-  /** Reports the value of each key, now and after changes. Ends the watch if it is silent for too long. */
+  /** Ends if the watch is silent for too long. */
   async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
     const prefix = nameOf(mark, '')
@@ -235,7 +234,7 @@ const CONFIRMS_ONCE = '2.9.21'
 export const CONFIRMS_TWICE =
   'a NATS cluster of this version may confirm two conflicting writes, so that two bridges may serve one hub for a while'
 
-/** Whether leases on a server are unreliable. */
+/** Returns whether leases on a server are unreliable. */
 export function mayConfirmTwice(info: Pick<ServerInfo, 'cluster' | 'version'> | undefined): boolean {
   if (info?.cluster === undefined) return false
   return compareVersions(info.version, CONFIRMS_ONCE) < 0
@@ -254,7 +253,7 @@ export function keyIn(name: string): string | undefined {
 /** Returns the text of an entry; empty for a deleted key, which can be overwritten. */
 const textOf = (entry: KvEntry) => (entry.operation === 'PUT' ? Buffer.from(entry.value).toString('utf8') : '')
 
-/** Returns a key's name in a bucket; `undefined` if no member has used the bucket, `null` if its mark is invalid. */
+/** Returns `undefined` if no member has used the bucket, `null` if the bucket's mark is invalid. */
 export async function nameIn(kv: KV, key: string): Promise<string | null | undefined> {
   const known = await kv.get(MARK_KEY)
   if (known === null) return undefined
@@ -262,7 +261,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Returns the bucket's mark. If it is missing or equals `former`, writes a new one: the first member to do so wins. */
+/** Writes a new mark if the bucket has no valid mark or still has `former`. The first member to do so wins. */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const known = await kv.get(MARK_KEY)
   const text = known === null ? '' : textOf(known)
@@ -280,7 +279,6 @@ async function decisive(write: () => Promise<number>): Promise<number> {
   }
 }
 
-/** Returns JetStream's error code; `undefined` for any other error. */
 export function codeOf(error: unknown): number | undefined {
   return error instanceof JetStreamApiError ? error.code : undefined
 }

@@ -13,27 +13,23 @@ export interface Instant {
   readonly uptime: number | undefined
 }
 
-/**
- * Creates a lease: the time for which this member may act, from the start of its latest successful renewal. Two clocks
- * measure it, because one of them does not count the time for which the machine was suspended.
- */
+/** Two clocks measure the lease, because one of them does not count the time for which the machine was suspended. */
 export function newLease(clock: Clock, leaseMs: number) {
   let from: Instant | undefined
   const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })
   const lease = {
     now,
-    /** Call this after a successful renewal that began at `begun`. */
+    /** @param begun the start of the successful renewal */
     renewed(begun: Instant): void {
       from = begun
     },
-    /** Call this when the lease no longer belongs to this member. */
     lost(): void {
       from = undefined
     },
     get holds(): boolean {
       return lease.leftMs > 0
     },
-    /** How long the member may act; 0 if the lease is over. */
+    /** Milliseconds for which the member may act; 0 if the lease is over. */
     get leftMs(): number {
       if (from === undefined) return 0
       const { elapsed, uptime } = now()
@@ -44,7 +40,7 @@ export function newLease(clock: Clock, leaseMs: number) {
   }
   return lease
 }
-export type Lease = ReturnType<typeof newLease>
+type Lease = ReturnType<typeof newLease>
 
 type Options = Pick<LeasedOptions, 'member' | 'store' | 'log' | 'mark'>
 
@@ -62,13 +58,11 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
   let nonce = mark()
   /** The revision of the last write; `undefined` if no row is known. */
   let revision: number | undefined
-  /** The first revision with the nonce. */
   let begunAt: number | undefined
   let writing: Promise<unknown> = ready
   let ended = false
 
   const row = {
-    /** The epoch that this member confirms. */
     adopted: 0,
     get nonce(): string {
       return nonce
@@ -81,13 +75,12 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     get isForeign(): boolean {
       return revision === undefined && free() === undefined
     },
-    /** Returns whether the write succeeded. */
     write(): Promise<boolean> {
       const written = writing.then(() => writeOnce())
       writing = written
       return written
     },
-    /** Ends all writes except that of `leave`. */
+    /** No later write takes place, except that of `leave`. */
     end(): void {
       ended = true
     },
@@ -124,7 +117,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     }
   }
 
-  /** Returns the revision that a first row replaces; 0 if no row exists, `undefined` if another process owns it. */
+  /** Returns the revision that the first write replaces; 0 if no row exists, `undefined` if another process owns it. */
   function free(found?: Row): number | undefined {
     const known = rows.member(member)
     const record = found === undefined ? known?.record : readMember(found.value)
@@ -137,8 +130,8 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
    */
   async function resolve(): Promise<Row | undefined> {
     const found = await rows.read(key).catch(() => null)
-    // The row was purged, or the store was replaced; only the store can find out which. Do not rewrite the row here:
-    // the write could go to a lost store.
+    // The row was purged, or the store was replaced; only the store can distinguish these. Do not rewrite the row here,
+    // because the write could reach a lost store.
     if (found === undefined && revision !== undefined && !ended) await store.startOver().catch(() => undefined)
     if (found === undefined || found === null) return undefined
     const record = readMember(found.value)

@@ -4,15 +4,11 @@ import { MEMBER_NAME } from '../base/member-name.ts'
 import { readJson } from '../base/read-json.ts'
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
-/**
- * The highest epoch. With a change every millisecond, members would reach it after 34 years. No member writes a higher
- * number, and counting on from a higher number would lead to inexact numbers.
- */
+/** With a change every millisecond, this epoch is reached after 34 years. Much higher numbers would be inexact. */
 export const MAX_EPOCH = 2 ** 40
 const epoch = v.pipe(count, v.maxValue(MAX_EPOCH))
 const mark = v.pipe(v.string(), v.minLength(1), v.maxLength(64))
 
-/** A member of the current epoch. */
 const LISTED = v.object({
   nonce: mark,
   /** ISO 8601. */
@@ -31,7 +27,6 @@ const ROSTER = v.object({
 })
 export type Roster = v.InferOutput<typeof ROSTER>
 
-/** A member's own record. */
 const ALIVE = v.object({
   nonce: mark,
   /** The latest epoch for which the member has stopped serving the hubs that belong to other members. */
@@ -52,7 +47,5 @@ export function memberOf(key: string): string | undefined {
   return MEMBER_NAME.test(name) ? name : undefined
 }
 
-/** Returns `undefined` if the text is not a roster. */
 export const readRoster = (text: string): Roster | undefined => readJson(ROSTER, text)
-/** Returns `undefined` if the text is not a member's record. */
 export const readMember = (text: string): MemberRecord | undefined => readJson(MEMBER, text)

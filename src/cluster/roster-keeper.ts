@@ -12,19 +12,15 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
   let ended = false
   return { end, keep, leave, writeOff }
 
-  /** Stops writing, because the data is from a lost store. */
+  /** Call this when the data is from a lost store, to prevent later writes. */
   function end(): void {
     ended = true
   }
 
-  /**
-   * Updates the roster. Returns whether it was already up to date.
-   * @param self this member, as the roster lists it
-   * @param adopted the epoch that this member confirms
-   */
+  /** Returns whether the roster was already up to date. `adopted` is the epoch that this member confirms. */
   async function keep(self: Listed, adopted: number): Promise<boolean> {
     await readOncePerLease()
-    // Keep the revision of the roster that the new one is based on: a newer roster must not be overwritten.
+    // Remember the revision that the new roster is based on, so that a newer roster is not overwritten.
     const { roster, rosterRevision } = rows
     const next = await nextOf(roster, self, adopted)
     if (next !== undefined && !ended) await write(next, rosterRevision)
@@ -47,7 +43,6 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     return undefined
   }
 
-  /** Ends the lease of a member that was silent for the whole lease. */
   async function writeOff(name: string): Promise<boolean> {
     const known = rows.member(name)
     if (rows.silentMs(name) < leaseMs) return false
@@ -61,7 +56,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     }
   }
 
-  /** Returns the next roster; `undefined` if nothing changes. */
+  /** Returns `undefined` if nothing changes. */
   async function nextOf(roster: Rows['roster'], self: Listed, adopted: number): Promise<Roster | undefined> {
     const epoch = Math.max(rows.highestEpoch, adopted) + 1
     if (roster === undefined) return { epoch, settled: false, members: { [member]: self } }
@@ -72,14 +67,14 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
-    // Some members have confirmed a later epoch and would wait for it, so no member has written this roster.
+    // A member that has confirmed a later epoch gains no hubs from this roster, which cannot be from a member.
     const isBehind = roster.record.epoch < rows.highestEpoch
     if (isListed && gone.length === 0 && !settles && !isBehind) return undefined
     const left = without({ ...roster.record, epoch }, gone)
     return { epoch, settled: settled || settles, members: { ...left.members, [member]: self } }
   }
 
-  /** Writes the roster over a revision. Returns whether the write succeeded. */
+  /** Returns whether the write succeeded. */
   async function write(roster: Roster, before: number | undefined): Promise<boolean> {
     try {
       if (roster.epoch > MAX_EPOCH) {

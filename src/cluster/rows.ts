@@ -1,4 +1,4 @@
-/** The store that members share, its known records, and how long each member has been silent. */
+/** The store that members share, its latest known records, and how long each member has been silent. */
 import type { Clock } from '../base/clock.ts'
 import { type Listed, type MemberRecord, memberOf, ROSTER_KEY, type Roster, readMember, readRoster } from './records.ts'
 
@@ -8,19 +8,19 @@ export interface Row {
   readonly revision: number
 }
 
-/** A write was too late: the key's revision is not the expected one. */
+/** The key's revision is not the expected one, because another write was first. */
 export class ConflictError extends Error {}
 
 /**
- * The key-value store that fleet members share. All members see its writes in the same order. A write that fails with
- * another error than `ConflictError` may still succeed, even later. Only writes are conclusive: reads may be outdated.
+ * All members see the writes in the same order. A write that fails with another error than `ConflictError` may still
+ * succeed later. Only a successful write is conclusive, because reads may be outdated.
  */
 export interface Store {
-  /** Creates a key. Returns its revision. @throws ConflictError if it exists */
+  /** Returns the revision. @throws ConflictError if the key exists */
   create(key: string, value: string): Promise<number>
   /** Overwrites a key that has this revision. Returns the new revision. @throws ConflictError */
   update(key: string, value: string, revision: number): Promise<number>
-  /** Reads a key; `undefined` if it does not exist. A deleted key is an empty row. */
+  /** Returns `undefined` if the key does not exist. A deleted key is an empty row. */
   get(key: string): Promise<Row | undefined>
   /** Replaces this store with a new one, for all members, because its content cannot be used. */
   startOver(): Promise<void>
@@ -34,7 +34,7 @@ export interface Store {
 interface Known<T> {
   readonly record: T
   readonly revision: number
-  /** When this revision was first seen, in `clock.elapsed()` milliseconds. */
+  /** When this member first saw the revision, in `clock.elapsed()` milliseconds. */
   readonly seenAt: number
 }
 
@@ -69,14 +69,14 @@ export class Rows {
     return revision
   }
 
-  /** Reads a key. @param onChange called if the value is new */
+  /** @param onChange called if the value is new */
   async read(key: string, onChange: () => void = () => {}): Promise<Row | undefined> {
     const found = await this.#store.get(key)
     if (found !== undefined && this.saw(key, found)) onChange()
     return found
   }
 
-  /** Records the value of a key. Returns whether it is new. */
+  /** Returns whether the value is new. */
   saw(key: string, { value, revision }: Row): boolean {
     const seenAt = this.#clock.elapsed()
     const name = memberOf(key)
@@ -93,21 +93,20 @@ export class Rows {
     return true
   }
 
-  /** Whether a later row proves that a listed member has stopped. A key without a valid row proves nothing. */
+  /** Returns whether a later row proves that a listed member has stopped. A key without a valid row proves nothing. */
   isOver(name: string, { nonce, revision }: Listed): boolean {
     const known = this.#members.get(name)
     if (known?.record === undefined || known.revision <= revision) return false
     return !('nonce' in known.record) || known.record.nonce !== nonce
   }
 
-  /** Whether a listed member has confirmed an epoch or has ended, and so no longer serves other members' hubs. */
+  /** Returns whether a listed member no longer serves other members' hubs: it has confirmed the epoch, or has ended. */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
     if (this.isOver(name, listed)) return true
     const record = this.#members.get(name)?.record
     return record !== undefined && 'nonce' in record && record.nonce === listed.nonce && record.adopted >= epoch
   }
 
-  /** The highest epoch in any record. */
   get highestEpoch(): number {
     const adopted = [...this.#members.values()].map(({ record }) =>
       record !== undefined && 'adopted' in record ? record.adopted : 0,
@@ -115,7 +114,7 @@ export class Rows {
     return Math.max(this.#formerEpoch, this.roster?.record.epoch ?? 0, ...adopted)
   }
 
-  /** Handles a failed write. Writes of other members may fail as well, so their silence so far does not count. */
+  /** Call this after a failed write: other members may have failed too, so their silence so far does not count. */
   unavailable(): void {
     this.#reachableSince = this.#clock.elapsed()
   }

@@ -1,4 +1,3 @@
-/** Schemas of addresses, topics, hosts, paths, secrets and tokens. */
 import * as v from 'valibot'
 import { isGoodHash, isHash } from '../base/secrets.ts'
 import { withoutSlashes } from '../base/text.ts'
@@ -7,19 +6,18 @@ import { fixedKeys, oneOrMore, text } from './schemas.ts'
 const AUTHORITY = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::\d*)?`
 const PATH = String.raw`(?:/[^\s?#@]*)?`
 
-/** Returns a pattern for a scheme in upper or lower case: patterns in a JSON Schema cannot ignore case. */
+/** Patterns in a JSON Schema cannot ignore case. */
 const scheme = (name: string) => name.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`)
 
 interface UrlRules {
   readonly schemes: readonly string[]
-  /** The schemes whose addresses may end in a path. */
   readonly withPath: readonly string[]
   readonly example: string
-  /** What to do with a user name and password instead. */
+  /** Completes the message that the address must not contain a user name or password. */
   readonly credentials: string
 }
 
-/** Creates a schema of an address, without a final slash. Messages never repeat it: it may contain a password. */
+/** Messages never repeat an address, because it may contain a password. */
 function url({ schemes, withPath, example, credentials }: UrlRules) {
   const expected = `expected an address that begins with ${schemes.map((name) => `${name}://`).join(', ')}, such as ${example}`
   const forms = schemes.map((name) => `${scheme(name)}://${AUTHORITY}${withPath.includes(name) ? PATH : '/?'}`)
@@ -41,21 +39,18 @@ function url({ schemes, withPath, example, credentials }: UrlRules) {
 
 const WEB = { schemes: ['http', 'https'], withPath: ['http', 'https'] }
 
-/** Address of a hub. */
 export const hubUrl = url({
   ...WEB,
   example: 'http://192.168.1.20',
   credentials: 'the hub accepts only an api_key',
 })
 
-/** Address of the page for browsers. */
 export const publicUrl = url({
   ...WEB,
   example: 'https://home.example.org/hub2mqtt',
   credentials: 'anyone who sees the link could read them',
 })
 
-/** Address of a broker. */
 export const brokerUrl = url({
   schemes: ['mqtt', 'mqtts', 'ws', 'wss'],
   withPath: ['ws', 'wss'],
@@ -73,10 +68,9 @@ const natsUrl = url({
 /** Addresses of a broker, the preferred one first. */
 export const brokerUrls = oneOrMore(brokerUrl, 'expected an address such as mqtt://broker:1883, or a list of them')
 
-/** Addresses of NATS servers; may be empty. */
+/** May be empty. */
 export const natsUrls = oneOrMore(natsUrl, 'expected an address such as nats://nats-0:4222, or a list of them', 0)
 
-/** The origin of a web page. */
 export const origin = url({
   schemes: ['http', 'https'],
   withPath: [],
@@ -94,7 +88,7 @@ const TOPIC_FAULTS: readonly (readonly [RegExp, string])[] = [
   [/[\p{Cc}\p{Cs}]/u, ', without control characters'],
 ]
 
-/** A prefix of topics. MQTT permits more, but wildcards and empty levels are always mistakes here. */
+/** MQTT permits more, but wildcards and empty levels are always mistakes here. */
 export const topicPrefix = v.pipe(
   v.string(TOPIC),
   v.regex(/^(?!\$)[^/+#\p{Cc}\p{Cs}]+(?:\/[^/+#\p{Cc}\p{Cs}]+)*$/u, ({ input }) => {
@@ -104,7 +98,6 @@ export const topicPrefix = v.pipe(
   v.metadata({ name: 'topic', quotable: true }),
 )
 
-/** A name or address to listen on. */
 export const host = text({
   name: 'host',
   quotable: true,
@@ -112,14 +105,14 @@ export const host = text({
   pattern: /^[A-Za-z0-9.:_-]{1,255}$/u,
 })
 
-/** A bearer token: an HTTP header permits only printable Latin-1 characters. */
+/** An HTTP header permits only printable Latin-1 characters. */
 export const apiKey = text({
   name: 'secret',
   expected: 'the key as the hub shows it: one line of printable Latin-1 characters, without surrounding spaces',
   pattern: /^(?! )[\x20-\x7e\xa0-\xff]{1,4096}(?<! )$/u,
 })
 
-/** A password: any characters except control characters, such as a line break that was copied by mistake. */
+/** Refuses control characters, such as a line break that was copied by mistake. */
 export const password = text({
   name: 'secret',
   expected: 'the password in one line, without control characters',
@@ -135,7 +128,7 @@ export const path = text({
 
 const PASSWORD = 'at least 8 characters in one line, or a hash as hub2mqtt hash-password prints it'
 
-/** The password as plain text, or its hash. */
+/** Plain text, or the output of `hub2mqtt hash-password`. */
 export const pagePassword = v.pipe(
   text({ name: 'secret', expected: PASSWORD, pattern: /^[^\p{Cc}\p{Cs}]{8,4096}$/u }),
   v.check((given) => !isHash(given) || isGoodHash(given), `expected ${PASSWORD}`),
@@ -143,7 +136,7 @@ export const pagePassword = v.pipe(
 
 const TOKEN = 'expected {token: at-least-16-characters, access: read} or access: full'
 
-/** A script's token, which is sent in an HTTP header. */
+/** Scripts send this token in an HTTP header. */
 export const token = v.pipe(
   fixedKeys,
   v.strictObject(

@@ -1,5 +1,3 @@
-/** The bridge's broker, external or embedded, and the options of the connection to it. */
-
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
@@ -17,10 +15,7 @@ import type { BrokerOptions, LinkOptions } from '../mqtt/types.ts'
 import type { Config, Live } from './options.ts'
 import { camelKeys } from './table.ts'
 
-/**
- * Opens the broker. `instance` counts, from 0, the processes of this machine that use the same broker and base topic.
- * @throws EmbeddedBrokerError if the embedded broker cannot listen
- */
+/** @throws EmbeddedBrokerError if the embedded broker cannot listen */
 export async function openBroker(config: Config, log: Logger) {
   await using opening = new AsyncDisposableStack()
   const { url, base_topic } = config.mqtt
@@ -31,7 +26,6 @@ export async function openBroker(config: Config, log: Logger) {
   return { urls, instance: Math.max(...instances), [Symbol.asyncDispose]: () => opened.disposeAsync() }
 }
 
-/** @throws EmbeddedBrokerError */
 export async function openEmbeddedBroker({ mqtt, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
   // Loaded on demand: most installations have their own broker.
   const { startEmbeddedBroker } = await import('../mqtt/embedded.ts')
@@ -48,7 +42,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
   return {
     ...{ urls, username, password, rejectUnauthorized, keepaliveMs: keepalive },
-    // Without an address, the embedded broker is used, which supports only this version.
+    // The embedded broker supports only this version.
     protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
     ca: pem(caFile),
     cert: pem(certFile),
@@ -69,8 +63,8 @@ export function brokerUrls(mqtt: {
 }
 
 /**
- * Returns the options of the bridge's link. `instance`: the number of this process. `others`: filters of other clients'
- * topics to read as well. `mayAct`: whether the bridge may publish more than its own state; default: always.
+ * @param others filters of other clients' topics that are read as well
+ * @param mayAct whether the bridge may publish more than its own state; default: always
  */
 export function linkOptions(
   live: Live & Pick<LinkOptions, 'credentials'>,
@@ -97,15 +91,15 @@ export function linkOptions(
   }
 }
 
-/** Returns the client id. If two members of a fleet have the same name, the broker disconnects the first. */
+/** If two members of a fleet have the same name, the broker disconnects the first. */
 function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
   if (member === null) return client_id ?? stableClientId(base, instance)
   return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
 }
 
 /**
- * Returns an id that a restart does not change, so that the broker closes a connection that a crash left half open. It
- * differs between machines and between processes of a machine: clients with the same id disconnect each other.
+ * A restart does not change the id, so that the broker closes a connection that a crash left half open. Each process of
+ * each machine has another id, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
   const mark = digestOf(`${hostname()}\n${base}`)
@@ -124,8 +118,8 @@ const instance = (number: number, server?: Server) => ({
 })
 
 /**
- * Claims the lowest number that no other process of this machine has under `name`. The number is released when the
- * process ends, even by a crash, so that a restart gets it again. It is 0 if the system refuses local sockets.
+ * Claims the lowest number under `name` that no other process of this machine has; 0 if the system refuses local
+ * sockets. The system releases the number when the process ends, even by a crash.
  */
 export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform) {
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
@@ -137,7 +131,7 @@ export async function claimInstance(name: string, platform: NodeJS.Platform = pr
   return instance(MAX_INSTANCES)
 }
 
-/** Returns the socket's path. On Linux and Windows it disappears with the process; elsewhere a crash leaves a file. */
+/** On Linux and Windows the socket disappears with the process. Elsewhere a crash leaves a file. */
 function pathOf(name: string, platform: NodeJS.Platform): string {
   if (platform === 'linux') return `\0${name}`
   return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)
@@ -156,7 +150,6 @@ async function listen(path: string): Promise<Server | 'taken' | 'refused'> {
   return failed === undefined ? server : failed === 'EADDRINUSE' ? 'taken' : 'refused'
 }
 
-/** Whether a process still listens on the socket. */
 async function isAlive(path: string): Promise<boolean> {
   const socket = connect(path)
   const failed = await once(socket, 'connect').then(() => undefined, systemCode)

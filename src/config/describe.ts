@@ -1,4 +1,3 @@
-/** The effective configuration in the form of a file, with secrets masked. */
 import { stringify } from 'yaml'
 import { type Config, hubOptions, options } from './options.ts'
 import { secretsIn, show } from './schemas.ts'
@@ -6,7 +5,6 @@ import { nest, type Table, valueAt } from './table.ts'
 
 export const MASK = '***'
 
-/** Returns every option with its path and value, the options of the hubs first. */
 function rowsOf(config: Config) {
   const rows = (table: Table, values: unknown, prefix: string) =>
     Object.entries(table).map(([path, option]) => ({ path: prefix + path, option, value: valueAt(values, path) }))

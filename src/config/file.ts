@@ -1,18 +1,18 @@
-/** Reads a configuration file, YAML or JSON, into maps, which have no prototype to pollute. Finds the line of a key. */
+/** Reads a configuration file, YAML or JSON, into maps, because these have no prototype to pollute. */
 import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import type { Document, LineCounter } from 'yaml'
 import type { Mistakes } from './mistakes.ts'
 import type { Source } from './sources.ts'
 
-/** The keys that lead to a value; a number counts the items of a list from 0. */
+/** A number is the index of a list's item. */
 export type Keys = readonly (string | number)[]
 export type FileMap = ReadonlyMap<unknown, unknown>
 /** Returns a text file's content, or throws with a `code` such as `ENOENT`. */
 export type ReadFile = (path: string) => string
 
 export interface ConfigFile extends Source {
-  /** Whether the file contains only comments. */
+  /** Whether the file has no content except comments, or is missing but not required. */
   readonly isEmpty: boolean
 }
 
@@ -24,7 +24,7 @@ export const isJson = (path: string | undefined): boolean => path?.endsWith('.js
 
 export const noFile: ConfigFile = { isEmpty: false, root: new Map(), where: () => '', resolvePath: (path) => path }
 
-/** Enough for repeated blocks, too few to exhaust memory. */
+/** Enough for repeated blocks, but too few to exhaust memory. */
 const MAX_ALIASES = 50
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -40,13 +40,13 @@ const REASONS: Readonly<Record<string, string>> = {
   EAGAIN: 'it is not a plain file',
 }
 
-/** Returns why a file could not be read, without its path. */
+/** Returns the reason without the file's path. */
 export function readFailure(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   return REASONS[code] ?? code
 }
 
-/** Deeper than any configuration, and far below the limit of the stack. */
+/** Deeper than any configuration, but far below the limit of the stack. */
 const MAX_DEPTH = 64
 const TOO_DEEP = 'its values are nested too deeply'
 
@@ -65,7 +65,7 @@ const SYNTAX: Readonly<Record<string, string>> = {
 }
 
 const NOT_YAML = 'this is not valid YAML or JSON; look for a missing quote, colon or space here'
-/** These faults also occur in JSON; all others concern syntax that only YAML has. */
+/** All other faults concern syntax that only YAML has. */
 const IN_JSON: ReadonlySet<string> = new Set([TWICE, TOO_DEEP])
 const NOT_JSON = 'this is not valid JSON; look for a missing quote, comma or bracket here'
 
@@ -73,7 +73,7 @@ const require = createRequire(import.meta.url)
 /** Loads the parser on demand: a configuration by environment alone does not need it. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
-/** Parses a text; `undefined` if the parser, which recurses for each level of a list, has overflowed the stack. */
+/** Returns `undefined` if the parser, which is recursive, has overflowed the stack. */
 function documentOf(text: string, lineCounter: LineCounter): Document.Parsed | undefined {
   const { stackTraceLimit } = Error
   try {
@@ -88,7 +88,6 @@ function documentOf(text: string, lineCounter: LineCounter): Document.Parsed | u
   }
 }
 
-/** Returns the positions of duplicate keys. */
 function repeatedKeys(doc: Document.Parsed): number[] {
   const { isScalar, visit } = yaml()
   const found: number[] = []
@@ -105,7 +104,7 @@ function repeatedKeys(doc: Document.Parsed): number[] {
   return found
 }
 
-/** Returns why the values cannot be traversed, if so: an alias may refer to its own parent. */
+/** Returns why the values cannot be traversed: they are nested too deeply, or an alias refers to its own parent. */
 function faultOf(value: unknown, above: readonly unknown[] = []): string | undefined {
   if (!(value instanceof Map || Array.isArray(value))) return undefined
   if (above.includes(value)) return 'an alias (*name) is inside its own anchor (&name); write the value out'
@@ -117,7 +116,7 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
     .find((fault) => fault !== undefined)
 }
 
-/** Returns the content, or its faults. `at` is a place such as ` line 3, column 1`, or empty for the whole file. */
+/** Returns the content, or the faults with their places: ` line 3, column 1`, or empty for the whole file. */
 function parse(text: string) {
   const lines = new (yaml().LineCounter)()
   const doc = documentOf(text, lines)

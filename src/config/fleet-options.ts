@@ -1,4 +1,3 @@
-/** The options of a fleet. */
 import * as v from 'valibot'
 import { MEMBER_NAME } from '../base/member-name.ts'
 import { natsUrls, password } from './addresses.ts'
@@ -34,7 +33,6 @@ const bucket = text({
   pattern: /^[A-Za-z0-9_-]{1,64}$/,
 })
 
-/** How the members of a fleet share the hubs. */
 export const fleetOptions = defineOptions({
   'fleet.shard': {
     doc: 'Share of the hubs that this bridge serves, if several bridges divide the hubs by number: `3/8` is the third of eight.',

@@ -1,4 +1,3 @@
-/** The options of the guardian. */
 import * as v from 'valibot'
 import { isCron, isTimeZone } from '../base/cron.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
@@ -32,10 +31,7 @@ const quietHours = text({
   pattern: /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/u,
 })
 
-/**
- * Values by pattern of app ids: the first matching pattern applies. `such` is an example for messages, `written` the
- * same value as parsed from a file.
- */
+/** The first matching pattern applies. `such` is an example for messages, `written` the same value as in a file. */
 const byApp = <S extends v.GenericSchema>(value: S, such: string, written: unknown = such) => ({
   schema: map(value, `values by app such as {com.athom.hue: ${such}}`),
   default: new Map<string, never>(),
@@ -61,7 +57,6 @@ const unavailable = v.pipe(
   }),
 )
 
-/** Which apps the guardian watches, and when it updates them. All of these options are live. */
 export const guardOptions = liveOptions({
   'guard.watch': {
     doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. If the list is empty, the guardian is off.',

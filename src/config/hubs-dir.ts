@@ -7,20 +7,17 @@ import { type ConfigFile, readConfigFile, readFailure } from './file.ts'
 import { EXPECTED_NAME, hubName } from './options.ts'
 import type { Reading } from './read.ts'
 
-/** Returns the file names in a folder, or throws with a `code` such as `ENOENT`. */
+/** Returns the names in a folder, or throws an error with a `code` such as `ENOENT`. */
 export type ReadFolder = (path: string) => readonly string[]
 
 const KINDS = ['.yaml', '.yml', '.json']
 
-/** Returns the files of hubs, sorted by name. Ignores other files, and names that begin with a dot. */
+/** Ignores names that begin with a dot, and files of other kinds. */
 function hubFilesIn(names: readonly string[]): string[] {
   return names.filter((name) => !name.startsWith('.') && KINDS.includes(extname(name))).toSorted()
 }
 
-/**
- * Reads the hubs, each as if its options were below `hubs.<name>`. Reports problems in `mistakes`.
- * @param subject names the option that names the folder, and its place
- */
+/** Reads each file as if its options were below `hubs.<name>`. @param subject the option that names the folder */
 export function readHubsDir(
   folder: string,
   subject: string,
@@ -48,13 +45,10 @@ export function readHubsDir(
   })
 }
 
-/** The polling interval. */
+/** Milliseconds between checks of the folder. */
 export const LOOK_MS = 10_000
 
-/**
- * Calls `onChange` after files were added, removed or written since `readAt`, until the signal aborts. `readAt`: epoch
- * milliseconds of the system, like file times; default: just now.
- */
+/** Also reports changes since `readAt` (epoch milliseconds of the system's clock, as in file times; default: now). */
 export async function watchFolder(
   { folder, readAt = Number.POSITIVE_INFINITY }: { readonly folder: string; readonly readAt?: number | undefined },
   onChange: () => void,
@@ -73,7 +67,6 @@ export async function watchFolder(
   }
 }
 
-/** Returns a fingerprint of the folder, and the time of the last change in epoch milliseconds. */
 async function look(folder: string) {
   try {
     // Adding or removing a file also changes the folder's time.

@@ -1,4 +1,4 @@
-/** Reads the hubs: any number from the configuration file, one from each file of a folder, one from the environment. */
+/** Reads the hubs: from the configuration file, from the files of a folder, and at most one from the environment. */
 import * as v from 'valibot'
 import { type ConfigFile, example, type FileMap, type Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
@@ -12,9 +12,8 @@ interface HubsRequest {
   readonly file: ConfigFile
   readonly env: Environment
   readonly reading: Reading
-  /** Hubs from the folder of `hubs_dir`, by name; `undefined` if no folder is configured. */
+  /** From the folder of `hubs_dir`; `undefined` if no folder is configured. */
   readonly folder: readonly (readonly [name: string, file: ConfigFile])[] | undefined
-  /** Whether a configuration without hubs is a mistake. */
   readonly required: boolean
 }
 
@@ -22,7 +21,7 @@ const KEYS = fileKeys(hubOptions)
 
 type NamedHub = readonly [name: string, file: ConfigFile]
 
-/** Renames a hub whose name no message may repeat, so that its options are checked as well. */
+/** Renames a hub whose name is not shown in messages, so that its options are checked as well. */
 function unnamed(file: ConfigFile, name: string, hub: FileMap, number: number): NamedHub {
   const shown = `unnamed-${number}`
   const root: FileMap = new Map([['hubs', new Map([[shown, hub]])]])
@@ -30,7 +29,7 @@ function unnamed(file: ConfigFile, name: string, hub: FileMap, number: number): 
   return [shown, { ...file, root, where }]
 }
 
-/** Returns the hubs in the file, with their places. Adds a mistake for anything else below `hubs`. */
+/** Adds a mistake for anything else below `hubs`. */
 function hubsOfFile(file: ConfigFile, mistakes: Mistakes): NamedHub[] {
   const root = valueIn(file, 'hubs')
   if (root === undefined) return []
@@ -58,7 +57,7 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): NamedHub[] {
   })
 }
 
-/** Returns the name of the hub that the variables configure; `undefined` without such variables. */
+/** Returns `undefined` if no variable configures a hub. */
 function hubOfEnvironment(env: Environment, inFiles: readonly string[], mistakes: Mistakes): string | undefined {
   const given = env.get(HUB_NAME_VARIABLE)
   if (given !== undefined && !v.is(hubName, given)) {
@@ -70,7 +69,6 @@ function hubOfEnvironment(env: Environment, inFiles: readonly string[], mistakes
   return given ?? (inFiles.length === 1 ? inFiles[0] : undefined) ?? DEFAULT_HUB_NAME
 }
 
-/** Explains how to fix a missing required option. */
 const missing = (byEnvironment: boolean) => (path: string, option: Option) => {
   const such = option.sensitive ? ` (or ${fileKey(path)})` : ` such as ${String(option.example)}`
   const name = environmentName(`hub.${path}`)
@@ -78,7 +76,7 @@ const missing = (byEnvironment: boolean) => (path: string, option: Option) => {
   return `missing; give ${path}${such} in the configuration file${byEnvironment ? `, or ${variable}` : ''}`
 }
 
-/** Returns all valid hubs by name, and reports the problems of the others in `mistakes`. */
+/** Returns the valid hubs by name, and adds the mistakes of the others. */
 export function readHubs({ file, env, reading, folder, required }: HubsRequest): Readonly<Record<string, HubConfig>> {
   const { mistakes } = reading
   const files = new Map(hubsOfFile(file, mistakes))

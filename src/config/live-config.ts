@@ -1,4 +1,4 @@
-/** The current configuration: a value, replaced as a whole when its sources are read again. */
+/** Holds the current configuration, and replaces it as a whole when its sources are read again. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -8,7 +8,6 @@ import { ConfigError } from './mistakes.ts'
 import type { Config, Live } from './options.ts'
 import { differences, takeOver } from './reload.ts'
 
-/** Reads the configuration from its sources. @throws {ConfigError} */
 export type Load = () => Loaded
 
 export interface Reloaded {
@@ -16,23 +15,20 @@ export interface Reloaded {
   readonly after: Config
 }
 
-/** How long an empty folder of `hubs_dir` is ignored, because its volume may only be unmounted for a moment. */
+/** How long the hubs of an empty `hubs_dir` are kept, because its volume may be unmounted only for a moment. */
 export const EMPTY_MS = 60_000
 
-/** A log that masks secrets, to which `addSecret` adds. */
 type Log = Logger & { addSecret(secret: string): void }
 
 export class LiveConfig implements Live {
-  /** Replaced as a whole, only in this class. */
+  /** Only this class replaces the value, as a whole. */
   value: Config
-  /** Called right after a replacement. */
   onReplaced: (config: Config) => void = () => {}
-  /** Whether hubs may be missing only because their folder is temporarily empty. */
   awaitsHubs = false
   readonly #load: Load
   readonly #log: Log
   readonly #clock: Clock
-  /** The number of files in the folder when it was last accepted; `null` without a folder. */
+  /** Number of files in the folder when its content was last accepted; `null` without a folder. */
   #hubFiles: number | null
   #isRecheck = false
   #onReload: (reloaded: Reloaded | undefined) => void = () => {}
@@ -99,7 +95,7 @@ export class LiveConfig implements Live {
     this.onReplaced(config)
   }
 
-  /** Whether the folder became empty so recently that its hubs must be kept for now. */
+  /** Returns whether the folder became empty less than a minute ago, so that its hubs are kept for now. */
   #mustKeepHubs(hubFiles: number | null): boolean {
     if (hubFiles !== 0 || this.#isRecheck) {
       this.#cancelRecheck()
@@ -128,7 +124,7 @@ export class LiveConfig implements Live {
     })
   }
 
-  /** Reads the sources again because a hub has refused its key. Returns whether a new key was found and is used. */
+  /** Call this when a hub has refused its key. Returns whether a new key was found; it is then used. */
   renewKey(name: string): boolean {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]
@@ -138,10 +134,10 @@ export class LiveConfig implements Live {
     return true
   }
 
-  /** Reads user name and password again, because the broker has refused them. */
+  /** Call this when the broker has refused user name or password. */
   readonly credentials = (): Credentials => this.#renewLogin('mqtt', ({ mqtt }) => mqtt.url)
 
-  /** Reads user name and password for NATS again, because NATS has refused them. */
+  /** Call this when NATS has refused user name or password. */
   readonly natsCredentials = (): Credentials => this.#renewLogin('fleet', ({ fleet }) => fleet.nats)
 
   #renewLogin(section: 'mqtt' | 'fleet', addressOf: (config: Config) => unknown): Credentials {
@@ -154,7 +150,7 @@ export class LiveConfig implements Live {
     return { username: username ?? undefined, password: password ?? undefined }
   }
 
-  /** Reads the sources again for a secret only: the next reload reports mistakes. */
+  /** Reads the sources again to get a secret. Mistakes are reported only by the next reload. */
   #reread(): Config | undefined {
     const loaded = this.#read()
     if (!(loaded instanceof ConfigError)) return loaded.config

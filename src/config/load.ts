@@ -17,9 +17,9 @@ export interface LoadOptions {
   /** Path of the configuration file (`--config`); default: the value of `HUB2MQTT_CONFIG`, otherwise no file. */
   readonly file?: string | undefined
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Reads a text file; default: from disk. */
+  /** Default: reads from disk. */
   readonly readFile?: ReadFile
-  /** Lists the names in a folder; default: on disk. */
+  /** Default: reads from disk. */
   readonly readFolder?: ReadFolder
   /** Whether a configuration without a hub is a mistake; default true. */
   readonly requireHub?: boolean
@@ -31,7 +31,6 @@ export interface LoadOptions {
 
 export type Loaded = Readonly<ReturnType<typeof loadConfig>>
 
-/** All known environment variables. */
 export const variables: readonly string[] = [
   CONFIG_VARIABLE,
   HUB_NAME_VARIABLE,
@@ -39,12 +38,11 @@ export const variables: readonly string[] = [
   ...fileKeys(options).map(environmentName),
 ]
 
-/** Returns the path of the configuration file, which need not exist; `null` if none is configured. */
+/** Returns a path, which need not exist; `null` if no file is configured. */
 export function configFileOf({ file, env }: LoadOptions): string | null {
   return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
 }
 
-/** Opens the file and the environment, without checking values. */
 function open(request: LoadOptions) {
   const { readFile = readPlainText, requireFile } = request
   const mistakes = new Mistakes()
@@ -52,7 +50,6 @@ function open(request: LoadOptions) {
   const path = configFileOf(request)
   const read = path === null ? noFile : readConfigFile(path, readFile, mistakes, requireFile)
   const file = read ?? noFile
-  /** The sources of the top-level options. */
   const sources = [file, environmentSource(env, options)]
   const reading: Reading = { mistakes, readFile, secrets: new Set(), warnings: [] }
   return { file, readable: read !== undefined, env, sources, reading }
@@ -60,14 +57,13 @@ function open(request: LoadOptions) {
 
 type Opened = ReturnType<typeof open>
 
-/** Reads the top-level options, or some of them. */
 function readTop<T extends Table>(table: T, { sources, reading }: Opened): Values<T> {
   const values = readTable({ table, sources, reading })
   if (values === undefined) throw new Error('an option at the top of the configuration is required: it needs a default')
   return values
 }
 
-/** Reads the hubs in the folder of `hubs_dir`; `undefined` if no folder is configured. */
+/** Returns `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
   // Ignore mistakes here: a mistake in the option itself is reported later, with all others.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
@@ -100,22 +96,20 @@ export function loadConfig(request: LoadOptions) {
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
   return {
     config,
-    /** The configuration file; `null` without one. */
     path: file.path ?? null,
-    /** Every secret that was read, for masking in the log. */
+    /** Every secret that was read, to be masked in the log. */
     secrets: [...reading.secrets],
-    /** Warnings, one line each. */
     warnings: [...broken.warnings, ...reading.warnings],
-    /** Whether the file exists and is empty. */
+    /** Whether the file is empty, or is missing but not required. */
     fileIsEmpty: file.isEmpty,
-    /** The number of files in the folder of `hubs_dir`; `null` if none is configured or it cannot be read. */
+    /** Number of files in the folder of `hubs_dir`; `null` if no folder is configured. */
     hubFiles: folder?.length ?? null,
-    /** When reading began, in epoch milliseconds of the system. */
+    /** When reading began: epoch milliseconds of the system's clock. */
     readAt,
   }
 }
 
-/** Returns the configuration of a first run: valid, but without hubs or without a file; `undefined` for any other. */
+/** Returns the configuration of a first run, which has no hubs and perhaps no file; `undefined` for any other. */
 export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
   try {
     const loaded = loadConfig({ ...request, requireHub: false, requireFile: false })
@@ -127,14 +121,14 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * Returns where the daemon listens, for another program. The rest of the configuration may be invalid, or contain
- * secrets that the program does not need. If one of these options has a mistake, the default is used.
+ * For programs other than the daemon. The rest of the configuration may be invalid, or contain secrets that the program
+ * does not need. If one of these options has a mistake, its default is returned.
  */
 export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   return readTop(httpOptions, open(request)).http
 }
 
-/** Returns where the daemon listens, if a program needs the exact values. @throws {ConfigError} if these are invalid */
+/** Like `loadHttpConfig`, for programs that need the exact values. @throws {ConfigError} if these are invalid */
 export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   const opened = open(request)
   const { mistakes } = opened.reading
@@ -144,7 +138,6 @@ export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOpt
   return http
 }
 
-/** Whether the page has a password, without reading it. */
 export function hasPassword(request: LoadOptions): boolean {
   const { sources } = open(request)
   return ['http.password', fileKey('http.password')].some((path) =>

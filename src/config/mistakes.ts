@@ -2,10 +2,10 @@
 import { UsageError } from '../base/errors.ts'
 import type { Keys } from './file.ts'
 
-/** The configuration cannot be used. The process exits before it opens anything. */
+/** The process exits before it opens anything. */
 export class ConfigError extends UsageError {
   override readonly name = 'ConfigError'
-  /** One readable line each: the key and its place, what was expected, how to fix it. */
+  /** One line each: the key and its place, what was expected, and how to fix it. */
   readonly mistakes: readonly string[]
 
   constructor(mistakes: readonly string[]) {
@@ -24,7 +24,7 @@ export class Mistakes {
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
 
-  /** Protects a value: no line may repeat it, even under another key. */
+  /** No line may repeat this value, even under another key. */
   protect(secret: string): void {
     if (secret !== '') this.#secrets.add(secret)
   }
@@ -35,7 +35,7 @@ export class Mistakes {
     if (path !== undefined) this.#failed.add(path)
   }
 
-  /** Whether this option, or an option of this hub, already has a mistake. */
+  /** Returns whether a mistake was added with this `path`. */
   concerns(path: string): boolean {
     return this.#failed.has(path)
   }

@@ -1,4 +1,3 @@
-/** Opens and closes the configured hubs. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
@@ -31,11 +30,11 @@ interface HubsOptions {
 
 export class Hubs implements AsyncDisposable {
   readonly #options: HubsOptions
-  /** The open hubs by name; changed by `open` and `close`. */
+  /** The open hubs by name. Only `open` and `close` change this map. */
   readonly all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #gate: Limiter
-  /** Hubs for which the log has reported an app whose id contains a key or a token. */
+  /** Hubs whose hidden apps the log has already reported. */
   readonly #logged = new Set<string>()
 
   constructor(options: HubsOptions) {
@@ -43,7 +42,7 @@ export class Hubs implements AsyncDisposable {
     this.#gate = connectGate(options.clock)
   }
 
-  /** Opens a hub. The caller starts it. */
+  /** The caller starts the hub. */
   open(name: string, config: HubConfig): Hub {
     const { live, keys, onCall, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
@@ -71,7 +70,7 @@ export class Hubs implements AsyncDisposable {
     return hub
   }
 
-  /** Removes a hub. Resolves when no more requests are sent to it. */
+  /** Resolves when no more requests are sent to the hub. */
   close(name: string): Promise<void> {
     const hub = this.all.get(name)?.hub
     if (hub === undefined) return Promise.resolve()
@@ -87,17 +86,15 @@ export class Hubs implements AsyncDisposable {
     return Object.fromEntries([...this.all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))
   }
 
-  /** Applies the configured filters of apps on all hubs. */
   refilter(): void {
     for (const [name, { hub }] of this.all) hub.setFilter(this.#filterOf(name))
   }
 
-  /** Hides apps whose ids contain one of the current keys. */
   hideUnshown(): void {
     for (const { hub } of this.all.values()) hub.apps.hideUnshown()
   }
 
-  /** Returns a hub's filter of apps: as configured, without apps that would put an API key or a token into topics. */
+  /** Applies the configured filters, and hides apps that would put an API key or a token into topics. */
   #filterOf(name: string): (appId: string) => boolean {
     const { live, keys, log } = this.#options
     const { include, exclude } = live.value.apps

@@ -22,7 +22,6 @@ import { choice, duration, flag, integer, label, list, listOf, map, secret, size
 import { callRule, publishedSetting, settingName } from './settings.ts'
 import { defineOptions, liveOptions, type Option, type Values } from './table.ts'
 
-/** The name of a command, or its target and its name. */
 const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
 
 const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}', settingName)
@@ -102,7 +101,6 @@ export const httpOptions = defineOptions({
   },
 })
 
-/** Access to the page and its API, for the daemon only. All these options can change at run time. */
 const pageOptions = liveOptions({
   'http.public_url': {
     doc: 'Address of the page for browsers. If set, Home Assistant links to the page and shows icons of apps, and these icons need no login.',
@@ -204,7 +202,6 @@ const bridgeOptions = defineOptions({
   },
 })
 
-/** Filters for commands, apps and settings. All these options can change at run time. */
 const filterOptions = liveOptions({
   'commands.allow': {
     doc: 'Commands to allow that are off by default; `*` for all.',
@@ -296,23 +293,23 @@ const otherOptions = defineOptions({
 
 export const options = { ...bridgeOptions, ...filterOptions, ...guardOptions, ...fleetOptions, ...otherOptions }
 
-/** One hub's options. Durations are milliseconds. */
+/** Durations are in milliseconds. */
 export type HubConfig = Values<typeof hubOptions>
 
-/** The whole configuration as the daemon sees it. Durations are milliseconds, sizes bytes. */
+/** Durations are in milliseconds, sizes in bytes. */
 export type Config = Values<typeof options> & { readonly hubs: Readonly<Record<string, HubConfig>> }
 
-/** The current configuration, replaced as a whole: read it each time. */
+/** The current configuration. A reload replaces `value`, so read it each time. */
 export interface Live {
   readonly value: Config
   /** Whether hubs may be missing only because their folder is temporarily empty; default false. */
   readonly awaitsHubs?: boolean
 }
 
-/** The variable with the path of the configuration file; `--config` takes precedence. */
+/** `--config` takes precedence. */
 export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 
-/** The variable with the name of the hub that `HUB2MQTT_HUB_…` configures; default: the file's only hub, or `home`. */
+/** The name of the hub that `HUB2MQTT_HUB_…` configures; default: the file's only hub, or `home`. */
 export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 

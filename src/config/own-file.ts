@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../base/failures.ts'
 import { readPlainText } from '../base/read-plain.ts'
 
-/** Whether the file does not exist or belongs to the current user, and its folder is writable. */
+/** Returns whether the folder is writable, and the file does not exist or belongs to the current user. */
 export async function isOurs(path: string): Promise<boolean> {
   try {
     await access(dirname(path), constants.W_OK | constants.X_OK)
@@ -19,7 +19,7 @@ export async function isOurs(path: string): Promise<boolean> {
   }
 }
 
-/** Returns the file's text; empty if the file does not exist. */
+/** Returns an empty text if the file does not exist. */
 export function textOf(path: string): string {
   try {
     return readPlainText(path)

@@ -1,4 +1,4 @@
-/** Reads one table's options from its sources. Checks each value, and reads secrets from the source or from a file. */
+/** Reads one table's options from its sources, and secrets also from separate files. */
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import * as v from 'valibot'
@@ -14,22 +14,20 @@ export interface Reading {
   readonly readFile: ReadFile
   /** Collects all secrets that were read, used or not. */
   readonly secrets: Set<string>
-  /** Collects warnings. */
   readonly warnings: string[]
 }
 
-/** One option in one source. */
 interface Place {
   /** The option's path in the whole configuration. */
   readonly path: string
   readonly option: Option
   readonly source: Source
-  /** Whether a source of higher precedence also sets the option: a file named by this source then need not exist. */
+  /** Whether a source of higher precedence sets the option; if so, a file named here need not exist. */
   readonly overridden: boolean
   readonly reading: Reading
 }
 
-/** Maximum number of reported problems per option: each is looked up in the file. */
+/** Maximum number of reported problems per option, because each requires a search in the file. */
 const MAX_PROBLEMS = 50
 /** Minimum length of a token of `http.tokens`. */
 const MIN_TOKEN_LENGTH = 16
@@ -48,7 +46,7 @@ function problemsOf(
   })
 }
 
-/** Returns the parsed value, or `undefined` after adding mistakes. `at` is the option's path, or its `_file` key. */
+/** Returns `undefined` after adding mistakes. `at` is the option's path, or its `_file` key. */
 function check({ path, option, source, reading }: Place, schema: v.GenericSchema, raw: unknown, at = path): unknown {
   const { mistakes } = reading
   const result = v.safeParse(schema, raw, { abortPipeEarly: true })
@@ -66,7 +64,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
 
 const subjectAt = ({ source }: Place, at: string) => subjectOf(source, at.split('.'))
 
-/** Reads a file. If that fails, adds a mistake without the path, which may be the secret itself. */
+/** The path may be the secret itself, so the mistake does not repeat it. */
 function open(place: Place, file: string, at: string): string | undefined {
   const { mistakes, readFile } = place.reading
   try {
@@ -81,7 +79,7 @@ function open(place: Place, file: string, at: string): string | undefined {
 const READ_BY_OTHERS = 0o004
 const ENTER_BY_OTHERS = 0o001
 
-/** Whether every user of this machine can enter the file's folder and read the file. */
+/** Returns whether every user of this machine can read the file. */
 function isExposed(path: string): boolean {
   // On Windows, the mode does not show permissions.
   if (process.platform === 'win32') return false
@@ -97,7 +95,6 @@ function warnIfExposed(place: Place, file: string, at: string, what = 'the file 
   place.reading.warnings.push(`${subjectAt(place, at)}: every user of this machine can read ${what}; chmod 600 it`)
 }
 
-/** Reads a secret from the source itself. */
 function readInline(place: Place, raw: unknown): unknown {
   const value = check(place, place.option.schema, raw)
   const { path: file } = place.source
@@ -105,7 +102,7 @@ function readInline(place: Place, raw: unknown): unknown {
   return value
 }
 
-/** Reads a secret from the file that the source names, without the final line break. */
+/** Ignores white space around the secret, such as a final line break. */
 function readSecretFile(place: Place, raw: unknown): unknown {
   const { path, option, source, reading } = place
   const at = fileKey(path)
@@ -154,7 +151,7 @@ function readPath(place: Place, raw: unknown): string | undefined {
   return file
 }
 
-/** Returns the value of an option in a source; `undefined` if it is missing or invalid. */
+/** Returns `undefined` if the option is missing or invalid. */
 function readOption(place: Place): unknown {
   const { path, option, source } = place
   const raw = valueIn(source, path)
@@ -167,14 +164,14 @@ interface ReadRequest<T extends Table> {
   readonly table: T
   /** From lowest to highest precedence. */
   readonly sources: readonly Source[]
-  /** The table's place in the whole configuration: empty, or `hubs.home.`. */
+  /** The place of the table in the whole configuration, such as `hubs.home.`; empty for the top level. */
   readonly prefix?: string
   /** Explains how to fix a missing required option. */
   readonly missing?: (path: string, option: Option) => string
   readonly reading: Reading
 }
 
-/** Returns the table's values; `undefined` if a required one is missing. An option with a mistake has its default. */
+/** Returns `undefined` if a required option is missing. An option with a mistake has its default. */
 export function readTable<T extends Table>(request: ReadRequest<T>): Values<T> | undefined {
   const { table, sources, prefix = '', missing = () => 'missing', reading } = request
   const rows = Object.entries(table)

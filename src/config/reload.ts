@@ -7,7 +7,7 @@ import type { Hubs } from './open-hubs.ts'
 import { type Config, type HubConfig, hubOptions, options } from './options.ts'
 import { type Table, valueAt } from './table.ts'
 
-/** Returns the configuration after a reload: the current one with all live options of the next one. */
+/** Returns the current configuration with all live options of the next one. */
 export function takeOver(now: Config, next: Config): Config {
   const hubs = Object.entries(next.hubs).map(([name, hub]): [string, HubConfig] => {
     const present = now.hubs[name]
@@ -51,7 +51,6 @@ interface Parts {
   readonly bridge: Bridge
   /** Opens and starts a hub, and announces it to the other parts. */
   readonly openHub: (name: string, config: HubConfig) => void
-  /** Updates which member of a fleet serves a new hub. */
   readonly fleet?: { hubsChanged(): void } | undefined
   readonly store: Store
 }

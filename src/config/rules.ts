@@ -1,4 +1,3 @@
-/** Rules for combinations of options. */
 import { isLoopback } from '../base/hosts.ts'
 import type { Config } from './options.ts'
 
@@ -11,7 +10,6 @@ interface Rule {
   readonly check: (config: Omit<Config, 'hubs'>, isWrong: IsWrong) => string | false
 }
 
-/** Whether an option already has a mistake. */
 type IsWrong = (path: string) => boolean
 
 const useTls = (urls: readonly string[] | null) => urls?.some((url) => /^(mqtts|wss):/.test(url)) === true
@@ -24,7 +22,7 @@ const passwordNeedsName = (part: 'mqtt' | 'fleet'): Rule => ({
     `${part}.username: missing; a password is sent only together with a user name`,
 })
 
-/** Returns the number of configured ways to share hubs, including ways with mistakes. */
+/** Also counts options that have mistakes. */
 function waysToShare({ shard, index, count, nats }: Config['fleet'], isWrong: IsWrong): number {
   const byIndex = index !== null || count !== null || isWrong('fleet.index') || isWrong('fleet.count')
   const ways = [shard !== null || isWrong('fleet.shard'), byIndex, nats.length > 0 || isWrong('fleet.nats')]
@@ -104,7 +102,6 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** Returns one line for each broken rule. */
 export function checkRules(config: Omit<Config, 'hubs'>, isWrong: IsWrong = () => false) {
   const lines: { readonly mistakes: string[]; readonly warnings: string[] } = { mistakes: [], warnings: [] }
   for (const { paths, isWarning, check } of rules) {

@@ -5,7 +5,6 @@ import { nearest } from '../base/nearest.ts'
 
 /** The properties of a schema that tables and messages need. */
 export interface About {
-  /** One or two words for the tables of the documentation. */
   readonly name: string
   /** Whether a message may repeat a refused value: never for text that could be a secret. Default false. */
   readonly quotable?: true
@@ -22,7 +21,6 @@ export function show(schema: v.GenericSchema, value: unknown): unknown {
   return typeof inverse === 'function' && value !== null ? inverse(value) : value
 }
 
-/** Returns the secret texts in the value of a sensitive option. */
 export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   const { secretOf } = v.getMetadata(schema)
   if (typeof value === 'string') return [value]
@@ -87,10 +85,10 @@ export function integer(minimum: number, maximum: number) {
   )
 }
 
-/** With more choices, a message names only the most similar one. */
+/** If there are more choices, a message names only the most similar one. */
 const MAX_LISTED = 10
 
-/** A choice of words. YAML reads `5` as a number, which is accepted as the word. */
+/** YAML reads `5` as a number, which is accepted as the word. */
 export function choice<const T extends string>(values: readonly T[], name?: string) {
   const numbers = values.map(Number).filter(Number.isFinite)
   return v.pipe(
@@ -98,13 +96,13 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
       const meant = values.length > MAX_LISTED ? nearest(String(input), values) : undefined
       return `expected one of ${meant === undefined ? values.join(', ') : `${values.length} words such as ${meant}`}`
     }),
-    // The list holds only the words and their numbers.
+    // `picklist` permits only the words and their numbers.
     v.transform((given) => String(given) as T),
     v.metadata({ name: name ?? values.map((value) => `\`${value}\``).join(', '), quotable: true }),
   )
 }
 
-/** Text that matches a pattern, which must have the flag `u`, because patterns of JSON Schema always have it. */
+/** The pattern must have the flag `u`, because patterns of JSON Schema always have it. */
 export function text({ name, quotable, expected, pattern }: About & { expected: string; pattern: RegExp }) {
   return v.pipe(
     v.string(({ input }) => `expected ${expected}${typeof input === 'number' ? '; put a number in quotes' : ''}`),
@@ -120,7 +118,7 @@ export const label = text({
   pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
 })
 
-/** A list; in the environment its items, which are texts, are separated by commas. */
+/** In the environment, items that are texts are separated by commas. */
 export function list<S extends v.GenericSchema>(item: S) {
   const { name, ...rest } = about(item)
   return v.pipe(
@@ -134,7 +132,6 @@ export function list<S extends v.GenericSchema>(item: S) {
   )
 }
 
-/** The common parts of the rows of options, by kind. */
 export const flag = (fallback: boolean) => ({ schema: boolean, default: fallback })
 
 export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput<S>[]) => ({
@@ -165,7 +162,7 @@ export function oneOrMore(item: v.GenericSchema<string, string>, expected: strin
   )
 }
 
-/** A map with free names; in the environment a JSON object. `expected` includes an example. */
+/** In the environment, a map is a JSON object. `expected` includes an example. */
 export function map<S extends v.GenericSchema>(value: S, expected: string, key: v.GenericSchema<string> = v.string()) {
   const { name } = about(value)
   const { secretOf } = v.getMetadata<v.GenericSchema>(value)
@@ -181,10 +178,9 @@ export function map<S extends v.GenericSchema>(value: S, expected: string, key: 
   )
 }
 
-/** Units by their suffix, from large to small. */
 type Units = Readonly<Record<string, number>>
 
-/** A number with a unit, kept as a number of the smallest unit; bounds are written like the value. */
+/** A number with a unit, converted to the smallest unit. `units` are ordered from large to small. */
 function quantity(name: string, units: Units) {
   const pattern = new RegExp(`^\\d{1,12}(?:${Object.keys(units).join('|')})$`, 'u')
   const parse = (written: string): number => {

@@ -7,13 +7,13 @@ import { fixedKeys } from './schemas.ts'
 const EXPECTED =
   'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with an optional name'
 
-/** The name of a setting. The excluded names cannot be part of a hub's path: URL parsing would resolve them. */
+/** Excludes names that cannot be part of a hub's path, because URL parsing resolves them. */
 export const settingName = v.pipe(
   v.string(),
   v.notValues(['', '.', '..'], 'expected the name of a setting, which cannot be empty, "." or ".."'),
 )
 
-/** Creates a schema with fixed keys; `such` is an example of a value. */
+/** `such` is an example of a value, for messages. */
 function kind<const E extends v.ObjectEntries>(entries: E, such: string) {
   const keys = Object.keys(entries)
   const object = v.strictObject(entries, ({ input, expected }) => {
@@ -27,7 +27,6 @@ const number = v.pipe(v.number('expected a number'), v.finite('expected a finite
 const name = v.exactOptional(v.string('expected a name in quotes'))
 const OPTIONS = 'expected a list of texts such as [low, high]'
 
-/** Kinds without additional keys. */
 const PLAIN = ['switch', 'text', 'password'] as const
 
 const longForm = v.pipe(
@@ -69,7 +68,6 @@ const shortForm = v.pipe(
 
 export const publishedSetting = v.pipe(v.union([shortForm, longForm], EXPECTED), v.metadata({ name: 'setting' }))
 
-/** A published setting, with the data that Home Assistant needs to show it. */
 export type PublishedSetting = v.InferOutput<typeof publishedSetting>
 
 const CALL_RULE = 'expected a rule such as {item: notifications, methods: [GET]}'

@@ -5,7 +5,6 @@ import type { Mistakes } from './mistakes.ts'
 import { fromText } from './schemas.ts'
 import { environmentName, fileKeys, nest, type Table, VARIABLE_PREFIX, valueAt } from './table.ts'
 
-/** A file, or the environment. */
 export interface Source {
   /** The file; `undefined` for the environment. */
   readonly path?: string | undefined
@@ -18,13 +17,13 @@ export interface Source {
 
 export type Environment = ReadonlyMap<string, string>
 
-/** Returns the environment variables of hub2mqtt. An empty variable counts as not set. */
+/** An empty variable counts as not set. */
 export function ownEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
   const own = Object.entries(env).filter(([name]) => name.startsWith(VARIABLE_PREFIX))
   return new Map(own.flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
-/** Returns the options of a table that are set by variables. `prefix` begins their names; `at` begins their paths. */
+/** `prefix` begins the names of the variables, `at` the paths of the options. */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {
@@ -43,13 +42,13 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
   return { root: nest(values), where, resolvePath: (path) => resolve(path) }
 }
 
-/** Returns the value of an option as written in a file. A key without a value is an omitted option. */
+/** A key without a value is an omitted option. */
 export const valueIn = ({ root }: Source, path: string): unknown => valueAt(root, path) ?? undefined
 
 /** Returns the beginning of a message: `mqtt.url (hub2mqtt.yaml line 3)`. */
 export const subjectOf = ({ where }: Source, keys: readonly string[]): string => `${keys.join('.')} (${where(keys)})`
 
-/** Protects the values of secret keys anywhere in the file: messages must not repeat them. */
+/** Messages must not repeat the values of secret keys, even if these keys are in wrong places. */
 export function protectSecrets(root: FileMap, env: Environment, tables: readonly Table[], mistakes: Mistakes): void {
   const sensitive = tables.map((table) => Object.fromEntries(Object.entries(table).filter(([, row]) => row.sensitive)))
   const names = new Set(sensitive.flatMap(fileKeys).map((path) => path.slice(path.lastIndexOf('.') + 1)))

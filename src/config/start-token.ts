@@ -8,7 +8,7 @@ const FORM = /^[\w-]{43}$/
 const MAX_BYTES = 256
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
 
-/** Returns the path of the token's file: `http.token_file`, or beside the configuration file; `null` without either. */
+/** Returns `http.token_file`, or a path beside the configuration file; `null` without either. */
 export function tokenFileOf(
   { token_file }: { readonly token_file: string | null },
   configFile: string | null,
@@ -22,7 +22,7 @@ export function readToken(file: string): string | undefined {
   return found?.isPrivate ? found.token : undefined
 }
 
-/** Returns `null` if the file does not exist or is empty; `undefined` if it has other content: do not overwrite it. */
+/** Returns `null` if the file is missing or empty; `undefined` if it has other content, which is not overwritten. */
 function readTokenFile(file: string): { readonly token: string; readonly isPrivate: boolean } | null | undefined {
   let descriptor: number | undefined
   try {
@@ -39,13 +39,13 @@ function readTokenFile(file: string): { readonly token: string; readonly isPriva
   }
 }
 
-/** Whether only this user can read the file. Root may use tokens of other users: it may start daemons as them. */
+/** Root may use tokens of other users, because it may start daemons as them. */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))
 }
 
-/** Returns the stored token, or a new token, which is stored if the file can be written. */
+/** Returns the stored token, or a new one, which is stored if possible. */
 export async function startToken(
   file: string | null,
   log: { warn(fields: object, message: string): void },

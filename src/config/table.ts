@@ -4,9 +4,8 @@ import convict from 'convict'
 import * as v from 'valibot'
 
 interface OptionBase<S extends v.GenericSchema> {
-  /** One or two sentences for the documentation. */
   readonly doc: string
-  /** The schema of the value as a file holds it. Without a default, `null` is the value of an omitted option. */
+  /** The schema of the value as written in a file. Without a default, an omitted option is `null`. */
   readonly schema: S
   /** Whether a change takes effect at run time; `ifSame`: only while the named option is set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
@@ -28,14 +27,14 @@ export type Option<S extends v.GenericSchema = v.GenericSchema> = OptionBase<S> 
 
 export type Table = Readonly<Record<string, Option>>
 
-/** Declares a table; keys are paths (`mqtt.embedded.host`), the values' types come from the schemas. */
+/** Keys are paths (`mqtt.embedded.host`). The types of the values come from the schemas. */
 export function defineOptions<T extends Table>(rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> }): T {
   return rows
 }
 
 type LiveTable<T> = { readonly [P in keyof T]: T[P] & { readonly live: true } }
 
-/** Declares a table whose options can all be changed without a restart. */
+/** For options that can all be changed without a restart. */
 export function liveOptions<T extends Table>(
   rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> },
 ): LiveTable<T> {
@@ -44,19 +43,17 @@ export function liveOptions<T extends Table>(
 }
 
 type Value<O> = O extends { readonly schema: infer S extends v.GenericSchema } ? v.InferOutput<S> | Omitted<O> : never
-/** The value of an omitted option, unless it has a default. */
+/** An omitted option without a default is `null`. */
 type Omitted<O> = O extends { readonly default: NonNullable<unknown> } | { readonly required: true } ? never : null
 type Head<P> = P extends `${infer First}.${string}` ? First : P
 type Tail<P, First extends string> = P extends `${First}.${infer Rest}` ? Rest : never
 
-/** The nested value that a flat table describes. */
 export type Values<T> = {
   readonly [First in Head<keyof T & string>]: First extends keyof T
     ? Value<T[First]>
     : Values<{ readonly [P in keyof T & string as Tail<P, First>]: T[P] }>
 }
 
-/** Returns the value at a path, in nested objects or in a file's maps. */
 export function valueAt(values: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((node, key) => {
     if (node instanceof Map) return node.get(key)
@@ -64,10 +61,9 @@ export function valueAt(values: unknown, path: string): unknown {
   }, values)
 }
 
-/** The prefix of every environment variable. */
 export const VARIABLE_PREFIX = 'HUB2MQTT_'
 
-/** Returns the variable of an option: `HUB2MQTT_MQTT_BASE_TOPIC` for `mqtt.base_topic`. */
+/** Returns `HUB2MQTT_MQTT_BASE_TOPIC` for `mqtt.base_topic`. */
 export const environmentName = (path: string): string => `${VARIABLE_PREFIX}${path.replaceAll('.', '_').toUpperCase()}`
 
 /** Returns the key for the path of a file that contains the secret. */
@@ -80,7 +76,7 @@ export function fileKeys(table: Table): string[] {
 
 export interface Tree<T> extends Map<string, T | Tree<T>> {}
 
-/** Builds a tree of maps from values by path, keeping the order. */
+/** Keeps the order of the entries. */
 export function nest<T>(entries: Iterable<readonly [path: string, value: T]>): Tree<T> {
   const root: Tree<T> = new Map()
   for (const [path, value] of entries) {
@@ -118,12 +114,11 @@ export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<st
 
 type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key
 
-/** The same values under camel-case keys; `null` becomes `undefined`. */
 type CamelKeys<T> = {
   readonly [Key in keyof T as Camel<Key> & string]: null extends T[Key] ? Exclude<T[Key], null> | undefined : T[Key]
 }
 
-/** Converts the keys of an object to camel case, but not those of nested objects. */
+/** Does not convert the keys of nested objects. `null` becomes `undefined`. */
 export function camelKeys<T extends object>(slice: T): CamelKeys<T> {
   const entries = Object.entries(slice).map(([key, value]) => {
     return [key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), value ?? undefined]

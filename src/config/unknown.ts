@@ -10,14 +10,14 @@ import { environmentName, fileKeys, type Table, VARIABLE_PREFIX } from './table.
 const NO_WEBSOCKET =
   'the embedded broker has not supported WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that supports it, such as Mosquitto'
 
-/** Options of former versions, and what to do instead. The default is the value with the current behaviour. */
+/** Options of former versions, and what to do instead. The default is the value that means the current behaviour. */
 const REMOVED: Table = {
   'mqtt.embedded.ws_port': { doc: NO_WEBSOCKET, schema: integer(0, 65_535), default: 0 },
   'mqtt.embedded.ws_origins': { doc: NO_WEBSOCKET, schema: list(label), default: null },
 }
 const REMOVED_VARIABLES = Object.keys(REMOVED).map(environmentName)
 
-/** Refuses options of former versions, in the file and in the environment; if one has the default, it only warns. */
+/** An option with its default only causes a warning. */
 export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, warnings }: Reading): void {
   for (const [path, { doc, default: harmless }] of Object.entries(REMOVED)) {
     for (const source of [file, environmentSource(env, REMOVED)]) {
@@ -30,7 +30,7 @@ export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, war
   }
 }
 
-/** Names of options in other programs, by the last part of the name. */
+/** Names that other programs use for an option, by the last part of the name. */
 const ALIASES: Readonly<Record<string, string>> = {
   user: 'username',
   pass: 'password',
@@ -43,7 +43,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   topic: 'base_topic',
 }
 
-/** Returns a hint such as `; did you mean url?`: the most similar name, or the option that has this name elsewhere. */
+/** Returns a hint such as `; did you mean url?`, based on similarity or on `ALIASES`; empty if there is none. */
 function meant(name: string, known: readonly string[], prefix = ''): string {
   const hint = didYouMean(name, known, prefix)
   if (hint !== '') return hint
@@ -56,10 +56,9 @@ function meant(name: string, known: readonly string[], prefix = ''): string {
 }
 
 const UNKNOWN = 'there is no such option'
-/** Unknown names that do not match may be misplaced secrets, and are not repeated. */
+/** Other unknown names may be misplaced secrets, and are not repeated. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
-/** Adds a mistake for every unknown variable. */
 export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
   for (const name of env.keys()) {
     if (known.includes(name) || REMOVED_VARIABLES.includes(name)) continue
@@ -80,7 +79,6 @@ interface KeyCheck {
   readonly mistakes: Mistakes
 }
 
-/** Adds a mistake for every key of the file that `table` does not have. */
 export function checkKeys(file: ConfigFile, { table, at = [], also = [], mistakes }: KeyCheck): void {
   const walk = (node: FileMap, place: readonly string[], known: readonly string[]): void => {
     for (const [key, value] of node) {
@@ -96,7 +94,7 @@ export function checkKeys(file: ConfigFile, { table, at = [], also = [], mistake
   if (root instanceof Map) walk(root, at, [...fileKeys(table), ...also])
 }
 
-/** Whether the last key is known at its place; otherwise adds the mistake. */
+/** Adds a mistake unless the last key is known at its place. */
 function isKnown(keys: readonly string[], known: readonly string[], file: ConfigFile, mistakes: Mistakes): boolean {
   const written = keys.at(-1) ?? ''
   const above = keys.slice(0, -1).join('.')

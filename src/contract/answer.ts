@@ -1,9 +1,7 @@
-/** The answer to a command. */
 import type * as v from 'valibot'
 import type { CommandError } from './errors.ts'
 import type { ANSWER_HEAD } from './schemas.ts'
 
-/** The outcome of a command. */
 export type Outcome =
   | {
       readonly ok: true
@@ -12,10 +10,9 @@ export type Outcome =
     }
   | { readonly ok: false; readonly error: CommandError }
 
-/** The keys that every answer has. */
 export type AnswerHead = Readonly<v.InferOutput<typeof ANSWER_HEAD>>
 
-/** Renders the answer's payload. Every key is always present, except an error's `data`. */
+/** Renders the payload. Every key is always present, except `replayed` and an error's `data`. */
 export function renderAnswer(
   { command, hub, app, transaction, duration_ms, replayed }: AnswerHead,
   outcome: Outcome,

@@ -1,4 +1,4 @@
-/** The generic call: its payload, its endpoint, and the commands with the same effect. */
+/** The command `hub/call`, and the effects that it shares with other commands. */
 import * as v from 'valibot'
 import { hasLeftOut, isRecord, type Json, LEFT_OUT } from '../base/json.ts'
 import { type Endpoint, readEndpoint, SECTIONS } from '../hub/endpoints.ts'
@@ -38,7 +38,7 @@ export const called = enveloped(
   },
 )
 
-/** The effects that an operation shares with commands of other operations. If in doubt, lists too many effects. */
+/** Effects shared with commands of other operations. In doubt, lists an effect, because denying too much is safe. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['read-app'],
   getAppSettings: ['read-settings'],
@@ -58,7 +58,7 @@ export function capabilitiesOfCall({ operation, query, body }: Endpoint): readon
   return keys.every((key) => key === 'autoupdate' || key === 'id') ? [] : WHOLE_APP
 }
 
-/** Sends the call. Omits hidden apps from the list of apps. */
+/** Omits hidden apps from the list of apps. */
 export async function callEndpoint({ hub, callEndpoint: send }: Target, endpoint: Endpoint): Promise<Json> {
   const answer = await confirmed(send(endpoint), lookFor(hub, askedBy(endpoint)))
   if (endpoint.operation !== 'getApps' || typeof answer !== 'object' || answer === null) return answer

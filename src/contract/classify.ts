@@ -26,12 +26,11 @@ export function headOf(message: string | null): string | null {
   return line.slice(0, MAX_GUARD_MESSAGE).replace(/[\ud800-\udbff]$/, '')
 }
 
-/** Returns whether the hub reports that the app has crashed and is not running. */
 export function isCrashed(app: App): boolean {
   return app.crashed === true || app.state === 'crashed'
 }
 
-/** Returns whether the app is running or starting. On some hubs, the crash flag of such an app is still set. */
+/** On some hubs, the crash flag of a running or starting app is still set. */
 export const isUp = ({ state }: App) => state === 'running' || state === 'starting'
 
 /**

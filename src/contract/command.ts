@@ -18,17 +18,13 @@ export interface RolloutControl {
   cancelRollout(transaction: string): Promise<Json>
 }
 
-/** The functions of the bridge that commands may call. */
 export interface BridgeControl {
   /** @param forMs after this time, the previous level is restored */
   setLogLevel(level: LogLevel, forMs?: number): void
   readonly rollouts: RolloutControl
 }
 
-/**
- * Effects that several commands have. Denying a command also denies its effects through any other command. An effect
- * that is not listed here belongs to only one command.
- */
+/** Denying a command also denies its effects through other commands. Unlisted effects belong to only one command. */
 export type Capability =
   | 'enable'
   | 'disable'
@@ -47,22 +43,17 @@ export interface Target {
   readonly app: string
   /** The decoded argument from the topic; empty if the row has none. */
   readonly argument: string
-  /**
-   * Runs an operation of the hub, and repeats it if the hub limits requests (429), until the command expires. Checks
-   * before each request that the command is still permitted.
-   */
+  /** Repeats a rate-limited request (429) until the command expires. Checks the permission before each request. */
   readonly call: Hub['call']
   /** Like `call`, for an endpoint given by its path. */
   readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
-  /** Like `call`, for a read of several operations. */
+  /** Like `call`, for a read that consists of several operations. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
   /** Sends another command to an app of the hub, as any client would. */
   readonly send: (app: string, command: string) => Promise<Outcome>
-  /** The crash report of the app's latest crash as text; `null` if there is none. */
+  /** The report of the app's latest crash, in Markdown; `null` if there is none. */
   readonly report: () => string | null
-  /** The app's CPU and memory usage in the last hours. */
   readonly history: (hours: number) => Promise<UsageHistory>
-  /** Passes a command on to the guardian. */
   readonly guard: (control: GuardControl) => void
   /** Restores what other clients have changed on the broker. */
   readonly repair: () => void
@@ -76,7 +67,6 @@ interface Common<T> {
   readonly payload: PayloadKind<T>
   /** Whether the topic has one more level: the name of a setting. */
   readonly argument?: 'setting'
-  /** One sentence for the documentation. */
   readonly doc: string
 }
 
@@ -94,9 +84,8 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
   /** Set for a command that does not queue, unlike the commands that it sends. Only one runs at a time on a hub. */
   readonly fansOut?: true
-  /** The part of the bridge that the command requires. */
   readonly needs?: 'guard'
-  /** Returns whether the command works without the part in `needs` for an input. */
+  /** Returns whether the command works for this input without the part that it `needs`. */
   readonly worksWithout?: (input: T) => boolean
   /** Returns the app that the input of a command to the whole hub concerns. */
   readonly about?: (input: T) => string | null
@@ -111,7 +100,6 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly audited?: true
   /** Whether the command changes something on hubs: if so, it is refused by `read_only`. */
   readonly write?: true
-  /** Set if the command is not permitted by default. */
   readonly allowed?: false
   /** Returns the app command that this command sends. Denying the app command also denies this command. */
   readonly sends?: (input: T) => RolloutCommand

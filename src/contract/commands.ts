@@ -1,7 +1,4 @@
-/**
- * Every command, one row each: its topic, its payload, the hub operation that it needs, and its effect. The
- * dispatcher, the checks, the hub's list of commands and the documentation derive from this table.
- */
+/** One row for each command. The dispatcher, the checks, the list of commands and the documents derive from it. */
 import * as v from 'valibot'
 import { APP_KEYS, APP_STATES } from '../hub/app.ts'
 import { callEndpoint, called } from './calls.ts'
@@ -20,7 +17,7 @@ const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_NAME_LENGTH
 const channel = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const version = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const nothing = object({})
-/** The payload of commands without input. `message` is accepted for clients that always send it. */
+/** `message` is accepted for clients that always send it. */
 const message = v.optional(v.pipe(v.string(), v.maxLength(1024)))
 const plain = object({ message })
 
@@ -30,7 +27,7 @@ const APP_FILTER = inner({
   state: nullable(v.picklist(APP_STATES)),
 })
 
-/** Creates a command that only runs an operation on an app, without checking the effect. */
+/** Creates a command whose effect is not checked. */
 function plainWrite<const N extends string>(name: N, operation: 'restartApp' | 'garbageCollectApp', doc: string) {
   return row('app', name, {
     payload: plain,
@@ -58,8 +55,7 @@ function bySettingName<const N extends string>(
   ] as const
 }
 
-/** Returns capabilities that a command needs only if the value of an optional key is given. */
-function some(value: unknown, ...capabilities: Capability[]): Capability[] {
+function ifGiven(value: unknown, ...capabilities: Capability[]): Capability[] {
   return value === undefined ? [] : capabilities
 }
 
@@ -69,7 +65,7 @@ function rolloutName(transaction: string | number | null): string {
   throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')
 }
 
-/** Alternately a word for on and a word for off. */
+/** Words for on and off, alternating. */
 const SWITCH_WORDS = ['ON', 'OFF', 'on', 'off', 'true', 'false', '1', '0']
 const switched = word(SWITCH_WORDS.map((text, i) => [text, i % 2 === 0] as const))
 
@@ -131,8 +127,8 @@ const ROWS = [
     operation: 'updateApp',
     capabilities: ['autoupdate', 'channel'],
     capabilitiesOf: (input) => [
-      ...some(input?.autoupdate, 'autoupdate'),
-      ...some(input?.channel, 'channel', 'update-app'),
+      ...ifGiven(input?.autoupdate, 'autoupdate'),
+      ...ifGiven(input?.channel, 'channel', 'update-app'),
     ],
     doc: 'Changes automatic updates, then the channel (by installing from it); at least one is required.',
     async run(target, { autoupdate, channel }) {
@@ -156,7 +152,7 @@ const ROWS = [
     payload: object({ channel: v.optional(channel), version: v.optional(version) }),
     operation: 'installFromAppStore',
     capabilities: ['update-app'],
-    capabilitiesOf: (input) => ['update-app', ...some(input?.channel, 'channel')],
+    capabilitiesOf: (input) => ['update-app', ...ifGiven(input?.channel, 'channel')],
     doc: "Updates the app to the store's version, or to a given one (newer hubs).",
     run: installUpdate,
   }),
@@ -242,7 +238,7 @@ const ROWS = [
     operation: 'installFromAppStore',
     allowed: false,
     capabilities: ['add-app'],
-    capabilitiesOf: (input) => ['add-app', 'update-app', ...some(input?.channel, 'channel')],
+    capabilitiesOf: (input) => ['add-app', 'update-app', ...ifGiven(input?.channel, 'channel')],
     about: ({ id }) => id,
     doc: 'Installs an app from the store.',
     run: (target, { id, ...wanted }) => install(target, id, wanted),
@@ -298,7 +294,7 @@ const ROWS = [
   }),
   row('bridge', 'ping', {
     payload: nothing,
-    doc: 'Only answers.',
+    doc: 'Answers without doing anything.',
     act: () => {},
   }),
   row('bridge', 'rollout', {
@@ -321,7 +317,6 @@ const ROWS = [
 
 export const COMMANDS: readonly Command[] = ROWS
 
-/** Names of the commands for one kind of target. */
 export type CommandName<D extends Command['target']> = Extract<(typeof ROWS)[number], { readonly target: D }>['name']
 
 /** Returns the row as it applies to an input; most rows do not depend on the input. */
@@ -331,13 +326,12 @@ export function effectiveCommand(command: HubCommand, input: unknown): HubComman
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
 }
 
-/** Returns whether a command is logged, because it may change something or is unknown. */
+/** Returns whether a command is logged. An unknown command may change something. */
 export function isAudited(command: Command | undefined): boolean {
   if (command === undefined) return true
   return command.target === 'bridge' ? command.audited === true : command.write
 }
 
-/** Returns the row for a command topic. */
 export function findCommand(target: Command['target'], name: string, hasArgument: boolean): Command | undefined {
   return COMMANDS.find(
     (row) => row.name === name && row.target === target && (row.argument !== undefined) === hasArgument,

@@ -28,7 +28,7 @@ export function reportOf(app: string, crash: Crash): string {
   return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`
 }
 
-/** The evidence has no times for apps that crashed later: they count as having crashed at the same time. */
+/** Apps that crashed later count as crashed at the same time, because the evidence does not contain their times. */
 function sentenceOf(app: string, { at, before, others_crashed }: Crash): string | undefined {
   const own = Date.parse(at)
   const since = own - 10 * 60_000
@@ -44,7 +44,6 @@ function sentenceOf(app: string, { at, before, others_crashed }: Crash): string 
 }
 
 function figuresOf({ firmware, uptime_seconds, app_uptime_seconds, exit_code, exit_signal, hub, guard }: Crash) {
-  /** Omits an unknown figure. */
   const row = <T>(what: string, value: T | null | undefined, shown: (value: T) => string) =>
     value === null || value === undefined ? [] : [[what, shown(value)]]
   const of = (total: number | null | undefined) => (free: number) =>

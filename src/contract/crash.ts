@@ -14,7 +14,7 @@ const list = <S extends v.GenericSchema>(schema: S, most: number) =>
 
 const figure = v.nullable(amount)
 
-/** The hub's health; `null` if unknown. */
+/** Unknown values are `null`. */
 export const HUB_HEALTH = frozen({
   memory_total_bytes: figure,
   memory_free_bytes: figure,
@@ -91,7 +91,6 @@ export const HISTORY_HOURS = v.pipe(v.number(), v.integer(), v.minValue(1), v.ma
 
 const points = v.pipe(v.array(v.pipe(v.tuple([count, amount]), v.readonly())), v.readonly())
 
-/** The answer to `cmd/get-history`. */
 export const USAGE_HISTORY = frozen({
   resolution_seconds: about(v.pipe(count, v.minValue(1)), 'The length of a period.'),
   cpu_percent: about(
@@ -106,7 +105,7 @@ export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 /** Replaces a text that is too long to be valid with `null`: truncated, it could still contain part of a key. */
 export const shortOrNull = (said: string | null) => (said === null || said.length > 256 ? null : said)
 
-/** Returns the first lines of the stack in a message; `null` if the message has only one line. */
+/** Returns `null` if the message has only one line, and therefore no stack. */
 export function stackHead(message: string | null): string | null {
   const lines = message?.split('\n', MAX_STACK_LINES) ?? []
   return lines.length < 2 ? null : lines.join('\n')
@@ -142,7 +141,7 @@ export function together(crashedAt: readonly number[], before: readonly PriorEve
     return (what === 'firmware_updated' || what === 'hub_restarted') && age >= 0 && age <= CAUSE_MS
   })
   if (cause === undefined) return sentence
-  const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} came`
+  const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} was installed`
   return `${sentence}, ${minutes(first - Date.parse(cause.at))} after ${event}`
 }
 

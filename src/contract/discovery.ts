@@ -5,7 +5,6 @@ import type { HubStatus } from '../hub/status.ts'
 import { PUBLICATIONS } from './publications.ts'
 import { percentEncoded, Template } from './templates.ts'
 
-/** The owner of a discovery topic or a unique id. */
 export type Owner =
   | { readonly kind: 'app'; readonly hubId: string; readonly app: string }
   | { readonly kind: 'hub'; readonly hubId: string }
@@ -42,14 +41,14 @@ export function decodeId(encoded: string): string | undefined {
 }
 
 /**
- * Returns the hub's id or, if the hub sends none, a space and its configured name: ids come from an HTTP header, which
- * never begins with a space. `null`: the hub has not responded yet, and may still send an id. Never change this.
+ * Returns the hub's id, or a space and the configured name if the hub sends none: ids come from an HTTP header, whose
+ * value never begins with a space. `null` before the first response. Never change the format: unique ids contain it.
  */
 export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>): string | null {
   return id ?? (api === null ? null : ` ${name}`)
 }
 
-/** Returns the hub's name, if `hubId` contains it; `undefined` for an id that the hub has sent. */
+/** Returns the configured name in `hubId`; `undefined` if the hub has sent the id. */
 export const nameIn = (hubId: string): string | undefined => (hubId.startsWith(' ') ? hubId.slice(1) : undefined)
 
 /** Returns a device's object id, which is also the prefix of its entities' unique ids. Never change the format. */
@@ -96,14 +95,12 @@ export function createDiscoveryTopics(prefix: string) {
   }
 }
 
-/** The origin name in the messages of every hub2mqtt instance. */
 export const ORIGIN = 'hub2mqtt'
 const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 
-/** Returns whether any instance of hub2mqtt has published a discovery message. */
+/** Returns whether a discovery message is from a hub2mqtt instance, this one or another. */
 export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
-/** A parsed discovery topic of a bridge. */
 export type DiscoveryTopic = NonNullable<ReturnType<typeof parseDiscoveryTopic>>
 
 /** Parses a discovery topic of a bridge under any prefix; returns `undefined` for other topics. */

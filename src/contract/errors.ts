@@ -1,8 +1,6 @@
-/** The failure of a command, with an error code of the MQTT contract. */
 import type { Json } from '../base/json.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 
-/** The error codes, and when each is returned. */
 export const ERROR_CODES = {
   invalid_payload: 'The payload is not valid for the command.',
   unknown_command: 'There is no such command.',
@@ -36,7 +34,6 @@ export class CommandError extends Error {
   readonly code: ErrorCode
   /** HTTP status of the hub's response, if there was one. */
   readonly status: number | null
-  /** Additional data for the answer, if any. */
   readonly data: Json | undefined
 
   constructor(

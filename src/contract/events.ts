@@ -1,9 +1,7 @@
-/** Derives the events of the MQTT contract from changes of apps. */
 import type * as v from 'valibot'
 import { APP_KEYS, type App, type Change } from '../hub/app.ts'
 import type { APP_EVENT, COMMAND_FAILED, GUARD_EVENT, HUB_EVENT } from './schemas.ts'
 
-/** Events of an app. */
 export const APP_EVENT_TYPES = [
   'installed',
   'updated',
@@ -18,7 +16,6 @@ export const APP_EVENT_TYPES = [
 ] as const
 type AppEventType = (typeof APP_EVENT_TYPES)[number]
 export const EVENT_TYPES = [...APP_EVENT_TYPES, 'command_failed'] as const
-/** Events of the guardian. */
 export const GUARD_EVENT_TYPES = [
   'restarted',
   'retried',
@@ -29,7 +26,7 @@ export const GUARD_EVENT_TYPES = [
   'bad_update',
 ] as const
 export type GuardEventType = (typeof GUARD_EVENT_TYPES)[number]
-/** Events of a hub, sent even while the guardian is off. */
+/** Sent even while the guardian is off. */
 export const HUB_EVENT_TYPES = ['storm', 'storm_over'] as const
 export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType | (typeof HUB_EVENT_TYPES)[number]
 
@@ -42,10 +39,7 @@ export type EventPayload = AppEventPayload | GuardEventPayload | HubEventPayload
 
 const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 
-/**
- * Returns the events of a change, in causal order; empty if, and only if, nothing but usage figures has changed.
- * @param at epoch milliseconds
- */
+/** Returns the events in causal order; empty if only usage figures have changed. @param at epoch milliseconds */
 export function eventsOf({ id, before, after }: Change, at: number): AppEventPayload[] {
   const event = (event_type: AppEventType, changed: readonly string[], more = {}): AppEventPayload => ({
     event_type,
@@ -74,7 +68,6 @@ export function eventsOf({ id, before, after }: Change, at: number): AppEventPay
   return events
 }
 
-/** Returns whether the app has crashed, or its crash count has increased, between two reads. */
 function crashedAgain(before: App, after: App): boolean {
   if (after.crashed !== true) return false
   return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)

@@ -1,11 +1,7 @@
-/** The guardian's part of the contract: its payloads for each app, and the input of its command. */
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
-/**
- * How much two computed times of the same hub start may differ, in milliseconds, because clocks drift and responses
- * arrive late. A larger difference means that the hub has restarted.
- */
+/** Computed times of one start may differ by this many milliseconds: clocks drift, and responses arrive late. */
 export const SAME_BOOT_MS = 20_000
 
 /** Why an app was restarted or needs a restart. */
@@ -27,7 +23,6 @@ export const GUARD_STATES = ['off', 'watching', 'waiting', 'restarting', 'given_
 
 export const HISTORY_KINDS = ['crash', 'restart', 'gave_up', 'update', 'bad_update', 'memory_rising'] as const
 
-/** The guardian's state for an app. */
 export type GuardPayload = Readonly<v.InferOutput<typeof GUARD>>
 export type Crash = NonNullable<GuardPayload['last_crash']>
 export type HistoryEntry = v.InferOutput<typeof HISTORY>[number]
@@ -35,10 +30,8 @@ export type HistoryEntry = v.InferOutput<typeof HISTORY>[number]
 export type GuardMemory = Readonly<v.InferOutput<typeof GUARD_MEMORY>>
 /** The newest version that the hub offers. */
 export type Offer = NonNullable<GuardMemory['offered']>
-/** The guardian's data on an app that was removed. */
 export type GoneApp = v.InferOutput<typeof GONE_APPS>[number]
 
-/** Maximum number of entries in a history. */
 export const MAX_HISTORY = 100
 /** Maximum number of apps in an event or list, so that they fit into an entity's attributes. */
 export const MAX_APPS_NAMED = 50
@@ -48,7 +41,7 @@ export const MAX_GUARD_MESSAGE = 200
 /** The input of `cmd/guard`. */
 export interface GuardControl {
   readonly enabled?: boolean | undefined
-  /** Duration in milliseconds. */
+  /** Milliseconds. */
   readonly snooze?: number | undefined
   readonly forget?: true | undefined
 }

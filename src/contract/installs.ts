@@ -19,7 +19,6 @@ interface StoreVersion {
 /** The app in the list before an install; `null` if it is missing, `undefined` if the list could not be read. */
 type Before = AppPatch | null | undefined
 
-/** Installs an app from the store, or updates an installed one. */
 export async function install(target: Target, id: string, wanted: StoreVersion): Promise<null> {
   if (!target.hub.apps.shows(id)) throw new CommandError('not_allowed', 'apps.include or apps.exclude hides the app.')
   return await installOver(await lookUp(target.hub, id), target, id, wanted)
@@ -33,7 +32,7 @@ export async function installUpdate(target: Target, wanted: StoreVersion): Promi
   return await installOver(before, target, app, wanted)
 }
 
-/** Updates each app that has an update. If an update fails, continues with the next app. */
+/** If an update fails, continues with the next app. */
 export async function updateAll({ hub, send, signal }: Target): Promise<{ updated: string[] }> {
   const isWaiting = (id: string) => hub.apps.all.get(id)?.update_available === true
   const waiting = [...hub.apps.all.keys()].filter(isWaiting)
@@ -105,7 +104,6 @@ function has(app: AppPatch, { channel, version }: StoreVersion): boolean {
   return (channel === undefined || app.channel === channel) && (version === undefined || app.version === version)
 }
 
-/** Returns whether the app is new, or its version or channel has changed. */
 function hasChanged(before: Before, after: AppPatch): boolean {
   const differs = (key: 'version' | 'channel') =>
     typeof before?.[key] === 'string' && typeof after[key] === 'string' && before[key] !== after[key]

@@ -1,4 +1,4 @@
-/** The log levels, most severe first, and the log formats. */
+/** Most severe first. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 

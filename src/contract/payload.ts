@@ -38,7 +38,6 @@ export interface Reading<T> extends Envelope {
   readonly input: () => T
 }
 
-/** One kind of payload: how to read it, and its schema for the documentation. */
 export interface PayloadKind<T> {
   readonly read: (text: string) => Reading<T>
   /** The payload without the envelope. */
@@ -66,7 +65,7 @@ export function enveloped<S extends v.GenericSchema, T>(
   }
 }
 
-/** A JSON object with these keys and the envelope's, nothing else. */
+/** A JSON object with only these keys and those of the envelope. */
 export const object = <E extends v.ObjectEntries>(entries: E) => enveloped(v.strictObject(entries), (value) => value)
 
 /** Like `object`, with all keys optional but at least one present. */
@@ -87,7 +86,7 @@ function bare<T>(schema: v.GenericSchema, meaning: (text: string) => T): Payload
   return { schema, enveloped: false, read: (text) => ({ ...BARE, input: () => meaning(text) }) }
 }
 
-/** One of a few words, such as those that a switch or select sends, with the value of each. */
+/** One of a few words, each mapped to a value, such as those of a switch. */
 export function word<const T>(words: readonly (readonly [string, T])[]): PayloadKind<T> {
   const known = new Map(words)
   return bare(v.picklist([...known.keys()]), (text) => {
@@ -108,7 +107,6 @@ export function either<T, U>(plain: PayloadKind<T>, other: PayloadKind<U>): Payl
 
 const YEAR_MS = 365 * 24 * DURATION_UNITS.h
 
-/** A duration such as `30s`, `15m` or `2h`; `durationMs` converts it. */
 export const duration = v.pipe(
   v.string(),
   v.regex(/^\d{1,9}(?:h|m|s|ms)$/, 'expected a duration such as 30s, 15m or 2h.'),
@@ -134,7 +132,6 @@ export const anyValue: PayloadKind<Json> = {
 
 const SPOKEN = { text: v.pipe(v.string(), v.nonEmpty()) }
 
-/** A text, or an object with a `text` key. */
 export const spoken: PayloadKind<{ text: string }> = either(
   bare(SPOKEN.text, (text) => check(v.strictObject(SPOKEN), { text: text.trim() })),
   object(SPOKEN),
@@ -215,9 +212,8 @@ const LARGE_NUMBER = /\d{16}|\de/i
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 
 /**
- * Parses JSON without changing integers: refuses integers that would be rounded or infinite, and JSON nested too deep.
- * Rounds fractions to the nearest double. `undefined` if the text is not JSON.
- * @throws CommandError `invalid_payload`
+ * Refuses JSON that is nested too deeply, or has integers that would be rounded. Fractions are rounded to the nearest
+ * double. Returns `undefined` if the text is not JSON. @throws CommandError `invalid_payload`
  */
 export function parseExact(text: string): Json | undefined {
   if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)

@@ -1,5 +1,3 @@
-/** Decides which commands and apps the configuration permits. */
-
 import type { Endpoint, Section } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import { type Method, OPERATIONS } from '../hub/operations.ts'
@@ -19,7 +17,6 @@ export const COMMAND_SELECTORS: readonly string[] = [
   ...new Set(COMMANDS.flatMap((command) => [commandKey(command), command.name])),
 ]
 
-/** A rule that permits endpoints for `hub/call`. */
 interface CallRule {
   /** Default: any section. */
   readonly section?: Section | undefined
@@ -38,14 +35,12 @@ export interface CommandPolicy {
   readonly guarded?: boolean
 }
 
-/** The options that decide which commands are permitted. */
 export interface Rules {
   readonly commands: Omit<CommandPolicy, 'guarded'>
   readonly guard: { readonly watch: readonly string[] }
   readonly updates: { readonly policy: string }
 }
 
-/** Returns whether the guardian is on, because it watches or updates apps. */
 export function isGuarded({ guard, updates }: Pick<Rules, 'guard' | 'updates'>): boolean {
   return guard.watch.length > 0 || updates.policy !== 'manual'
 }
@@ -53,7 +48,6 @@ export function isGuarded({ guard, updates }: Pick<Rules, 'guard' | 'updates'>):
 /** Cached policies, keyed by the rules of a configuration, which a reload replaces. */
 const policies = new WeakMap<Rules, CommandPolicy>()
 
-/** Returns the command policy of the rules, including whether the guardian is on. */
 export function policyOf(rules: Rules): CommandPolicy {
   const known = policies.get(rules)
   if (known !== undefined) return known
@@ -62,11 +56,7 @@ export function policyOf(rules: Rules): CommandPolicy {
   return policy
 }
 
-/**
- * Returns whether a command is permitted with an input or, if `input` is omitted, with any input. `deny` and
- * `read_only` have priority. A command that is off by default must be allowed by name. Denying a command also denies
- * its effects through other commands.
- */
+/** Without an input, returns whether any input is permitted. `deny` and `read_only` have priority over `allow`. */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined
 }
@@ -142,7 +132,6 @@ export function permission(hub: Pick<Hub, 'permits'>, { operation }: HubCommand)
   return operation === null ? 'yes' : hub.permits(operation)
 }
 
-/** Returns a sentence that names the permission which the API key lacks. */
 export function lackOf({ operation }: Pick<HubCommand, 'operation'>): string {
   return `The API key lacks ${operation === null ? 'a permission' : OPERATIONS[operation].scope}.`
 }
@@ -163,7 +152,6 @@ function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: Hu
 
 const HUB_COMMANDS = COMMANDS.filter((command) => command.target !== 'bridge')
 
-/** Returns the names of the commands that the configuration, the API key and the hub permit. */
 export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
   const permitted = HUB_COMMANDS.filter((command) => refusedOn(hub, policy, command) === undefined)
   return [...new Set(permitted.map(({ name }) => name))]

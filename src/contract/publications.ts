@@ -1,7 +1,5 @@
 /**
- * Every topic that the bridge publishes, one row each: its owner, when it is published, its payload, and how to render
- * it from the facts. Publishing, the read-back, the sweep, the entities and the documentation derive from this table.
- * Answers to commands are not here: their topics derive from the command's topic.
+ * One row for each topic that the bridge publishes, except answers. All publishing and the documents derive from it.
  */
 import type * as v from 'valibot'
 import type { Json } from '../base/json.ts'
@@ -30,7 +28,7 @@ export type OwnerOf<K extends OwnerKind> = Extract<Owner, { readonly kind: K }>
 export interface Facts {
   readonly bridge: {
     readonly version: string
-    /** In ISO 8601 format. */
+    /** ISO 8601. */
     readonly startedAt: string
     /** `null` before the first connection. */
     readonly protocol: Protocol | null
@@ -57,12 +55,10 @@ export interface Facts {
     readonly goneApps?: readonly GoneApp[] | null | undefined
     /** The hub's health; `null` if the API key does not permit it, `undefined` before the first read. */
     readonly health?: HubHealth | null | undefined
-    /** The fleet member that serves the hub. */
     readonly owner?: { readonly member: string; readonly epoch: number } | undefined
   }
   readonly app: {
     readonly app: App
-    /** Whether an install by the bridge is in progress. */
     readonly installing: boolean
     /** When an update without a version was found, in UTC: `2026-11-23 13:05`. */
     readonly foundAt?: string | undefined
@@ -78,7 +74,6 @@ export interface Facts {
   readonly setting: { readonly value: Json }
 }
 
-/** The guardian's data on an app: its state, its history, and its other memory. */
 export interface GuardFacts {
   readonly state: GuardPayload
   readonly history: readonly HistoryEntry[]
@@ -93,7 +88,6 @@ interface Row<S> {
   readonly text?: true
   /** The payload's name in the AsyncAPI document, for rows that share a payload; default: the row's name. */
   readonly message?: string
-  /** One or two sentences for the documentation. */
   readonly doc: string
 }
 
@@ -118,7 +112,6 @@ export interface HeldElsewhere<S> extends Row<S> {
   readonly by: 'connection' | 'discovery' | 'rollout'
 }
 
-/** A message that is sent once and not retained. */
 export interface Sent<S> extends Row<S> {
   readonly retained: false
   readonly of: 'bridge' | 'hub' | 'app'
@@ -371,7 +364,7 @@ function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: 
   return guard === null || guard === undefined ? guard : guard[key]
 }
 
-/** Returns whether the hub's state is still unknown. Until it is known, the broker keeps the hub's messages. */
+/** While the state is unknown, the broker keeps the hub's messages. */
 function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }
@@ -392,7 +385,6 @@ export function countsOf(apps: Apps): Facts['hub']['counts'] {
   return { apps: apps.size, apps_crashed, updates_available, cpu_percent, memory_bytes }
 }
 
-/** Returns whether a change may affect a hub's rows. */
 export function concernsHub({ before, after }: Change): boolean {
   return before?.crashed !== after?.crashed || before?.update_available !== after?.update_available || !before || !after
 }

@@ -37,7 +37,6 @@ export const rolloutOrder = object({
 
 export type RolloutOrder = ReturnType<ReturnType<(typeof rolloutOrder)['read']>['input']>
 
-/** One app on one hub. */
 export interface RolloutStep {
   readonly hub: string
   readonly app: string

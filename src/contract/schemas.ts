@@ -161,10 +161,9 @@ export const GONE_APPS = list(
   }),
 )
 
-/** A setting's value can be anything that the app stores. */
 export const ANYTHING = v.any()
 
-/** The payload of a state topic; it is not JSON. */
+/** Plain text, not JSON. */
 export const AVAILABILITY = v.picklist(['online', 'offline'])
 
 const api = about(v.nullable(v.picklist(['manager', 'managers'])), "First part of the API's paths.")
@@ -261,7 +260,6 @@ export const PRESENCE = v.strictObject({
 /** Home Assistant defines this format; the tests check the bridge's messages against it. */
 export const DISCOVERY = v.record(text, v.any())
 
-/** Totals of all apps of a hub. */
 export const HUB_SUMMARY = v.strictObject({
   apps: integer,
   apps_crashed: integer,
@@ -273,7 +271,6 @@ export const HUB_SUMMARY = v.strictObject({
 
 export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>
 
-/** Devices and flows that use an app. */
 export const APP_LINKS = v.strictObject({
   devices: v.nullable(integer),
   devices_unavailable: v.nullable(integer),

@@ -1,24 +1,17 @@
-/**
- * Topics as templates: `{base}/{hub}/app/{app}`. A template builds a topic from parameters, returns the filter for all
- * its topics, and parses a topic into parameters.
- */
+/** A template such as `{base}/{hub}/app/{app}` builds topics and filters, and parses topics into parameters. */
 
 /** Levels that need no encoding. A level of one or two dots does, because some tools read it as a path. */
 const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
 /** Characters that `encodeURIComponent` does not encode. */
 const UNCODED = /[!'()*~]/g
 
-/** The names of the `{parameters}` in a template. */
 export type TemplateParameter<T extends string> = T extends `${string}{${infer Name}}${infer Rest}`
   ? Name | TemplateParameter<Rest>
   : never
 
 export type Parameters = Readonly<Record<string, string>>
 
-/**
- * Encodes an id or name as one topic level: reversible, and free of `/ + # $` and NUL. An empty text becomes a single
- * `%`, which is the encoding of no other text.
- */
+/** Encodes an id or name as one topic level, without `/ + # $` and NUL. Only the empty text becomes a single `%`. */
 export function encodeLevel(text: string): string {
   if (PLAIN.test(text)) return text
   if (text === '') return '%'
@@ -32,10 +25,7 @@ export function percentEncoded(text: string, others: RegExp): string {
   return encodeURIComponent(text.toWellFormed()).replace(others, toCode)
 }
 
-/**
- * Decodes a topic level. Returns `undefined` if the level is not exactly a result of `encodeLevel`, because another
- * spelling of a topic could bypass the broker's access rules for that topic.
- */
+/** Returns `undefined` for any other spelling of a level: it could bypass the broker's access rules. */
 export function decodeLevel(level: string): string | undefined {
   if (PLAIN.test(level)) return level
   if (level === '%') return ''
@@ -50,7 +40,6 @@ export function decodeLevel(level: string): string | undefined {
 /** A template below a root: the first parameter stands for the root's levels, every other parameter for one level. */
 export class Template {
   readonly #root: string
-  /** Each level is a parameter or fixed text. */
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]
 
   constructor(template: string, root: string) {
@@ -86,7 +75,7 @@ export class Template {
   }
 }
 
-/** Returns the levels of a topic below a root; `undefined` if the topic is not below the root. */
+/** Returns `undefined` if the topic is not below the root. */
 export function levelsBelow(root: string, topic: string): string[] | undefined {
   return topic.startsWith(`${root}/`) ? topic.slice(root.length + 1).split('/') : undefined
 }

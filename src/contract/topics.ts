@@ -1,4 +1,4 @@
-/** The topics below one base topic: those of the table, and the command topics. No other module builds topics. */
+/** Builds and parses topics: those of `publications.ts`, and command topics. No other module builds topics. */
 import { MEMBER_NAME } from '../base/member-name.ts'
 import {
   type Held,
@@ -11,7 +11,6 @@ import {
 } from './publications.ts'
 import { decodeLevel, encodeLevel, levelsBelow, type Parameters, Template, widest } from './templates.ts'
 
-/** A parsed topic of the bridge that holds a retained message. */
 export interface OwnTopic {
   readonly name: PublicationName
   readonly row: Publication
@@ -31,7 +30,6 @@ export function rowsOf<K extends OwnerKind>(
 }
 
 export type Topics = ReturnType<typeof createTopics>
-/** A parsed command topic: its target, the command's name, and the argument if the topic has one. */
 export type CommandTopic = NonNullable<ReturnType<Topics['parseCommand']>>
 
 const OF_BRIDGE = '{base}/bridge/'
@@ -39,10 +37,7 @@ const OF_BRIDGE = '{base}/bridge/'
 /** Returns the topic that a fleet member uses instead of a bridge topic. */
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
-/**
- * @param member the fleet member's name, which follows `bridge` in its own topics
- * @param alone whether no other member takes over its hubs
- */
+/** `member` follows `bridge` in a fleet member's own topics. `alone`: no other member takes over its hubs. */
 export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
   const ownForm = (topic: string) => (member === undefined ? topic : formOf(topic, member))
@@ -57,7 +52,7 @@ export function createTopics(base: string, member?: string, alone = false) {
   const availability = new Template(PUBLICATIONS.bridgeState.topic, base).fill()
   return {
     base,
-    /** The name of the fleet member; `null` outside a fleet. */
+    /** `null` outside a fleet. */
     member: member ?? null,
     /** The topic that shows whether any bridge serves the hubs; for a single bridge, its own state topic. */
     availability,
@@ -65,11 +60,9 @@ export function createTopics(base: string, member?: string, alone = false) {
     hubsAvailability: alone ? fill('bridgeState', {}) : availability,
     /** The start of a bridge's state topic in JSON: only payloads of bridges on this base topic contain it. */
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
-    /** Returns the state topic of a fleet member. */
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
-    /** Returns the topic of a row. */
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
-    /** Like `of`, for any row; an owner has the parameters of its rows. */
+    /** Like `of`, for rows whose names are not known at compile time. */
     fill,
     /** Returns the filter for all topics of a row with the given parameters. */
     filterOf: fill,
@@ -80,7 +73,6 @@ export function createTopics(base: string, member?: string, alone = false) {
       `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
     /** Filters for command topics, including those of unknown hubs, because commands to these are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
-    /** Filters for all retained topics of the bridge below the base topic. */
     retainedFilters: filtersOf(true),
     /** Filters for all topics of the bridge below the base topic that must not be retained. */
     transientFilters: filtersOf(false),
@@ -108,7 +100,6 @@ export function createTopics(base: string, member?: string, alone = false) {
       return undefined
     },
 
-    /** Parses a command topic; returns `undefined` for other topics. */
     parseCommand(topic: string) {
       const levels = levelsBelow(base, topic)
       const [owner, ...rest] = levels ?? []
@@ -130,9 +121,8 @@ export function createTopics(base: string, member?: string, alone = false) {
     },
 
     /**
-     * Returns whether an answer may be sent to a topic: to a result topic, or to a topic outside of the base topic and
-     * the discovery prefix.
-     * @param only the configured prefixes of topics outside; empty: any topic
+     * Returns whether a topic is a result topic, or outside of the base topic and the discovery prefix.
+     * @param only the permitted first levels of topics outside; empty: any topic
      */
     mayAnswerOn(topic: string, discoveryPrefix: string, only: readonly string[]): boolean {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
@@ -152,12 +142,11 @@ const MAX_ANSWER_LEVELS = 64
 /** First levels that cannot be a hub's name. */
 const NO_HUBS: ReadonlySet<string> = new Set(['bridge', 'fleet', 'rollout'])
 
-/** Returns `undefined` if a level cannot be a hub's name. */
 function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner | undefined {
   if (kind === 'bridge') return { kind }
   if (hub === undefined || NO_HUBS.has(hub) || kind === 'device') return undefined
   if (kind === 'hub') return { kind, hub }
-  // A level that is not a valid id still belongs to the table, but to no app.
+  // A topic with an invalid id matches its row, but belongs to no app.
   const id = decodeLevel(app ?? '') ?? ''
   return kind === 'app' ? { kind, hub, app: id } : { kind, hub, app: id, name: decodeLevel(name ?? '') ?? '' }
 }

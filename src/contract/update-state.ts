@@ -1,4 +1,3 @@
-/** Renders the state of an update entity, and reads it back. */
 import { readJson } from '../base/read-json.ts'
 import { tidy } from '../base/text.ts'
 import type { App } from '../hub/app.ts'
@@ -9,10 +8,10 @@ import { APP_UPDATE, type AppUpdate } from './schemas.ts'
 const FOUND = ['newer version, found ', ' UTC'] as const
 
 /**
- * Renders the state of an update entity. Home Assistant drops a message with an unknown key or a `null` value. If the
- * hub reports an update without its version, `latest_version` contains the time at which the update was found. This
- * text must differ from that of an earlier update, which a person may have skipped, stay the same while the update
- * waits, and not look like a version, which Home Assistant would compare and might consider older.
+ * Home Assistant drops a message with an unknown key or a `null` value. For an update without a version,
+ * `latest_version` contains the time at which the update was found. This text must differ from that of an earlier
+ * update, which a user may have skipped, must not change while the update waits, and must not look like a version,
+ * which Home Assistant would compare.
  */
 export function updateOf({ app, installing, foundAt = '', release }: Facts['app']): AppUpdate {
   const { version, latest_version, update_available } = app
@@ -31,7 +30,6 @@ export function updateOf({ app, installing, foundAt = '', release }: Facts['app'
   }
 }
 
-/** Returns the page of an app in the public store. */
 const storePage = (id: string) => `https://homey.app/a/${encodeURIComponent(id)}`
 
 /** Estimates the progress of an install: requested, app stopped, new version present, app running again. */
@@ -59,7 +57,6 @@ export interface FoundUpdate {
 
 const TIME_LENGTH = '2026-11-23 13:05'.length
 
-/** Formats a time for the state of an update entity. */
 export function shownTime(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, TIME_LENGTH).replace('T', ' ')
 }

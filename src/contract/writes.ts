@@ -5,10 +5,7 @@ import { askedOf, lookFor } from '../hub/written.ts'
 import type { Target } from './command.ts'
 import { CommandError } from './errors.ts'
 
-/**
- * Resolves to the hub's response, or to `null` if the response is missing but a check confirms the write.
- * @throws CommandError `outcome_unknown`, or the HubError of the write
- */
+/** Resolves to `null` if only a check confirms the write. @throws CommandError `outcome_unknown`, or HubError */
 export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lookFor>): Promise<T | null> {
   try {
     return await write
@@ -31,7 +28,7 @@ export async function write<N extends OperationName>(
   return null
 }
 
-/** Resolves to the result of a check; to `undefined` if the check fails. */
+/** Resolves to `undefined` if the check fails. */
 export async function tried<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look()

@@ -11,12 +11,11 @@ const SHORTEST_KEY = 8
 /** Maximum number of nested encodings to undo: no reader decodes more, and a hostile name could have thousands. */
 const MAX_LEVELS = 8
 
-/** Bytes that are not UTF-8 cannot hide a key: each becomes a replacement character. */
+/** Invalid UTF-8 cannot hide a key: it becomes replacement characters. */
 const decodedOnce = (text: string) =>
   text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
 
 export class ApiKeys {
-  /** Masks the keys and tokens in texts and in JSON. */
   readonly scrubber = new Scrubber([])
 
   constructor(live: { readonly value: Config; onReplaced: (config: Config) => void }) {
@@ -24,23 +23,20 @@ export class ApiKeys {
     live.onReplaced = (config) => this.#addAll(config)
   }
 
-  /** Adds keys and tokens, and keeps previous ones: messages that contain them may still be queued. */
+  /** Keeps previous keys and tokens, because queued messages may still contain them. */
   #addAll({ hubs, http }: Config): void {
     const keys = Object.values(hubs).map(({ api_key }) => api_key)
     const tokens = [...http.tokens.values()].map(({ token }) => token)
     for (const key of [...keys, ...tokens]) if (key.length >= SHORTEST_KEY) this.scrubber.add(key)
   }
 
-  /** Returns a text without keys and tokens. */
   readonly clean = (text: string): string => this.scrubber.text(text)
 
-  /** Adds a secret to those of the configuration. */
   readonly add = (secret: string): void => this.scrubber.add(secret)
 
-  /** Returns the payload of a message without keys and tokens. */
   readonly redact = (payload: string): string => this.scrubber.payload(payload)
 
-  /** Whether a name from a hub contains a key or a token, encoded or not: names become topics, which are not masked. */
+  /** Returns whether a name contains a secret, plain or encoded: names become topics, which are not masked. */
   areIn(name: string): boolean {
     const { scrubber } = this
     let text = name

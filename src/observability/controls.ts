@@ -1,6 +1,6 @@
 /** Makes control characters visible, so that a hub's text cannot control the terminal that shows it. */
 
-/** Controls, including DEL and C1, line separators, and characters that change the direction of text. */
+/** Control characters, including DEL and C1, line separators, and characters that change the direction of text. */
 const CONTROLS = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
 /** The same characters, except those that JSON escapes. */
 const BEYOND_JSON = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
@@ -10,7 +10,6 @@ const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).
 /** Returns an equivalent line of JSON with only printable characters. */
 export const shownJson = (line: string): string => line.replace(BEYOND_JSON, escaped)
 
-/** Parses a line of JSON, and makes all its texts printable. */
 export function shownLine(line: string): unknown {
   try {
     return shown(JSON.parse(line))
@@ -20,7 +19,6 @@ export function shownLine(line: string): unknown {
   }
 }
 
-/** Makes texts printable; a stack keeps its lines. */
 function shown(value: unknown, key = ''): unknown {
   if (typeof value === 'string') {
     return key === 'stack' ? value.split('\n').map(shownText).join('\n') : shownText(value)
@@ -30,5 +28,4 @@ function shown(value: unknown, key = ''): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [shownText(name), shown(item, name)]))
 }
 
-/** Returns a text on one line, with only printable characters. */
 export const shownText = (text: string): string => text.replace(CONTROLS, escaped)

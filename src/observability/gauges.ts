@@ -11,14 +11,10 @@ import type { LinkStatus } from '../mqtt/types.ts'
 export interface GaugeSources {
   readonly version: string
   readonly link: { status(): LinkStatus }
-  /** The bridge's role, and whether other bridges use its base topic. */
   readonly bridge: { readonly contested: boolean; readonly role: Role }
-  /** The hubs that are currently open. */
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
   readonly health: { report(): HealthReport }
-  /** The health of a hub, as published. */
   readonly healthOf: (hub: string) => HubHealth | null | undefined
-  /** The fleet that the bridge is a member of, if any. */
   readonly fleet?: FleetFigures | undefined
 }
 
@@ -94,7 +90,7 @@ export function registerGauges(registry: AnyRegistry, sources: GaugeSources) {
   registerHubGauges(registry, sources)
 }
 
-/** The values of a hub, each with its additional label. */
+/** Returns the values of a hub, each with its additional labels. */
 type ReadHub = (hub: Hub, pulse: Pulse, name: string) => Iterable<readonly [number, Labels?]>
 
 function registerHubGauges(registry: AnyRegistry, { hubs, healthOf }: Pick<GaugeSources, 'hubs' | 'healthOf'>) {

@@ -1,4 +1,4 @@
-/** The daemon's health: one document without secrets, and its listeners. */
+/** The daemon's health, as one document without secrets. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
@@ -16,9 +16,7 @@ export interface HealthFacts {
   readonly mqtt: LinkStatus
   /** Whether events or answers were lost recently, because too many waited for the broker, or for too long. */
   readonly losing: boolean
-  /** Whether another bridge uses the same base topic. */
   readonly contested: boolean
-  /** The role of this bridge on its base topic. */
   readonly role: Role
   /** Whether this bridge may have no hubs, because other members of the fleet serve them. */
   readonly mayBeIdle: boolean
@@ -84,7 +82,7 @@ function hubProblems(name: string, { online, reason, read, task }: HubHealth): s
   return problems
 }
 
-/** How often the report is updated even without an event. */
+/** Milliseconds between updates if nothing changes. */
 const INTERVAL_MS = 15_000
 
 /** How long a loss counts as recent: long enough for users to notice it. */
@@ -131,10 +129,8 @@ export function bridgeHealth(parts: Parts) {
     return healthReport({ ...fixed, ...facts })
   }
 
-  /** Call this after a change that may affect the report. */
   const changed = (): void => throttle.request()
 
-  /** Updates the report regularly until the signal aborts. */
   async function watch(signal: AbortSignal): Promise<void> {
     for (;;) {
       await sleep(clock, INTERVAL_MS, signal)
@@ -151,7 +147,6 @@ export function bridgeHealth(parts: Parts) {
   }
 
   return {
-    /** Resolves when the bridge is ready for the first time. */
     ready,
     /** Whether this bridge serves its subscribers: it is connected and the active one. */
     get isOnline(): boolean {

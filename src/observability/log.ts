@@ -7,7 +7,6 @@ import { createOutput, type Destination, RecentLines } from './output.ts'
 import { Scrubber } from './scrub.ts'
 
 export interface LogOptions {
-  /** The lowest level that is written. */
   readonly level: LogLevel
   /** `auto` is `pretty` on a terminal, otherwise `json`. */
   readonly format: LogFormat
@@ -36,14 +35,14 @@ function prettyPrinter(output: Destination, isTTY: boolean): Destination {
 
 const LAST_WORDS_MS = 1000
 
-/** Returns standard output. Its reader may be slow, so the process waits for pending lines at exit. */
+/** The reader of standard output may be slow, so the process waits for pending lines at exit. */
 function standardOutput(): Destination {
   const output = createOutput()
   process.once('exit', () => output.drain(LAST_WORDS_MS))
   return output
 }
 
-/** Returns a destination that loses lines instead of throwing, so that it cannot stop the daemon. */
+/** Loses lines instead of throwing, so that the log cannot stop the daemon. */
 function harmless(output: Destination): Destination {
   return {
     write(line) {
@@ -90,13 +89,12 @@ export function createLog(options: LogOptions) {
   // The audit keeps its level when `setLevel` changes the level of all children.
   children.clear()
   return Object.assign(logger, {
-    /** For lines that are written at any level, such as an audit of commands. */
+    /** Writes its lines at every log level, for the audit of commands. */
     audit,
-    /** The latest lines, if they are kept. */
     recent,
     /** Masks an additional value, such as a changed key, in all later lines of this logger and its children. */
     addSecret: (secret: string) => scrubber.add(secret),
-    /** Writes a line unchanged, for people who read the output directly. */
+    /** Writes a line that is not JSON, for people who read the output directly. */
     print: (line: string) => output.write(`${line}\n`),
     /** Changes the level of this logger and all its children; pino's own `level` does not change the children. */
     setLevel(wanted: LogLevel) {

@@ -1,4 +1,4 @@
-/** The daemon's metrics for Prometheus: counts events, calls and commands as they happen, and prints all metrics. */
+/** The daemon's metrics for Prometheus: counts events, calls and commands as they occur, and prints all metrics. */
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { EVENT_TYPES, type EventPayload, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from '../contract/events.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
@@ -12,10 +12,7 @@ export const OTHER_APPS = 'all others'
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/**
- * By default, the library samples the event loop 100 times per second, which is most of an idle bridge's work: 0.25 %
- * of a core. The metrics of these samples are left out; the lag measured at each scrape stays.
- */
+/** The default, 100 samples per second, is most of an idle bridge's work. Only the lag at each scrape is reported. */
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
 
@@ -24,7 +21,7 @@ interface EventSource {
   onEvent(listener: (event: EventPayload) => void): void
 }
 
-/** A counter that prints only open hubs; a hub that opens again continues from its former values. */
+/** Prints only open hubs. A hub that opens again continues from its previous values. */
 class OpenHubsCounter extends Counter<'hub' | 'type' | 'app'> {
   hubs: { has(name: string): boolean } = new Set<string>()
 
@@ -70,19 +67,17 @@ export class Metrics {
     return { name: `hub2mqtt_${name}`, help, labelNames, registers: [this.#registry] }
   }
 
-  /** Adds the metrics that a scrape reads from the daemon's parts. */
   add(sources: Omit<GaugeSources, 'healthOf'>): void {
     this.showHubs(sources.hubs)
     registerGauges(this.#registry, { ...sources, healthOf: (hub) => this.#states.get(hub)?.figures.health })
   }
 
-  /** Prints events and crashes only of these hubs: the open ones. */
+  /** Sets the open hubs. Metrics of events and crashes list only these hubs. */
   showHubs(open: OpenHubsCounter['hubs']): void {
     this.#events.hubs = open
     this.#crashes.hubs = open
   }
 
-  /** Starts to count the events of a hub. */
   follow(hub: string, state: EventSource): void {
     for (const type of [...EVENT_TYPES, ...GUARD_EVENT_TYPES, ...HUB_EVENT_TYPES]) this.#events.inc({ hub, type }, 0)
     for (const name of this.#states.keys()) if (!this.#events.hubs.has(name)) this.#states.delete(name)
@@ -95,13 +90,12 @@ export class Metrics {
     if (type === 'crashed' && app !== null) this.#crashes.inc({ hub, app: this.#crashLabel(hub, app) })
   }
 
-  /** Counts a completed call to a hub. */
   readonly called = (hub: string, { operation, outcome, ms }: HubCall): void => {
     this.#calls.inc({ hub, operation, outcome })
     this.#callSeconds.observe({ hub, operation }, ms / 1000)
   }
 
-  /** Counts an answer. `command` is the command's name in the configuration, `ms` the time from arrival to answer. */
+  /** `command` is the command's name in the configuration, `ms` the time from its arrival to its answer. */
   answered(command: string, outcome: string, ms: number): void {
     this.#commands.inc({ command, outcome })
     this.#commandSeconds.observe({ command }, ms / 1000)
@@ -125,7 +119,7 @@ export class Metrics {
     return { contentType: registry.contentType, text: await registry.metrics() }
   }
 
-  /** The library counts CPU time from its first call; add the usage before that. */
+  /** Adds the CPU time before the library's first call, which the library does not count. */
   #addUsage({ user, system }: NodeJS.CpuUsage): void {
     const microseconds = { user_seconds: user, system_seconds: system, seconds: user + system }
     for (const [unit, value] of Object.entries(microseconds)) {

@@ -1,7 +1,4 @@
-/**
- * Writes log lines immediately, so that the last lines before an exit are not lost, and keeps the latest lines for the
- * page. A failed write is never fatal.
- */
+/** Writes log lines immediately, so that an exit loses none, and keeps the latest lines for the page. */
 import { writeSync } from 'node:fs'
 import { isRecord, parseJson } from '../base/json.ts'
 
@@ -9,13 +6,14 @@ export interface Destination {
   write(text: string): void
 }
 
-/** How many bytes may wait for a busy terminal or pipe. */
+/** Maximum number of bytes that wait for a busy terminal or pipe. */
 const MAX_WAITING_BYTES = 1_048_576
 const RETRY_MS = 50
 const LONGEST_LINE_BYTES = 4096
 const MOST_BYTES_OF_A_CHARACTER = 3
 const DRAIN_STEP_MS = 5
 
+/** Writes a part of the chunk, and returns the size of this part. */
 type Write = (chunk: Buffer) => number
 
 const isBusy = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'EAGAIN'
@@ -24,19 +22,13 @@ function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-/**
- * Writes to a file descriptor. Lines that cannot be written (no reader, disk full) are dropped, but the next line is
- * tried again: the daemon keeps running without its log, and the log continues when the disk has space.
- *
- * @param write - Writes a part of the chunk and returns its size; default: to standard output.
- */
+/** Drops lines that cannot be written (no reader, disk full), but tries again with the next line. */
 export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
   let waiting = Buffer.alloc(0)
   // Lines that are written immediately, as most are, share a buffer: allocating one per line would double the cost.
   const line = Buffer.allocUnsafeSlow(LONGEST_LINE_BYTES)
   let timer: NodeJS.Timeout | undefined
 
-  /** Writes as much as possible. Returns whether any output still waits for a busy reader. */
   const flush = (): boolean => {
     try {
       while (waiting.length > 0) waiting = waiting.subarray(write(waiting))
@@ -69,20 +61,16 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
 const MAX_LINES = 2_000
 /** Characters of all lines together: at most 2 MiB in memory. */
 const MAX_LENGTH = 1_048_576
-/** Longer lines are shortened. */
 const MAX_LINE_LENGTH = 4_096
 const MAX_TEXT_LENGTH = 1_000
 
-/** Distinguishes the line numbers of this process from those of an earlier process. */
+/** Part of each cursor, because line numbers start again in each process. */
 const RUN = Math.round(performance.timeOrigin).toString(36)
 
-/** The latest lines: limited in number and size, and numbered so that readers can continue. */
+/** The latest lines, limited in number and size. Their numbers let a reader continue where it stopped. */
 export class RecentLines {
-  /** Oldest first. */
   readonly #lines: string[] = []
-  /** The number of the oldest line. */
   #first = 0
-  /** Characters of all lines together. */
   #length = 0
 
   /** @param line JSON without secrets, with or without a final line break */
@@ -96,7 +84,7 @@ export class RecentLines {
     }
   }
 
-  /** Returns the lines after a cursor (`next` of an earlier result), or all. `missed`: the number of dropped lines. */
+  /** Returns the lines after a cursor (an earlier `next`), or all if it is invalid. `missed`: number of lost lines. */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)
     const number = run === RUN ? Number(text) : Number.NaN

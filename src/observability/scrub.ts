@@ -9,7 +9,6 @@ const SHORTEST_SCRUBBED = 4
 /** Top-level keys that only the logger itself fills. */
 const OWN_KEYS = new Set(['level', 'time', 'pid'])
 
-/** The secrets, prepared for the search. */
 interface Search {
   /** Finds plain secrets. Most texts contain none, and this search is fast. */
   readonly plain: Needles
@@ -25,14 +24,13 @@ export class Scrubber {
     for (const secret of secrets) this.add(secret)
   }
 
-  /** Adds a secret to mask, if it has at least four characters. */
+  /** Ignores secrets of less than four characters. */
   add(secret: string): void {
     if (secret.length < SHORTEST_SCRUBBED || this.#secrets.has(secret)) return
     this.#secrets.add(secret)
     this.#search = undefined
   }
 
-  /** Masks the secrets in a text. */
   text(text: string): string {
     const search = this.#search ?? this.#prepare()
     const found = find(text, search)
@@ -40,10 +38,7 @@ export class Scrubber {
     return found === 'all' ? MASK : search.spellings.mask(text, MASK)
   }
 
-  /**
-   * Masks the secrets in a line of JSON and keeps it valid: a line with a secret is parsed and its texts are masked one
-   * by one, because masking a secret such as `1767` or `"` would break numbers and quotes.
-   */
+  /** Keeps the line valid JSON: masking a secret such as `1767` or `"` in the text would break numbers and quotes. */
   line(line: string): string {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
@@ -83,7 +78,7 @@ export class Scrubber {
   }
 }
 
-/** Whether a text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
+/** Returns whether a text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
 function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
   if (plain.areIn(text)) return 'some'
   // Most texts have no encoded characters.
@@ -91,7 +86,6 @@ function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'al
   return maySpell ? spellings.lookForEncoded(text) : 'none'
 }
 
-/** The number of characters in a block. */
 const BLOCK = 3
 const TABLE_SIZE = 1 << 14
 /** A larger window would not let the search skip more of an ordinary text. */
@@ -103,7 +97,7 @@ const MAX_WINDOW = 64
  * the text is not part of any needle's beginning, no needle begins near that block.
  */
 export class Needles {
-  /** Length of the beginnings of needles that are compared by blocks: that of the shortest needle, at most 64. */
+  /** How many characters of each needle are compared by blocks: the length of the shortest needle, at most 64. */
   readonly #window: number
   /** How far the search may skip ahead, by the hash of a block. */
   readonly #skips: Uint8Array
@@ -130,7 +124,6 @@ export class Needles {
     else same.push(needle)
   }
 
-  /** Whether a text contains any of the needles. */
   areIn(text: string): boolean {
     if (this.#candidates.size === 0) return false
     let agreement: Agreement | undefined
@@ -151,7 +144,6 @@ export class Needles {
   }
 }
 
-/** Returns the hash of the block that ends at `end`. */
 function hashAt(text: string, end: number): number {
   const hash = (text.charCodeAt(end - 2) * 31 + text.charCodeAt(end - 1)) * 31 + text.charCodeAt(end)
   return hash & (TABLE_SIZE - 1)

@@ -3,7 +3,7 @@
  * `%XX`, in any mixture, and encoded several times.
  */
 
-/** A character, as its code point, and the end of its spelling. */
+/** A decoded character: its code point, and the end of its spelling in the text. */
 interface Unit {
   readonly code: number
   readonly end: number
@@ -19,11 +19,10 @@ const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
 /** Maximum number of encoded characters of the text that also occur in secrets. Beyond it, the whole text is masked. */
 const MAX_ENCODED = 4096
-/** The limit of comparisons, except plain ones: per character of the text, but at least `MIN_COMPARED`. */
+/** Limit of comparisons, except those of plain characters: per character of the text, but at least `MIN_COMPARED`. */
 const MAX_COMPARED = 4
 const MIN_COMPARED = 1 << 20
 
-/** Whether a character can begin an encoded character. */
 const isSign = (code: number) => code === BACKSLASH || code === PERCENT || code === PLUS
 
 /** Characters that JSON escapes stand for, by the letter after the backslash. */
@@ -37,7 +36,7 @@ function hexDigit(code: number): number {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
 }
 
-/** Reads a hexadecimal number; `NaN` if there is none. */
+/** Returns `NaN` if there is no hexadecimal number. */
 function hexAt(text: string, at: number, digits: number): number {
   let value = 0
   for (let i = at; i < at + digits; i += 1) value = value * 16 + hexDigit(text.charCodeAt(i))
@@ -144,7 +143,7 @@ export class Agreement {
     const last = this.#last?.get(needle)
     let same = 0
     if (last !== undefined && last.start < start && start < last.end) {
-      // Here, the text equals a part of the needle.
+      // Up to `last.end`, the text equals the needle, so the needle is compared with itself.
       last.own ??= selfAgreement(needle)
       same = Math.min(last.own[start - last.start] ?? 0, last.end - start)
       if (same < last.end - start) return same
@@ -164,11 +163,11 @@ interface Sought {
   readonly plain: number
 }
 
-/** The intermediate results of one search, so that its time is proportional to the text. */
+/** Intermediate results of one search, kept so that its time is proportional to the length of the text. */
 class Progress {
   readonly text: string
   readonly #agreement: Agreement
-  /** How many characters and pairs were compared, except plain ones. */
+  /** Number of compared characters and pairs, except plain characters. */
   compared = 0
 
   constructor(text: string) {
@@ -176,7 +175,7 @@ class Progress {
     this.#agreement = new Agreement(text)
   }
 
-  /** Whether the text was made to be slow: no encoder writes such a text. */
+  /** Whether the text was made to slow down the search: no encoder writes such a text. */
   get isHostile(): boolean {
     return this.compared > MIN_COMPARED && this.compared > MAX_COMPARED * this.text.length
   }
@@ -215,7 +214,6 @@ class Progress {
 }
 
 export class Spellings {
-  /** The secrets by their first two code units. */
   readonly #secrets = new Map<number, Sought[]>()
   readonly #hashes = new Uint8Array(TABLE_SIZE)
   readonly #longest: number
@@ -239,10 +237,7 @@ export class Spellings {
     }
   }
 
-  /**
-   * Searches near encoded characters that also occur in secrets. `all`: the text has more of these characters than any
-   * encoder writes, and the search would take long; mask the whole text.
-   */
+  /** Returns `all` if the text has more encoded characters than any encoder writes: the search would take long. */
   lookForEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
     let count = 0

@@ -1,6 +1,6 @@
 /**
- * `node test/cluster/chaos.ts --episodes 500`: three members, hubs, a NATS cluster of three, and one fault after the
- * other. Exits with 1 after a violation. NATS_SERVER names the NATS program.
+ * `node test/cluster/chaos.ts --episodes 500` injects one fault after another into a fleet of three members, their hubs
+ * and a NATS cluster of three. Exits with 1 after a violation. NATS_SERVER names the NATS program.
  */
 import { parseArgs } from 'node:util'
 import { startNats } from '../support/nats.ts'
@@ -17,7 +17,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     hubs: { type: 'string', default: '60' },
     lease: { type: 'string', default: '5s' },
-    /** The number of fleets that run in parallel. */
+    /** Number of fleets that run in parallel. */
     workers: { type: 'string', default: '1' },
     fault: { type: 'string', multiple: true },
   },
@@ -78,7 +78,6 @@ function printEpisode({ fault, gapMs, commands, confirmed, violations }: FleetEp
   for (const one of violations) console.log(`       ${one.slice(0, 10_000)}`)
 }
 
-/** Gaps in seconds, by fault. */
 function table(results: readonly FleetEpisode[]): void {
   console.log('| Fault | Episodes | Gap p50 | p95 | max | Commands | Confirmed | Violations |')
   console.log('| --- | --- | --- | --- | --- | --- | --- | --- |')
@@ -92,5 +91,5 @@ function table(results: readonly FleetEpisode[]): void {
 }
 
 exitOnSignals()
-// A broken world must not keep the process running.
+// Exits even if a fleet leaves handles open.
 process.exit(await main())

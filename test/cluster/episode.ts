@@ -1,4 +1,4 @@
-/** One fault in a fleet while clients continue to send commands, and the violations that it caused. */
+/** Injects one fault into a fleet while clients send commands, and returns the violations that it causes. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
 import { until } from '../support/until.ts'
@@ -6,7 +6,7 @@ import { FLEET_FAULTS, type Scene } from './faults.ts'
 
 export interface FleetEpisode {
   readonly fault: string
-  /** The time from the beginning of the fault until every hub answers again, including the fault itself. */
+  /** Milliseconds from the beginning of the fault until every hub answers again. */
   readonly gapMs: number
   readonly commands: number
   readonly confirmed: number
@@ -20,7 +20,7 @@ interface Asked {
   readonly transaction: string
 }
 
-/** The limit for a complete recovery, including an election in NATS. */
+/** Limit for a complete recovery, including an election in NATS. */
 const CALM_MS = 120_000
 
 export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpisode> {
@@ -48,7 +48,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   try {
     const faulty = found.run(scene)
     await after(100)
-    // Sends commands for each hub until one is answered: a command for a hub without an owner gets no answer.
+    // Sends commands to each hub until one is answered: a hub without an owner does not answer.
     const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
     await faulty
     gaps = await answering
@@ -70,7 +70,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
 const isOk = (answer: string) => answer.includes('"ok":true')
 const transactionOf = (answer: string): unknown => Object(JSON.parse(answer)).transaction
 
-/** Resolves with the time at which a hub answered a command that was sent after the fault had begun. */
+/** Resolves to the time at which a hub answered a command that was sent after the fault had begun. */
 async function answered({ world, random }: Scene, hub: string): Promise<number> {
   const result = `hub2mqtt/${hub}/result/get-apps`
   for (const endsAt = Date.now() + CALM_MS; Date.now() < endsAt; ) {
@@ -88,7 +88,7 @@ async function answered({ world, random }: Scene, hub: string): Promise<number> 
 
 async function wellAgain({ world, roster }: Scene): Promise<void> {
   const count = world.processes.length
-  /** Returns the number of each member's hubs in `B/fleet`, and in the hubs' own messages. */
+  /** Returns how many hubs each member has according to `B/fleet`, and according to the hubs' own messages. */
   const counts = () => {
     const owners = [...world.owners().values()]
     return Object.entries(Object(world.payload('hub2mqtt/fleet')).members ?? {}).map(([name, member]) => ({
@@ -131,7 +131,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
     confirmed += 1
     if (times === 0) violations.push(`"${text}" was confirmed, and ${hub} never said it: ${confirmation}`)
   }
-  // A hub changes its member at most once in an epoch: more often means that two members had it at the same time.
+  // A hub changes its member at most once in an epoch. More changes mean that two members served it at the same time.
   const epochs = roster.epoch - epochBefore
   const requests = world.asked(startedAt).filter(({ path }) => !path.startsWith('unsubscribe'))
   for (const [hub, ofHub] of Map.groupBy(requests, (one) => one.hub)) {
@@ -150,13 +150,11 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
   return { confirmed, violations }
 }
 
-/** Returns the last log lines of the members, except about apps and commands. */
 function lastLines({ processes }: Scene['world']): (readonly string[])[] {
   const isOfHubs = (line: string) => line.includes('"part":"apps"') || line.includes('"part":"audit"')
   return processes.map((one) => one?.lines.filter((line) => !isOfHubs(line)).slice(-20) ?? [])
 }
 
-/** Returns groups of consecutive requests from one member. */
 function turnsOf(requests: readonly { readonly member: number; readonly at: number }[]) {
   const turns: { readonly member: number; readonly from: number; to: number; count: number }[] = []
   for (const { member, at } of requests) {

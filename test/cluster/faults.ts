@@ -1,4 +1,3 @@
-/** The faults of a fleet: of its members, of their connections, and of NATS. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { Nats } from '../support/nats.ts'
 import type { Random } from '../support/random.ts'
@@ -13,7 +12,7 @@ export interface Scene {
   readonly random: Random
 }
 
-export interface FleetFault {
+interface FleetFault {
   readonly run: (scene: Scene) => Promise<void>
 }
 
@@ -24,7 +23,7 @@ const STREAM = 'KV_hub2mqtt'
 const memberOf = ({ world, random }: Scene) => random.int(0, world.processes.length - 1)
 const nodeOf = ({ nats, random }: Scene) => nats.node(random.int(0, nats.nodes.length - 1))
 
-/** Makes connections hang, or breaks them and refuses new ones. */
+/** Makes connections hang, or closes them and refuses new ones. */
 async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most] = [1_000, 12_000]): Promise<void> {
   const hangs = random.chance(0.5)
   for (const proxy of proxies) {
@@ -41,7 +40,6 @@ async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most
   }
 }
 
-/** Stops a random member, and restarts it after some seconds. */
 async function ended(scene: Scene, signal: NodeJS.Signals, also: () => Promise<void> = async () => {}): Promise<void> {
   const { world, random } = scene
   const member = memberOf(scene)

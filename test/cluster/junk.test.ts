@@ -1,4 +1,4 @@
-/** Values that another program writes into the store of a fleet cost time, but every hub is served again. */
+/** Another program writes invalid values into the store of a fleet. This costs time, but every hub is served again. */
 import { randomUUID } from 'node:crypto'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
@@ -18,7 +18,7 @@ const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
 const EPOCHS = [0, 1, 3, 1_000, MAX_EPOCH - 1, MAX_EPOCH, MAX_EPOCH + 1, Number.MAX_SAFE_INTEGER, 1e308, -1, 1.5]
 const SINCE = '2026-01-01T00:00:00.000Z'
 
-/** Returns a value for a key, from the current content of the store, which the best forgeries repeat. */
+/** Returns a value for a key. The best forgeries repeat the current content of the store. */
 type Junk = (held: { readonly row: string; readonly roster: string }) => string
 const parsed = (text: string): object => {
   try {
@@ -85,7 +85,7 @@ describe('a fleet whose store another program writes to', () => {
   })
 })
 
-/** Each case has its own bucket and mostly waits: all of them together take as long as the slowest. */
+/** Each case has its own bucket and mostly waits, so all cases together take only as long as the slowest. */
 const BESIDE = { concurrent: true, timeout: 300_000 }
 vi.setConfig({ maxConcurrency: 20 })
 

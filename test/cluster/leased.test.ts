@@ -7,7 +7,7 @@ import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000
 const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
-/** Clock speeds that differ more than those of two machines ever do. */
+/** Clock speeds differ more than those of two machines ever do. */
 const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 
 const step = fc.record({
@@ -65,13 +65,12 @@ function mulberry(seed: number): () => number {
   }
 }
 
-/** Returns the number of members that serve each resource. */
 function servers(simulation: Simulation): Map<string, number> {
   const acting = simulation.members.filter(({ isActing }) => isActing)
   return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))
 }
 
-/** Starts three members; resolves when they serve everything, each its share. */
+/** Starts three members. Resolves when each serves its share. */
 async function settled() {
   const simulation = new Simulation(() => 0.5)
   const member = (i: number) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1)
@@ -177,7 +176,7 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  // Observed with three servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
+  // Observed with three NATS servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
   test('accepts a member whose server counts the writes differently', async () => {
     const { simulation, first } = await settled()
     first.killed = true
@@ -218,7 +217,8 @@ describe('members that all end at the same time', () => {
           })
         }
         await simulation.run(5_000)
-        // In any order: a member that the last one has removed from the roster may detect that after its answer.
+        // Sorted, because a member that the last one has removed from the roster may detect that after the last one's
+        // answer.
         expect(answers.sort()).toEqual(['the last one', true, true])
       }),
       { numRuns: runs(30), examples: [[-7, [33, 242, 73]]] },

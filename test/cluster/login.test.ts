@@ -1,4 +1,3 @@
-/** A member of a fleet whose NATS credentials change. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'

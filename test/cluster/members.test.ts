@@ -8,11 +8,11 @@ import { until } from '../support/until.ts'
 import { type Asked, Members, type MembersOptions } from './members.ts'
 
 const QUIET_MS = 3_000
-/** The cases of one fleet run one after the other; the fleets run in parallel, because their cases mostly wait. */
+/** Fleets run in parallel, because their cases mostly wait. The cases of one fleet run one after another. */
 const BESIDE = { concurrent: true, timeout: 120_000 }
 const IN_TURN = { concurrent: false }
 
-/** Returns the fleet of a suite, with all members running at the beginning of each case. */
+/** Restarts stopped members before each case. */
 function fleetOf(names: readonly string[], options: () => MembersOptions): () => Members {
   let world: Members
   beforeAll(async () => {
@@ -57,7 +57,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
     const topics = [...world.hubs.keys()].map((hub) => `${hub}/cmd/get-apps`)
     const answered = [...topics, 'bridge/cmd/ping', 'hub-99/cmd/refresh']
     await Promise.all(answered.map((topic) => world.command(topic)))
-    // Another answer would have arrived by the end of this second round.
+    // A second answer would have arrived before the answers of this round.
     await Promise.all(answered.map((topic) => world.command(topic)))
     const results = world.observer.seen.filter(({ topic }) => topic.includes('/result/'))
     expect(results).toHaveLength(2 * answered.length)
@@ -69,7 +69,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
     ['the other member', 1 - speaker],
   ])('are unavailable in Home Assistant only for their own hubs when %s is killed', IN_TURN, async (_, killed) => {
     const world = fleet()
-    // For each hub, whether all availability topics of its device are online.
+    // Returns, for each hub, whether all availability topics of its device are online.
     const available = () =>
       new Map(
         [...world.owners()].map(([hub, owner]) => {
@@ -100,7 +100,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
 
 const NAMES = ['a', 'b', 'c']
 
-/** Returns a fleet of three members with leases. With `lines`, their connections to the servers can be cut. */
+/** With `lines`, the connections of the members to the servers can be cut. */
 function leased(hubs: number, { lines = false } = {}) {
   let nats: Nats
   beforeAll(async () => {
@@ -173,7 +173,8 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     const wokenAt = Date.now()
     stopped.signal('SIGCONT')
     await until('its hubs again', () => isDeepStrictEqual(world.owners(), owners), 60_000)
-    // A member sends requests to a hub again only after the other member's last one, except to end its old session.
+    // After its suspension, the member sends requests only after the other member's last one, except to end its old
+    // session.
     const since = world.asked(wokenAt).filter(({ path }) => !path.startsWith('unsubscribe'))
     for (const hub of world.hubs.keys()) {
       const away = changes(since, hub).filter(({ from, afterMs }) => from === 0 && afterMs > SAME_MOMENT_MS)
@@ -215,7 +216,7 @@ describe.skipIf(natsPath === undefined)('bridges with leases that lose NATS', BE
     const health = (name: string) => Object(world.payload(`hub2mqtt/bridge/${name}/health`))
     await until('none of them to be ready', () => NAMES.every((name) => health(name).ready === false), 30_000)
     expect(health(NAMES[0] ?? '').problems).toEqual([expect.stringContaining('has no lease')])
-    // Requests that end their sessions do not count.
+    // Requests that end sessions do not count.
     const all = () => world.asked().filter(({ path }) => !path.startsWith('unsubscribe')).length
     const asked = all()
     await new Promise((resolve) => setTimeout(resolve, QUIET_MS))

@@ -1,4 +1,4 @@
-/** Several bridges as separate processes, with the hubs that they share, a broker, and NATS if they use leases. */
+/** Bridges in separate processes, with the hubs that they share, a broker, and NATS if they use leases. */
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,11 +14,11 @@ import { ALL_SCOPES, type Answer } from '../support/world.ts'
 
 export interface MembersOptions {
   readonly hubs: number
-  /** Options of each member: `fleet.…`, and those that it shares with the others. */
+  /** The `fleet.…` options of each member. */
   readonly members: readonly { readonly fleet: Readonly<Record<string, unknown>> }[]
-  /** Additional configuration, the same for all. */
+  /** Additional configuration of all members. */
   readonly config?: Readonly<Record<string, unknown>>
-  /** Ports of NATS: each member gets its own connections to it and to the broker, which can be cut; default: none. */
+  /** Ports of NATS. If set, each member has its own connections to NATS and to the broker, which can be cut. */
   readonly natsPorts?: readonly number[]
 }
 
@@ -38,7 +38,7 @@ export interface Asked {
   readonly path: string
 }
 
-/** Permits the test to set a member's wall clock. */
+/** Lets the test set a member's wall clock. */
 const CLOCK = new URL('../chaos/preload/clock.ts', import.meta.url).href
 
 async function linesTo(broker: number, nats: readonly number[], open: AsyncDisposableStack): Promise<Lines> {
@@ -64,7 +64,6 @@ export class Members implements AsyncDisposable {
     this.observer = observer
   }
 
-  /** Resolves when all are started. */
   static async start(options: MembersOptions): Promise<Members> {
     await using open = new AsyncDisposableStack()
     const broker = open.use(await startBroker(BROKERS[0]))
@@ -101,7 +100,6 @@ export class Members implements AsyncDisposable {
     return world
   }
 
-  /** Starts or restarts a member. */
   run(member: number): void {
     const config = this.#paths[member]
     if (config === undefined) throw new RangeError(`no member ${member}`)
@@ -121,13 +119,12 @@ export class Members implements AsyncDisposable {
     return found
   }
 
-  /** Returns the newest payload of a topic; `undefined` if no message arrived. */
+  /** Returns the newest payload of a topic, or `undefined`. */
   payload(topic: string): unknown {
     const text = this.observer.seen.findLast((one) => one.topic === topic)?.text
     return text === undefined || text === '' ? undefined : JSON.parse(text)
   }
 
-  /** Returns the newest text of a topic. */
   text(topic: string): string | undefined {
     return this.observer.seen.findLast((one) => one.topic === topic)?.text
   }
@@ -144,7 +141,7 @@ export class Members implements AsyncDisposable {
     await until(`hubs served by ${by.join(', ')}`, () => [...this.hubs.keys()].every(isServed), ms)
   }
 
-  /** Starts the members that have ended; resolves when each of these names serves its share. */
+  /** Restarts stopped members. Resolves when each of these names serves its share. */
   async whole(names: readonly string[]): Promise<void> {
     const isOnline = (name: string) => this.text(`hub2mqtt/bridge/${name}/state`) === 'online'
     for (const [i, name] of names.entries()) {
@@ -169,7 +166,7 @@ export class Members implements AsyncDisposable {
     for (const hub of this.hubs.values()) hub.forgetRequests()
   }
 
-  /** Returns every request to a hub, with the member whose key it had. */
+  /** Returns every request to a hub, with the member to which its API key belongs. */
   asked(since = 0): Asked[] {
     return [...this.hubs].flatMap(([hub, { requests }]) =>
       requests.flatMap(({ at, method, path, key }) => {
@@ -179,7 +176,7 @@ export class Members implements AsyncDisposable {
     )
   }
 
-  /** Sends a command; resolves to all answers that arrived before the answer to a command sent afterwards. */
+  /** Resolves to all answers that arrived before the answer to a command that is sent afterwards. */
   async command(topic: string, payload: object = {}): Promise<Answer[]> {
     const transaction = `t${Math.random()}`
     const result = `hub2mqtt/${topic.replace('/cmd/', '/result/')}`

@@ -1,6 +1,6 @@
 /**
- * `node test/cluster/resources.ts`: the resources of three members with their NATS servers, compared with one bridge
- * with the same hubs. Each hub is read every second. Linux only, because it reads /proc.
+ * `node test/cluster/resources.ts` measures three members and their NATS servers, and one bridge with the same hubs.
+ * Each hub is read every second. Linux only, because it reads /proc.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -17,7 +17,7 @@ const { values } = parseArgs({
 
 const NAMES = ['a', 'b', 'c']
 const MB = 1024 * 1024
-/** The time after the start until everything has settled. */
+/** Time for everything to settle after the start. */
 const REST_MS = 10_000
 
 async function main(): Promise<void> {
@@ -27,7 +27,6 @@ async function main(): Promise<void> {
   console.log(table(['', 'RSS', 'CPU of a core'], rows))
 }
 
-/** Measures the members of a fleet, or one bridge without NATS. */
 async function measure(nats?: Nats): Promise<string[][]> {
   const members = nats === undefined ? [{ fleet: {} }] : NAMES.map((member) => ({ fleet: { member, nats: nats.urls } }))
   await using world = await Members.start({

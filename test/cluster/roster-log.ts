@@ -1,4 +1,4 @@
-/** The epochs in a fleet's store, read directly from NATS, whatever the members publish. */
+/** Reads the epochs directly from a fleet's store in NATS, independently of what the members publish. */
 import { jetstream } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
@@ -33,20 +33,19 @@ export class RosterLog implements AsyncDisposable {
     return log
   }
 
-  /** The newest epoch; 0 if there is none. */
   get epoch(): number {
     return Math.max(0, ...this.epochs.map(({ epoch }) => epoch))
   }
 
   /**
-   * Resolves when the log has everything in the store. A read would not be enough: a server that hung regards itself as
-   * the leader for a while, and answers with old values. A write needs the majority, and earlier values are read first.
+   * Resolves when the log has everything in the store. It writes, because a read is not enough: a server that hung may
+   * regard itself as the leader for a while, and answer with old values. A write needs the majority.
    */
   async catchUp(): Promise<void> {
     const { kv, key } = await patiently(() => this.#roster())
     const written = await patiently(() => kv.put(LOOK_KEY, ''))
     await patiently(async () => {
-      // Watches all keys: servers before 2.10 do not support several filters.
+      // NATS servers before 2.10 do not support several filters.
       const entries = await kv.watch()
       const giveUp = setTimeout(() => entries.stop(), TRY_MS)
       try {
@@ -84,7 +83,7 @@ export class RosterLog implements AsyncDisposable {
   }
 }
 
-/** Retries an attempt: NATS may have no leader for a while. */
+/** NATS may have no leader for a while. */
 function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   return until('NATS', () => attempt().catch(() => undefined), PATIENCE_MS, 500)
 }

@@ -1,6 +1,6 @@
 /**
- * Members of a fleet in simulated time: each has a clock with its own speed, a store whose answers are late, lost or
- * arrive after the write was abandoned, and may be suspended like a paused process.
+ * Members of a fleet in simulated time. Each has a clock with its own speed, and may be suspended like a paused
+ * process. The store's answers are late, lost, or arrive after the member has stopped waiting for the write.
  */
 import { pino } from 'pino'
 import type { Clock } from '../../src/base/clock.ts'
@@ -17,30 +17,28 @@ interface Watcher {
 interface Event {
   readonly at: number
   readonly order: number
-  /** The member whose task this is: the task waits while the member is suspended. */
+  /** The task waits while its member is suspended. */
   readonly owner: Member | undefined
   readonly run: () => void
 }
 
 const CALL_TIMEOUT_MS = 1_500
-/** The time within which members detect that the store was replaced. */
+/** Members detect within this time that the store was replaced. */
 const LOSS_NOTICED_MS = 15_000
 
 export class Simulation {
   now = 0
   readonly members: Member[] = []
   readonly store = new Map<string, Row>()
-  /** How often the store was lost. */
   losses = 0
   readonly random: () => number
   readonly violations: string[] = []
-  /** Whether the store now answers all members without faults. */
+  /** Whether the store answers all members without faults. */
   isWell = false
   readonly #events = new Set<Event>()
   #order = 0
   #revision = 0
   #watchers: Watcher[] = []
-  /** The members by epoch. */
   #membersOf = new Map<number, string>()
 
   constructor(random: () => number) {
@@ -53,7 +51,6 @@ export class Simulation {
     return () => void this.#events.delete(event)
   }
 
-  /** Advances the simulated time. */
   async run(ms: number): Promise<void> {
     const end = this.now + ms
     for (;;) {
@@ -77,7 +74,7 @@ export class Simulation {
     this.now = end
   }
 
-  /** @param losses the number of losses that the writer has detected; its keys belong to the store of that time */
+  /** @param losses how many losses the writer has detected; its keys belong to the store of that time */
   commit(key: string, value: string, expected: number | undefined, losses: number): number {
     const name = `${losses}.${key}`
     if (this.store.get(name)?.revision !== expected) throw new ConflictError(key)
@@ -102,7 +99,7 @@ export class Simulation {
     this.#membersOf.set(epoch, names)
   }
 
-  /** Writes a value to a key as another program, or deletes the key. */
+  /** Like another program, writes a value to a key, or deletes the key. */
   junk(key: string, value: string): void {
     this.#revision += 1
     const row = { value, revision: this.#revision }
@@ -125,7 +122,7 @@ export class Simulation {
     }
   }
 
-  /** Loses the store with all its data; its replacement counts from 1 again. */
+  /** Loses the store with all its data. Its replacement counts revisions from 1 again. */
   lose(): void {
     this.store.clear()
     this.#membersOf.clear()
@@ -142,14 +139,14 @@ export class Simulation {
     }
   }
 
-  /** Delivers a row late or never; a member that is cut off gets it only afterwards. */
+  /** Delivers a row late or never. A member that is cut off gets the row only afterwards. */
   #deliver(member: Member, task: () => unknown): void {
     if (!this.isWell && this.random() < 0.02) return
     const delay = this.random() < 0.1 ? this.random() * 4_000 : this.random() * 50
     this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
   }
 
-  /** Checks that at most one member acts on a resource at any moment. */
+  /** Checks that no two members act on a resource at the same time. */
   #look(): void {
     const owners = new Map<string, string>()
     for (const member of this.members) {
@@ -175,11 +172,11 @@ export class Member {
   cutOffUntil = 0
   unfitUntil = 0
   killed = false
-  /** The number of losses of the store that the member has detected. */
+  /** How many losses of the store the member has detected. */
   losses: number
   readonly #simulation: Simulation
 
-  /** @param ahead how far its server is ahead in counting writes, which a correct server never is */
+  /** @param ahead by how many writes the member's server is ahead; a correct server never is */
   constructor(
     simulation: Simulation,
     name: string,
@@ -236,7 +233,7 @@ export class Member {
       update: write,
       get: (key) => {
         const name = `${this.losses}.${key}`
-        // Another node may still have this value.
+        // Another node may still answer with this value.
         const old = simulation.store.get(name)
         return this.#call(() => (!simulation.isWell && simulation.random() < 0.2 ? old : simulation.store.get(name)))
       },
@@ -260,7 +257,7 @@ export class Member {
       const timeOut = simulation.at(CALL_TIMEOUT_MS, this, () => reject(new Error('timeout')))
       const cutOff = this.cutOffUntil > simulation.now
       const chance = random()
-      // The call is lost, arrives when the caller has stopped waiting, or is answered too late.
+      // The call is lost, arrives after the caller has stopped waiting, or is answered too late.
       if (cutOff && chance < 0.7) return
       const late = cutOff || chance < 0.05
       simulation.at(late ? random() * 8_000 : random() * 20, undefined, () => {

@@ -13,7 +13,7 @@ const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
 const schema = JSON.parse(configSchema())
 const editorTakes = ajv.compile(schema)
 
-/** Variables for which no required option is missing, and combinations of options are valid. */
+/** With these variables, all required options are set and all combinations are valid. */
 const ENV = {
   HUB2MQTT_HUB_URL: 'http://h',
   HUB2MQTT_HUB_API_KEY: 'abcd',
@@ -28,18 +28,18 @@ const ENV = {
 const ANY_FILE = { '': `a-secret${PEM}` }
 const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), env: ENV, files: ANY_FILE })
 
-/** Rules for a value that JSON Schema cannot express. */
+/** Kinds of checks that JSON Schema cannot express. */
 const BEYOND_JSON_SCHEMA = ['check', 'max_bytes', 'not_values']
 
 /** Returns why the loader refuses a value; empty if it accepts the value. */
 function refusals({ schema: own }: Option, value: unknown): string[] {
-  // A key without a value counts as left out.
+  // A key without a value counts as omitted.
   if (value === null) return []
   const { issues = [] } = v.safeParse(own, maps(value), { abortPipeEarly: true })
   return issues.flatMap(reasonsOf)
 }
 
-/** Returns the errors of an issue; for an option with several forms, those of the form that the value has. */
+/** For an option with several forms, returns the errors of the form that the value has. */
 function reasonsOf({ type, issues }: v.BaseIssue<unknown>): string[] {
   const own = issues?.filter(({ kind, path }) => kind !== 'schema' || path !== undefined) ?? []
   return own.length === 0 ? [type] : own.flatMap(reasonsOf)
@@ -140,7 +140,6 @@ const valueFor = ({ default: fallback = null, example }: Option) =>
     fc.constant(example ?? null),
   )
 
-/** Returns a file with one value in it. */
 const fileOf = (entries: Iterable<readonly [string, unknown]>): unknown => JSON.parse(toJson(nest(entries)))
 const toJson = (value: unknown) =>
   JSON.stringify(value, (_, part) => (part instanceof Map ? Object.fromEntries(part) : part))
@@ -165,7 +164,7 @@ describe('the JSON Schema of the configuration file', () => {
       { numRuns: 10_000, examples: brokers.flatMap((row) => noPort.map((value): [[Row, unknown]] => [[row, value]])) },
     )
     expect(taken.size).toBe(rows.length)
-    // Ranges with a unit, cron expressions, time zones, addresses, bytes, minimum and maximum, numbers up to a total.
+    // These options have ranges with a unit, cron expressions, time zones, addresses, byte limits, or related numbers.
     expect(
       [...beyond].filter(
         (path) =>
@@ -190,7 +189,7 @@ describe('the JSON Schema of the configuration file', () => {
 
   it('accepts a file exactly when the loader does', () => {
     const good = ([, option]: Row) => valueFor(option).filter((value) => !isBeyond(refusals(option, value)))
-    // A bridge is a member of a fleet in one way only, which a schema for each option cannot express.
+    // A bridge can join a fleet in only one way. A schema for each option cannot express that.
     const apart = rows.filter(([path]) => !/^fleet\.(shard|index|count|nats)$/.test(path))
     const entry = fc.constantFrom(...apart).chain((row) => fc.tuple(fc.constant(row[0]), good(row)))
     const secretFile = fc.tuple(fc.constantFrom('hubs.home.api_key_file', 'mqtt.password_file'), written)

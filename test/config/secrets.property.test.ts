@@ -5,11 +5,11 @@ import { describeConfig } from '../../src/config/describe.ts'
 import { runs } from '../support/runs.ts'
 import { type Given, load, mistakesOf } from './support.ts'
 
-/** Any characters, after a mark that no other text contains. */
+/** The mark at the beginning appears in no other text. */
 const secret = fc.string({ unit: 'grapheme', maxLength: 30 }).map((text) => `S3cr~${text}`)
 const MARK = 'S3cr~'
 
-/** Configurations with the secret in one of many places, right and wrong ones. */
+/** Each configuration has the secret in a different place, right or wrong. */
 const places: ((value: string) => Given)[] = [
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: value } } }) }),
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: [value] } } }) }),

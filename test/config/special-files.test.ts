@@ -1,4 +1,4 @@
-/** Configuration files that are not plain files: each is reported immediately as an error. */
+/** A configuration file that is not a plain file is reported as an error immediately. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

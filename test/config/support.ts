@@ -10,13 +10,12 @@ export const HUB_ENV = { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_A
 export const PEM = '-----BEGIN CERTIFICATE-----'
 
 export interface Given {
-  /** Text of the configuration file; if missing, there is no file. */
+  /** Text of the configuration file. Without a text, there is no file. */
   readonly yaml?: string
   readonly env?: Record<string, string | undefined>
   /** Other files, keyed by the end of their path; an empty key matches every other file. */
   readonly files?: Record<string, string>
   readonly requireHub?: boolean
-  /** Whether to read folders from disk. */
   readonly onDisk?: boolean
 }
 
@@ -40,7 +39,6 @@ function request({ yaml, env = {}, files = {}, requireHub = true, onDisk = false
 
 export const load = (given: Given): Loaded => loadConfig(request(given))
 
-/** Returns the error lines for a configuration; none if it is accepted. */
 export function mistakesOf(given: Given): readonly string[] {
   try {
     load(given)

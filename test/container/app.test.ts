@@ -8,14 +8,14 @@ import { APP_IMAGE, docker, hasDocker } from './support/engine.ts'
 
 const SECRET = 'the-key-of-the-hub'
 
-/** The files must belong to root, as under the Supervisor. */
+/** The options file must belong to root, as under the Supervisor. */
 const isRoot = available(process.getuid?.() === 0, 'the Home Assistant app with its options', 'the test needs root')
 
 describe.runIf(hasDocker)('the Home Assistant app', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
   afterAll(remove)
 
-  /** Writes the options as the Supervisor does: readable only for root. */
+  /** Like the Supervisor's file, this one is readable only for root. */
   function options(values: Readonly<Record<string, unknown>>): string {
     const path = join(folder, 'options.json')
     writeFileSync(path, JSON.stringify(values))
@@ -64,7 +64,7 @@ mqtt: { url: mqtt://127.0.0.1:1, base_topic: from/the/file }
     const log = await docker('logs', container.getId())
     expect(log).toMatch(/"base_topic":"from\/the\/file","hubs":\["home","cabin"\]/)
     expect(log).not.toContain(SECRET)
-    // No warning about keys that others could read.
+    // The log must not warn that other users can read the keys.
     expect(log).not.toMatch(/every user|cannot be made private/)
     expect(statSync(own).mode & 0o077).toBe(0)
   })

@@ -1,4 +1,4 @@
-/** The compose file of a fleet. The test also needs an image of NATS, which NATS_IMAGE can name. */
+/** Needs an image of NATS, which NATS_IMAGE can name. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Observer } from '../support/observer.ts'
 import { execute } from '../support/process.ts'

@@ -35,7 +35,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
 
   beforeAll(async () => {
     cpSync('config/demo/hub2mqtt', CONFIG_DIR, { recursive: true })
-    // The container runs as another user.
+    // The container runs as another user, who must be able to read the folder.
     chmodSync(folder, 0o755)
     await compose('up', '-d', '--no-build')
   })
@@ -141,7 +141,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
           ReadonlyRootfs: true,
           CapDrop: ['ALL'],
           SecurityOpt: ['no-new-privileges:true'],
-          // The hub's apps are separate processes.
+          // The hub needs a higher limit, because its apps are separate processes.
           PidsLimit: expect.toBeOneOf([64, 256]),
           RestartPolicy: { Name: 'unless-stopped' },
           Privileged: false,

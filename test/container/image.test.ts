@@ -90,7 +90,6 @@ describe.runIf(hasDocker)('a container', () => {
   })
 
   const state = (app: string) => JSON.parse(homeAssistant.last(`hub2mqtt/home/app/${app}`) ?? 'null')
-  /** Sends a command as a user and waits for the answer to this user. */
   async function ask(client: Observer, command: string, payload = '{}') {
     const result = `hub2mqtt/home/app/${command.replace('/cmd/', '/result/')}`
     const before = client.texts(result).length
@@ -147,7 +146,7 @@ describe.runIf(hasDocker)('a container', () => {
       `hub2mqtt/home/app/${APP}`,
       'hub2mqtt/bridge/state',
     ]) {
-      // MQTT 5: not authorized.
+      // 135 is MQTT 5's reason code for "not authorized".
       await expect(button.publish(topic, '{}'), topic).rejects.toMatchObject({ code: 135 })
     }
     // If a forbidden command had been executed, its answer would have arrived before this one.

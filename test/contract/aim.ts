@@ -20,9 +20,8 @@ const APPS = [
 export interface Aim {
   readonly emulated: EmulatedHub
   readonly target: Target
-  /** The command's clock; the hub and its requests run in real time. */
+  /** Only the command uses this clock. The hub and its requests run in real time. */
   readonly clock: FakeClock
-  /** Ends the bridge. */
   readonly end: () => void
 }
 
@@ -41,7 +40,6 @@ export const test = one.test.extend<{ readonly aimed: Aim }>({
   aimed: async ({ emulate, hold }, use) => use(await aim({}, { emulate, hold })),
 })
 
-/** Returns the target of a command, on any hub. */
 export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
   const clock = new FakeClock()
   const ending = new AbortController()
@@ -73,7 +71,7 @@ export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
   return { target, clock, end: () => ending.abort() }
 }
 
-/** Runs a command that is given like its topic and payload: `app set-setting/x`, `7`. */
+/** Runs a command given as topic and payload, such as `app set-setting/x` and `7`. */
 export async function carryOut(
   { target, clock }: Pick<Aim, 'target' | 'clock'>,
   words: string,
@@ -82,7 +80,7 @@ export async function carryOut(
   const { command, argument = '' } = named(words)
   if (command.target === 'bridge') throw new Error(`${words} is for no hub`)
   const input = command.payload.read(payload).input()
-  // A synchronous exception counts as a failure like any other.
+  // `then` turns a synchronous exception into a rejection.
   return await passTime(
     clock,
     Promise.resolve().then(() => command.run({ ...target, argument }, input)),
@@ -99,11 +97,10 @@ export function named(words: string): { readonly command: Command; readonly argu
   return { command, argument }
 }
 
-/** Returns the operations that the hub received, in order, except lists, which its client also reads itself. */
+/** Omits reads of the list, because the hub's client also reads it itself. */
 export const operations = ({ emulated }: Aim) =>
   emulated.requests.map(({ operation }) => operation).filter((name) => name !== 'getApps')
 
-/** Advances the command's clock until the command has ended. */
 async function passTime<T>(clock: FakeClock, running: Promise<T>): Promise<T> {
   let ended = false
   const end = () => {
@@ -114,7 +111,6 @@ async function passTime<T>(clock: FakeClock, running: Promise<T>): Promise<T> {
   return running
 }
 
-/** Resolves with the error of a command. */
 export async function failure(running: Promise<unknown>): Promise<unknown> {
   const error = await running.then(
     () => undefined,

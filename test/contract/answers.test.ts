@@ -1,6 +1,6 @@
 /**
- * The result of a write for each operation and each answer, with and without the hub's identity, and whether the hub
- * executed it. Each write is sent once.
+ * Tests the result of a write for each operation and each answer, with and without the hub's identity, executed or not.
+ * Each write is sent once.
  */
 import { describe, expect, test } from 'vitest'
 import { CommandError, fromHubError } from '../../src/contract/errors.ts'
@@ -16,9 +16,9 @@ interface Write {
   readonly shown?: true
   /** Whether the app's record may be the answer. */
   readonly ofApp?: true
-  /** The value of `enabled` in that record. */
+  /** The value of `enabled` in the app's record. */
   readonly enables?: boolean
-  /** Whether only an empty answer and the value itself confirm the write. */
+  /** Whether the write is confirmed only by an empty answer or the value itself. */
   readonly sets?: true
 }
 
@@ -83,7 +83,7 @@ const ANSWERS: readonly Case[] = [
 ]
 
 const html = 'text/html; charset=utf-8'
-/** Answers that count as the hub's only with its identity. */
+/** Answers that count as the hub's answers only if they show its identity. */
 const TEXTS: readonly Case[] = raw(
   'done',
   { body: 'OK', type: 'text/plain' },
@@ -99,7 +99,7 @@ const EMPTY_PAGES: readonly Case[] = raw(
   { body: '', type: 'application/xhtml+xml' },
 )
 
-/** Returns the result of a write with an answer from the hub, if a check shows whether it was `executed`. */
+/** Returns the expected result of a write that was or was not `executed`. */
 function expected({ shown, ofApp, enables, sets }: Write, says: Says, executed: boolean): string {
   const found = shown === true && executed
   if (says === 'no') return found ? 'ok' : 'hub_failed'
@@ -123,7 +123,7 @@ async function start(signs: Signs) {
 
 type Started = Awaited<ReturnType<typeof start>>
 
-/** Runs a command; returns its result, and how often the hub received and executed it. */
+/** Returns the command's result, and how often the hub received and executed the write. */
 async function run(started: Started, { command, payload, enables }: Write, plan: Plan): Promise<string> {
   const { hub } = started
   hub.reset(plan, enables !== true)
@@ -138,7 +138,7 @@ async function run(started: Started, { command, payload, enables }: Write, plan:
   return `${outcome}: asked ${hub.asked}, executed ${hub.executed}`
 }
 
-/** Runs each case, executed and not, and returns the results that differ from the expected ones. */
+/** Runs each case, executed and not executed. Returns the results that differ from the expected ones. */
 async function disagreements(
   started: Started,
   write: Write,

@@ -1,4 +1,4 @@
-/** What the generic call may reach: never more than the commands with the same effect. */
+/** `hub/call` may never do more than the commands with the same effect. */
 import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
 import { COMMANDS, findCommand } from '../../src/contract/commands.ts'
@@ -23,7 +23,7 @@ const may = (policy: Partial<CommandPolicy>, payload: object) =>
 const A = '/app/com.a'
 const apps = (method: string, path: string, body?: object) => ({ item: 'apps', method, path, ...(body && { body }) })
 
-/** The commands that have the same effect as a call, written independently of the table. */
+/** The commands with the same effect as a call, written down independently of the table. */
 const SAME: readonly (readonly [call: object, deny: readonly string[]])[] = [
   [apps('GET', '/app'), ['get-apps', 'get', 'hub/get-apps']],
   [apps('GET', A), ['get']],
@@ -71,7 +71,8 @@ describe('a call does not reach an operation of a denied command', () => {
     const others = COMMANDS.filter((one) => one.target !== 'bridge' && one.reaches === undefined)
       .map(commandKey)
       .filter((key) => !covered.has(key))
-    // One is the guardian's, two answer from memory, one sends covered commands, one reads the list like get-apps.
+    // `guard` is for the guardian, two answer from memory, `update-all` sends covered commands, `refresh` reads the
+    // list.
     expect(others).toEqual(['guard', 'get-crash', 'get-history', 'hub/update-all', 'hub/refresh'])
     const installed = apps('POST', '/store', { id: 'com.a' })
     expect(may({ allow: ['hub/call', 'hub/install'], deny: ['update-all'] }, installed)).toBe(true)

@@ -1,4 +1,4 @@
-/** Every row of the table of commands, compared with the requests that the hub receives. */
+/** Compares every row of the table of commands with the requests that the hub receives. */
 import { readFileSync } from 'node:fs'
 import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
@@ -10,7 +10,7 @@ import { APP, aim, carryOut, failure, NEW_APP, named, operations, test } from '.
 
 interface Case {
   readonly payload?: string
-  /** The operation of the hub, and its body if it has one; without an operation, the bridge answers from memory. */
+  /** The hub's operation and its body. Without an operation, the bridge answers from memory. */
   readonly asks?: readonly [operation?: string, body?: unknown]
   readonly data?: unknown
 }
@@ -61,7 +61,7 @@ const CASES: Readonly<Record<string, Case>> = {
 }
 
 const wordsOf = ({ target, name, argument }: Command) => `${target} ${name}${argument === undefined ? '' : '/x'}`
-/** A command for the guardian sends the hub no request. */
+/** A command for the guardian sends no request to the hub. */
 const ofHubs = COMMANDS.filter((one) => one.target !== 'bridge' && one.needs === undefined).map(wordsOf)
 
 describe('a command', () => {
@@ -75,7 +75,7 @@ describe('a command', () => {
     const found = await carryOut(aimed, words, payload)
     if (data !== null && typeof data === 'object') expect(found).toMatchObject(data)
     else expect(found).toBe(data)
-    // Additional checks of the hub change nothing.
+    // Ignore the bridge's checks of the hub, which change nothing.
     const { requests } = aimed.emulated
     if (operation === undefined) return expect(requests).toEqual([])
     const asked = command.write ? requests.filter(({ method }) => method !== 'GET') : requests

@@ -1,4 +1,4 @@
-/** Installs take long: the proof that an install was done, and how long the bridge waits for it. */
+/** How the bridge proves that an install was done, and how long it waits for the proof. */
 import { describe, expect } from 'vitest'
 import type { Target } from '../../src/contract/command.ts'
 import { listed } from '../hub/support.ts'
@@ -6,7 +6,6 @@ import { type Aim, APP, aim, aimAt, carryOut, failure, NEW_APP, test } from './a
 
 const installs = ({ emulated }: Aim) =>
   emulated.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => body)
-/** Returns the waits between checks, in milliseconds. */
 const pauses = ({ clock }: Aim) => clock.waits
 const MINUTE = [0, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 

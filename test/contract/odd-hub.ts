@@ -1,13 +1,13 @@
-/** A minimal hub for this test: it executes requests or ignores them, and answers each write as the test requires. */
+/** A minimal hub that executes requests or ignores them, and answers each write as the test requires. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { serve } from '../hub/support.ts'
 import { APP } from './aim.ts'
 
-/** Whose identity the answer has. */
+/** The hub whose identity the answer shows. */
 export type Sign = 'own' | 'none' | 'other'
 
-/** Which other answers show the hub's identity. */
+/** Answers, other than those to writes, that show the hub's identity. */
 export type Signs = 'everywhere' | 'ping' | 'nowhere'
 
 export interface WriteAnswer {
@@ -31,7 +31,7 @@ interface AppState {
 
 export class OddHub {
   readonly url: string
-  /** Writes that the hub received, and those that it executed. */
+  /** Number of writes that the hub received. */
   asked = 0
   executed = 0
   signs: Signs
@@ -75,7 +75,7 @@ export class OddHub {
     response.end(status === 204 ? undefined : answer.body)
   }
 
-  /** Sets how the next writes are handled, and resets the apps; the tested one is `enabled` or not. */
+  /** Sets how the next writes are handled, and resets the apps. `enabled` is the state of the tested app. */
   reset(plan?: Plan, enabled = true): void {
     this.#plan = plan
     this.asked = 0

@@ -13,7 +13,6 @@ import {
 } from '../../src/contract/payload.ts'
 import { runs } from '../support/runs.ts'
 
-/** Reads a command's bytes as the bridge does. */
 function readAll(kind: PayloadKind<unknown>, bytes: Uint8Array): unknown {
   const reading = kind.read(decodeText(bytes))
   expect(reading.expiresAt).not.toBeNaN()
@@ -38,7 +37,7 @@ const envelope = fc.record(
   { requiredKeys: [] },
 )
 const kinds = fc.constantFrom(...COMMANDS.map(({ payload }) => payload))
-/** From noise to almost valid input. */
+/** The inputs range from noise to almost valid payloads. */
 const anyBytes = fc.oneof(
   fc.uint8Array({ maxLength: 300 }),
   fc.string({ unit: 'binary', maxLength: 300 }).map(bytesOf),

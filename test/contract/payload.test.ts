@@ -19,7 +19,6 @@ import {
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** Returns the input that a command gets from this text, or the refusal that its sender gets. */
 function read(kind: PayloadKind<unknown>, text: string): unknown {
   return kind.read(text).input()
 }

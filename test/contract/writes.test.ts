@@ -1,11 +1,11 @@
-/** The result of a write whose answer was lost or is invalid: the same for all, by checks of an emulated hub. */
+/** Tests the result of writes whose answers are lost or invalid, with checks of an emulated hub. */
 import { describe, expect } from 'vitest'
 import { isUndecided, tried, undecided } from '../../src/contract/writes.ts'
 import type { OperationName } from '../../src/emulator/core/table.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { APP, aim, carryOut, failure, operations, test } from './aim.ts'
 
-/** Command, payload, its operation, and the check of its effect. */
+/** Command, payload, operation, and the operation that checks the effect. */
 const WRITES: readonly (readonly [string, string, OperationName, OperationName])[] = [
   ['app enable', '', 'enableApp', 'getApp'],
   ['app disable', '', 'disableApp', 'getApp'],
@@ -19,7 +19,7 @@ const LOOKED = 'A look at the hub finds it not done so far.'
 describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
   const ready = async () => {
     const aimed = await aim()
-    // A state that was true before proves nothing.
+    // The effect proves nothing if the app was already enabled.
     if (words === 'app enable') aimed.emulated.disable(APP)
     aimed.emulated.forgetRequests()
     return aimed

@@ -1,4 +1,4 @@
-/** Checks the blueprints' YAML; a real Home Assistant loads them in other tests. */
+/** Checks only the YAML. In other tests, a real Home Assistant loads the blueprints. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'

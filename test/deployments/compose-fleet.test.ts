@@ -32,7 +32,7 @@ interface Compose {
 const base: Compose = parse(text('docker-compose.yml'), { merge: true })
 const fleet: Compose = parse(text('config/compose.fleet.yml'), { merge: true })
 
-/** The services after compose has merged the two files. */
+/** Merges the two files as Docker Compose does. */
 const services = new Map(
   Object.keys({ ...base.services, ...fleet.services }).map((name): [string, Service] => {
     const [one = {}, other = {}] = [base.services[name], fleet.services[name]]
@@ -45,7 +45,6 @@ const services = new Map(
 )
 const secrets = { ...base.secrets, ...fleet.secrets }
 
-/** Replaces variables with their defaults. */
 const byDefault = (value: string) => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1')
 const named = (pattern: RegExp) => [...services].filter(([name]) => pattern.test(name))
 const members = named(/^hub2mqtt/)

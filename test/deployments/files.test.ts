@@ -82,7 +82,7 @@ describe('the demo of the compose file', () => {
     const readFile = (path: string) => text(path.replace('/run/secrets', 'config/demo/secrets'))
     const { config } = loadConfig({ file: 'config/demo/hub2mqtt/hub2mqtt.yaml', env: {}, readFile })
     expect(config.hubs['home']?.api_key).toBe(text('config/demo/secrets/hub_api_key').trim())
-    // A variable that is set here could not be set by a user's file.
+    // A variable set in the compose file would override the user's file.
     const { services } = parse(text('docker-compose.yml'), { merge: true })
     expect(Object.keys(services.hub2mqtt.environment)).toEqual(['HUB2MQTT_CONFIG'])
     expect(services.hub2mqtt.env_file.join()).toContain('./config/demo/hub2mqtt}/hub2mqtt.env')
@@ -158,7 +158,7 @@ const hasAnalyze = hasProgram('systemd-analyze', ['--version'], 'the test of the
 describe.runIf(hasAnalyze)('the systemd unit', () => {
   it('is valid and has a low exposure level', () => {
     const folder = temporaryFolder()
-    // The analysis needs existing paths for the program and its folder.
+    // `systemd-analyze` needs existing paths for the program and its folder.
     const unit = join(folder, 'hub2mqtt.service')
     writeFileSync(
       unit,

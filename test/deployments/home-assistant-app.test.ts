@@ -21,14 +21,13 @@ const sizeOf = (path: string) => {
   return [bytes.readUInt32BE(16), bytes.readUInt32BE(20)]
 }
 
-/** Returns the errors and warnings of the Supervisor. */
 const objections = (schema: Parameters<typeof safeParse>[0], value: unknown) =>
   safeParse(schema, value).issues?.map(({ message, path }) => {
     const place = (path ?? []).map(({ key }: { key?: unknown }) => String(key)).join('.')
     return `${place}: ${message}`
   }) ?? []
 
-/** Common keys with their defaults; the linter for such repositories rejects keys that only repeat a default. */
+/** Defaults of common keys. The linter of Home Assistant's app repositories rejects keys that only repeat a default. */
 const DEFAULTS = {
   boot: 'auto',
   startup: 'application',
@@ -167,7 +166,7 @@ describe('the Home Assistant app', () => {
     expect(parse(text(join(folder, 'config.yaml')))).toEqual(rest)
     expect(text(join(folder, 'Dockerfile'))).toContain('\nARG VARIANT=home-assistant\n')
     expect(text(join(folder, 'CHANGELOG.md'))).toBe(text('CHANGELOG.md'))
-    // All files that the build copies exist.
+    // Every file that the build copies exists.
     for (const [, sources = ''] of text('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
       for (const source of sources.split(' ')) expect(globSync(join(folder, source)), source).toHaveLength(1)
     }

@@ -12,7 +12,7 @@ beforeEach(() => {
   cpSync('config/demo/hub2mqtt', join(folder, 'config/demo/hub2mqtt'), { recursive: true })
   mkdirSync(join(folder, 'bin'))
   copyFileSync('config/make-secrets.sh', join(folder, 'config/make-secrets.sh'))
-  // Replaces Mosquitto's tool in a container: marks the passwords instead of hashing them.
+  // Replaces Mosquitto's tool in a container. It marks the passwords instead of hashing them.
   writeFileSync(join(folder, 'bin/docker'), '#!/bin/sh\nsed s/:/:hashed-/\n')
   chmodSync(join(folder, 'bin/docker'), 0o755)
 })
@@ -23,7 +23,6 @@ const make = (input: string, ...args: string[]) =>
     encoding: 'utf8',
     env: { ...process.env, PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH']}` },
   })
-/** Reads a file by its path in the container. */
 const readMounted = (path: string) => readFileSync(path.replace('/run/secrets', join(folder, 'secrets')), 'utf8')
 const text = (path: string) => readFileSync(join(folder, path), 'utf8')
 

@@ -1,8 +1,8 @@
 /**
- * How the Supervisor of Home Assistant validates an app's files. No package registry has it, so this file repeats the
- * rules of its `supervisor/apps/validate.py`, `apps/options.py`, `apps/const.py` and `validate.py` (2026.07 and later,
- * https://github.com/home-assistant/supervisor) for the keys that such an app can have. The Supervisor ignores unknown
- * keys, but these schemas reject them, because such a key is a mistake.
+ * Repeats how Home Assistant's Supervisor validates the keys that this app can have, because no package registry has
+ * the Supervisor: `supervisor/apps/validate.py`, `apps/options.py`, `apps/const.py` and `validate.py` of 2026.07 and
+ * later (https://github.com/home-assistant/supervisor). Unlike the Supervisor, these schemas reject unknown keys, which
+ * are always mistakes here.
  */
 import * as v from 'valibot'
 
@@ -53,7 +53,7 @@ export const appManifest = v.strictObject({
   init: flag,
   homeassistant: v.optional(versionTag),
   services: v.optional(v.array(v.pipe(v.string(), v.regex(/^(mqtt|mysql):(provide|want|need)$/)))),
-  // No strings: older Supervisors ignore unknown ones with a log line, and the folder is missing.
+  // Permits no strings: an older Supervisor logs and ignores an unknown one, and the folder is then missing.
   map: v.optional(v.array(volume)),
   ingress: flag,
   ingress_port: v.optional(v.union([port, v.literal(0)])),

@@ -21,8 +21,8 @@ const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 const APP = 'com.athom.hue'
 
 /**
- * npm and Node as a user of this machine has them: without those of the checkout, and without variables of `npm run`. A
- * registry may have its own certificate.
+ * The environment of a user of this machine: without the checkout's variables and those of `npm run`. A registry may
+ * have its own certificate.
  */
 const env = Object.fromEntries(
   Object.entries(process.env)
@@ -38,7 +38,7 @@ function withoutCheckout(path: string): string {
 const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-package-'))
 const home = join(folder, 'empty')
 const installed = join(home, 'node_modules/hub2mqtt')
-// Hides npm's messages about itself, which are not part of the output of hub2mqtt.
+// Hides npm's own messages, which are not part of the output of hub2mqtt.
 const settings = { cwd: home, env: { ...env, npm_config_loglevel: 'error', npm_config_update_notifier: 'false' } }
 
 beforeAll(async () => {
@@ -55,10 +55,10 @@ beforeAll(async () => {
 afterAll(remove)
 
 const hub2mqtt = (...args: readonly string[]) => runProgram('npx', ['hub2mqtt', ...args], settings)
-/** Starts a long-lived command; stopped as by Ctrl-C, which reaches npx and its child processes. */
+/** Starts a long-lived command. It is stopped as by Ctrl-C, which reaches npx and its child processes. */
 const lasting = (...args: readonly string[]) => new Process('npx', ['hub2mqtt', ...args], { ...settings, group: true })
 
-/** Returns the commands and the start line of the unit, with the program's folder and the package's file inserted. */
+/** Returns the unit's commands and start line, with the paths of this installation. */
 function unitIn(prefix: string) {
   const unit = readFileSync(join(CHECKOUT, 'config/systemd/hub2mqtt.service'), 'utf8').replaceAll(
     '/opt/hub2mqtt',
@@ -179,7 +179,7 @@ describe('the package', () => {
     writeFileSync(join(home, 'demo.yaml'), file)
     const demo = lasting('demo', '--config', 'demo.yaml')
     await using _stopped = demo
-    // The demo opens each port for a moment to test whether it is free, so the test waits for its own message.
+    // The demo briefly opens each port to test whether it is free, so wait for its message.
     await demo.untilLine('The demo runs')
     await until('ready', async () => (await fetch(`http://127.0.0.1:${http}/readyz`)).ok)
     await using observer = await Observer.on(port)

@@ -1,4 +1,4 @@
-/** Runs a rollout over one connection, from its current state, by sending commands like any client. */
+/** Carries out a rollout from its current state, over one connection, by sending commands like any client. */
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
@@ -18,21 +18,19 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
   readonly signal: AbortSignal
 }
 
-/** How long an answer may take: longer than a bridge retries. */
+/** Milliseconds to wait for an answer: longer than a bridge retries. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
-/** Error codes after which a command is sent again: the hub may come back online, or another bridge may serve it. */
+/** The command is sent again after these error codes: the hub may come back online, or another bridge may serve it. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
-/** A command that was not executed within this time is dropped. */
+/** Seconds. A command that was not executed within this time is dropped. */
 const EXPIRY_S = 10
 /** How long an app may take to run again after the pause. */
 const START_MS = 60_000
 /** The pause if no other wave follows, after a failure or a cancellation. */
 const SHORT_PAUSE_MS = 5_000
-/** Maximum length of a transaction in an envelope. */
 const MAX_TRANSACTION = 256
-/** Maximum length of a failure's message in the record. */
 const MAX_MESSAGE = 120
 
 const ANSWER = v.object({
@@ -42,7 +40,6 @@ const ANSWER = v.object({
 })
 type Answer = v.InferOutput<typeof ANSWER>
 
-/** Creates a notification that wakes all waiting callers. */
 export function newNotice() {
   let waiting = Promise.withResolvers<void>()
   return {
@@ -50,15 +47,11 @@ export function newNotice() {
       waiting.resolve()
       waiting = Promise.withResolvers()
     },
-    /** Resolves at the next notification. */
     next: (): Promise<void> => waiting.promise,
   }
 }
 
-/**
- * Tracks the state of a rollout, and which state the broker has.
- * @param value the state that the broker has
- */
+/** @param value the state that the broker has */
 export function newProgress(value: Rollout, clock: Clock) {
   let recorded: Rollout | undefined = value
   const progress = {
@@ -71,7 +64,7 @@ export function newProgress(value: Rollout, clock: Clock) {
       progress.value = { ...next, updated_at: new Date(clock.now()).toISOString() }
       progress.changed.ring()
     },
-    /** Compares the record that the broker holds after a lost connection, if any. */
+    /** Call this after a lost connection. `found` is the record that the broker holds, if any. */
     readBack(found: Rollout | undefined): void {
       recorded = isDeepStrictEqual(found, progress.value) ? progress.value : undefined
     },
@@ -79,7 +72,7 @@ export function newProgress(value: Rollout, clock: Clock) {
     async recorded(): Promise<void> {
       while (recorded !== progress.value) await progress.changed.next()
     },
-    /** Writes each change; if several are waiting, only the newest. @throws the errors of `write` */
+    /** Writes each change; of several waiting changes, only the newest. @throws the errors of `write` */
     async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
       for (;;) {
         signal.throwIfAborted()
@@ -105,7 +98,7 @@ export async function carryOut(progress: Progress, session: Session): Promise<vo
 async function inWaves(progress: Progress, session: Session): Promise<void> {
   for (;;) {
     if (session.refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
-    // If a wave is already running, an earlier connection has begun it, and it continues.
+    // If a wave is running, it was started over an earlier connection, and continues.
     progress.apply({ kind: 'begin' })
     await progress.recorded()
     session.signal.throwIfAborted()
@@ -114,7 +107,6 @@ async function inWaves(progress: Progress, session: Session): Promise<void> {
   }
 }
 
-/** An app of a step, as its topic shows it. */
 interface WatchedApp {
   seen: SeenApp | undefined
   /** Whether the app has crashed since watching began. */
@@ -140,7 +132,7 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
       if (failure === undefined) progress.apply({ kind: 'answered', step })
       else progress.apply({ kind: 'failed', step, failure })
     } catch (error) {
-      // Nothing was sent yet.
+      // The broker refused the subscription or the command, so the hub has received nothing.
       if (!(error instanceof DeniedError)) throw error
       progress.apply({ kind: 'failed', step, failure: { code: 'not_allowed', message: cut(error.message) } })
     }
@@ -156,13 +148,12 @@ function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boole
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/** Whether the app is running, or its state is unknown. A disabled app need not run after an update. */
+/** An unknown state counts as running. After an update, a disabled app need not run. */
 function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
 }
 
-/** Sends the command until it succeeds or fails. */
 async function send(
   step: RolloutStep,
   app: WatchedApp,
@@ -175,7 +166,8 @@ async function send(
   let take: (answer: Answer) => void = () => {}
   let wasOwn = false
   const stop = await client.listen(topics.parseCommand(topic)?.result ?? '', (text, from) => {
-    // A process that serves the hub gets the answer directly. It ignores the broker, because any client may answer.
+    // A process that serves the hub gets the answer directly, and ignores answers from the broker, which any client may
+    // have published.
     if (from === 'broker' && wasOwn && serves(step.hub)) return
     const answer = readJson(ANSWER, text)
     if (answer?.transaction === transaction) take(answer)
@@ -183,7 +175,7 @@ async function send(
   const begunAt = clock.elapsed()
   for (let tries = 0; ; tries += 1) {
     const { promise: answered, resolve } = Promise.withResolvers<Answer>()
-    // The app may have been disabled since the order.
+    // The app may have been disabled since the rollout was ordered.
     if (command === 'restart' && app.seen?.enabled === false) {
       stop()
       return { code: 'not_running', message: 'The app is disabled.' }
@@ -204,7 +196,7 @@ async function send(
   }
 }
 
-/** Watches the apps of a wave during the pause. Afterwards, the steps of all apps that run well are done. */
+/** Watches the apps of a wave during the pause. Then completes the steps of all apps that run well. */
 async function watch(
   progress: Progress,
   { clock, signal }: Session,
@@ -240,7 +232,7 @@ async function watch(
   fail('not_running', 'The app is not running.', () => true)
 }
 
-/** Returns the transaction of a step, the same for all senders: a bridge that has executed the step recognises it. */
+/** The transaction does not depend on the sender, so that a bridge recognises a step that it has already executed. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction

@@ -12,14 +12,14 @@ export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
 
-/** `from`: `process` for an answer of this process itself, `broker` for a message of any client. */
+/** `from`: `process` for an answer of this process itself, `broker` for a message from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
 /** Upper bound for a packet without its topic and payload: fixed header, topic length, packet id and properties. */
 const PACKET_OVERHEAD = 64
-/** How long the broker may take to send retained messages. */
+/** Milliseconds for the broker to send retained messages. */
 const READ_MS = 10_000
-/** Number of retained messages that every broker sends without dropping some. */
+/** Number of retained messages that any broker sends without dropping some. */
 const MANY = 500
 
 export function newClient(connection: Connection, topics: Topics, clock: Clock) {
@@ -27,19 +27,18 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
   let reading: ReadBack | undefined
   return { received, answered, records, apps, listen, publish }
 
-  /** Call this with each message. */
   function received(packet: IPublishPacket): void {
     const listener = listeners.get(packet.topic)
     if (listener === undefined) reading?.received(packet)
     else listener(packet.payload.toString(), 'broker')
   }
 
-  /** Call this when this process has answered a command on a result topic. */
+  /** Call this when this process has sent an answer to a result topic. */
   function answered(topic: string, text: () => string): void {
     listeners.get(topic)?.(text(), 'process')
   }
 
-  /** Reads the rollouts from the broker, each with its text, the most recently changed one last. @throws DeniedError */
+  /** Returns the rollouts on the broker and their texts, the most recently changed one last. @throws DeniedError */
   async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
     await read(topics.filterOf('rollout'), (topic, text) => {
@@ -49,7 +48,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     return new Map(found.sort(([one], [other]) => Date.parse(one.updated_at) - Date.parse(other.updated_at)))
   }
 
-  /** Reads the apps that an order may match, and possibly others. @throws DeniedError */
+  /** Returns the apps that an order may match, and possibly others. @throws DeniedError */
   async function apps({ app: wanted }: RolloutOrder): Promise<KnownApp[]> {
     const found = new Map<string, KnownApp>()
     const filter = topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })

@@ -1,7 +1,6 @@
 /**
- * The state of a rollout, which is also its record on the broker. It is created from an order and the known apps, read
- * back, and changed by events. Steps start in order, in waves: first the canaries, then one batch after another. Every
- * started step is done, failed or current, so the number of these steps shows the progress.
+ * The state of a rollout, which is also its record on the broker. Steps start in order, in waves: first the canaries,
+ * then one batch after another. Every started step is done, failed or current, so their number shows the progress.
  */
 import * as v from 'valibot'
 import { readJson } from '../../base/read-json.ts'
@@ -19,7 +18,6 @@ import {
 import { APP, ROLLOUT } from '../../contract/schemas.ts'
 import type { Topics } from '../../contract/topics.ts'
 
-/** Maximum number of steps of a rollout. */
 const MAX_STEPS = 2_000
 /** Maximum initial size of the record; with its failures it stays below the default limits of brokers. */
 const MAX_BYTES = 64 * 1024
@@ -32,9 +30,8 @@ const RESERVED: ReadonlySet<string> = new Set([
   'result',
 ])
 
-/** An app found on the broker. */
 export interface KnownApp extends RolloutStep {
-  /** `false`: the app is disabled and does not run. */
+  /** `null` if unknown. */
   readonly enabled: boolean | null
 }
 
@@ -42,10 +39,9 @@ export interface KnownApp extends RolloutStep {
 const SEEN_APP = v.pick(v.object(APP.entries), ['state', 'crashed', 'crash_count', 'enabled'])
 export type SeenApp = v.InferOutput<typeof SEEN_APP>
 
-/** Reads the payload of an app's topic; `undefined` for any other text. */
 export const readApp = (text: string): SeenApp | undefined => readJson(SEEN_APP, text)
 
-/** Checks the name of a rollout. @throws CommandError */
+/** @throws CommandError */
 export function checkName(transaction: string): void {
   if (transaction.length <= MAX_ROLLOUT_NAME && !RESERVED.has(transaction)) return
   throw new CommandError(
@@ -54,7 +50,7 @@ export function checkName(transaction: string): void {
   )
 }
 
-/** Creates a rollout. @throws CommandError if no app matches, or too many */
+/** @throws CommandError if no app or too many apps match */
 export function plan(transaction: string, order: RolloutOrder, apps: Iterable<KnownApp>, now: string): Rollout {
   const wanted = withDefaults(order)
   durationMs('pause', wanted.pause)
@@ -80,7 +76,6 @@ export function plan(transaction: string, order: RolloutOrder, apps: Iterable<Kn
   return rollout
 }
 
-/** Whether an order is the one that started the rollout. */
 export function isOrderOf(rollout: Rollout, order: RolloutOrder): boolean {
   const wanted = withDefaults(order)
   const keys = ['command', 'app', 'hubs', 'canary', 'batch', 'pause', 'stop_after_failures'] as const
@@ -123,28 +118,26 @@ function isDuration(text: string): boolean {
 }
 
 export type RolloutEvent =
-  /** The next wave begins: its steps are about to be sent. */
+  /** The steps of the next wave are about to be sent. */
   | { readonly kind: 'begin' }
   /** The command succeeded. */
   | { readonly kind: 'answered'; readonly step: RolloutStep }
   /** The app has run well for long enough. */
   | { readonly kind: 'done'; readonly step: RolloutStep }
   | { readonly kind: 'failed'; readonly step: RolloutStep; readonly failure: RolloutFailure }
-  /** No other wave follows: the rollout was cancelled, or the configuration no longer allows it. */
+  /** The rollout was cancelled, or the configuration no longer allows it. */
   | { readonly kind: 'end'; readonly reason: 'cancelled' | 'not_allowed' }
 
-/** Returns all steps in execution order. */
 export function stepsOf({ targets }: Pick<Rollout, 'targets'>): RolloutStep[] {
   const steps = targets.flatMap(({ app, hubs }) => hubs.map((hub) => ({ hub, app })))
   return steps.sort((one, other) => compare(one.hub, other.hub) || compare(one.app, other.app))
 }
 
-/** Compares independently of the machine's locale. */
+/** `localeCompare` would depend on the machine. */
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }
 
-/** Returns how many steps have started. */
 function started({ done, failed, current }: Rollout): number {
   return done + failed.length + current.length
 }
@@ -185,7 +178,7 @@ function change(rollout: Rollout, event: RolloutEvent): Rollout {
   return rollout
 }
 
-/** Returns why no other wave follows, if so. A failed canary ends the rollout even if failures are allowed. */
+/** A failed canary ends the rollout even if failures are allowed. */
 function reasonOf(before: Rollout, failures: number): Rollout['reason'] {
   if (before.reason !== null) return before.reason
   if (started(before) <= before.canary) return 'canary_failed'

@@ -19,11 +19,10 @@ import { checkName, isOrderOf, plan, readRollout } from './record.ts'
 
 export interface RolloutsOptions {
   readonly topics: Topics
-  /** Returns the broker's options; called for each connection. */
+  /** Called for each connection. */
   readonly broker: () => BrokerOptions
   /** Returns an id that no other client of the broker has. */
   readonly clientId: () => string
-  /** Whether this process serves a hub. */
   readonly serves: (hub: string) => boolean
   /** Returns why the configuration refuses rollouts of a command; without a command, why it refuses all rollouts. */
   readonly refusal: (command?: RolloutCommand) => string | undefined
@@ -32,9 +31,9 @@ export interface RolloutsOptions {
   readonly log: Logger
 }
 
-/** How many finished rollouts stay on the broker. */
+/** Number of finished rollouts whose records stay on the broker. */
 const KEPT = 20
-/** How long the broker may take to accept a rollout or a cancellation. */
+/** Milliseconds for the broker to accept a rollout or a cancellation. */
 const TAKEN_MS = 10_000
 const BACKOFF_MS = { min: 1_000, max: 30_000 }
 
@@ -42,16 +41,13 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   readonly #options: RolloutsOptions
   /** Aborted by `stop`; `undefined` while this process is inactive. */
   #active: AbortController | undefined
-  /** The current rollout or search; never rejects. */
+  /** The current rollout, or the search for one. Never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** Set, by this class only, while it runs or searches for a rollout. Gets each answer of this process. */
+  /** Set only by this class, during a rollout or a search for one. Receives each answer of this process. */
   client: Client | undefined
-  /** The last rollout that ended in this process. */
   #last: Progress | undefined
-  /** Topics of records that the link holds. */
   readonly held = new Set<string>()
-  /** Notifies when a rollout has started. */
   readonly #found = newNotice()
   #link: Pick<MqttLink, 'expect' | 'release'> | undefined
 
@@ -59,10 +55,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     this.#options = options
   }
 
-  /**
-   * Starts carrying out rollouts; continues an unfinished one.
-   * @param link holds the records: corrects changes by other clients, and restores records that a broker has lost
-   */
+  /** Continues an unfinished rollout. `link` keeps the records on the broker, even if other clients change them. */
   start(link: Pick<MqttLink, 'expect' | 'release'>): void {
     if (this.#active !== undefined) return
     this.#link = link
@@ -71,7 +64,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     if (this.#options.refusal() === undefined) this.#begin(() => this.#resume(active.signal))
   }
 
-  /** Stops carrying out rollouts. The record of an unfinished one stays on the broker. */
+  /** The record of an unfinished rollout stays on the broker. */
   stop(): void {
     this.#active?.abort()
     this.#active = undefined
@@ -85,7 +78,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
 
   async rollOut(transaction: string, order: RolloutOrder): Promise<Json> {
     checkName(transaction)
-    // At startup, wait for the search for an unfinished rollout, which takes only a short time.
+    // At startup, wait for the end of the short search for an unfinished rollout.
     if (this.#progress === undefined && this.#work !== undefined) {
       await within(this.#options.clock, TAKEN_MS, Promise.race([this.#work, this.#found.next()]))
     }
@@ -114,7 +107,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
-  /** Handles a record that the broker holds when the link connects: another bridge may have continued the rollout. */
+  /** Call this with each record that the link reads when it connects: another bridge may have continued the rollout. */
   readBack(topic: string, text: string): void {
     const { topics } = this.#options
     const own = this.#progress?.value
@@ -160,7 +153,6 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     this.#progress = undefined
   }
 
-  /** Starts a rollout and carries it out. */
   async #accept(
     transaction: string,
     order: RolloutOrder,
@@ -182,7 +174,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
           const topic = topics.of('rollout', rollout)
           const text = JSON.stringify(rollout)
           await client.publish(topic, text, { retain: true })
-          // Under MQTT 3.1.1 a broker does not report that it has dropped the record.
+          // Under MQTT 3.1.1, a broker does not report that it has dropped a message.
           if (![...(await client.records()).keys()].some((one) => one.transaction === transaction)) {
             throw new DeniedError('the broker does not keep the record of a rollout')
           }
@@ -196,10 +188,10 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       })
       return
     } catch (error) {
-      // Once the rollout is accepted, this has no effect.
+      // This has no effect if the rollout has already been accepted.
       const why = inTime.signal.aborted ? 'the broker took too long' : undefined
       accepted.reject(refusalOf(error, stage.isRecording, why))
-      // Nothing has started, and nothing else is running.
+      // Nothing has started, and no other rollout is running.
       if (error instanceof CommandError && error.code !== 'busy') return
     } finally {
       cancelLate()
@@ -235,7 +227,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
   }
 
-  /** Reads the records, and passes those that are to stay on the broker to the link. */
+  /** Passes the records that are to stay on the broker to the link. */
   async #recordsOn(session: Session): Promise<Rollout[]> {
     const found = await session.client.records()
     const records = [...found.keys()]
@@ -251,7 +243,6 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return records
   }
 
-  /** Publishes a record over the rollout's own connection. */
   async #write(client: Client, topic: string, text: string | null): Promise<void> {
     if (text === null) this.held.delete(topic)
     else this.held.add(topic)
@@ -278,13 +269,13 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 }
 
-/** Whether another process has continued the same rollout. */
+/** Returns whether another process has continued the same rollout. */
 const isNewer = (there: Rollout | undefined, own: Rollout) =>
   there?.transaction === own.transaction && Date.parse(there.updated_at) > Date.parse(own.updated_at)
 
 const isUnfinished = ({ state }: Rollout) => state === 'running'
 
-/** Answers an order while a rollout is running. @throws CommandError if the order is for a different rollout */
+/** @throws CommandError if the order is for a different rollout */
 function same(running: Rollout, transaction: string, order: RolloutOrder): Json {
   if (running.transaction !== transaction) {
     throw new CommandError('busy', `The rollout ${running.transaction} is running.`)

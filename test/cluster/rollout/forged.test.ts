@@ -1,4 +1,3 @@
-/** Other clients that publish on the result topics, too. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
@@ -6,7 +5,7 @@ import { Observer } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
 import { APP, BROKER, Street } from './street.ts'
 
-/** Answers each command of a rollout immediately with success. Returns the hubs of the answered commands. */
+/** Immediately answers each command of a rollout with success. Returns the hubs of these commands. */
 async function forge({ broker }: Street): Promise<string[]> {
   const forged: string[] = []
   const forger = await Observer.on(broker.port, {

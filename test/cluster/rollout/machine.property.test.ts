@@ -20,7 +20,6 @@ const topics = createTopics('b')
 const FAILURE = { code: 'hub_failed', message: 'It failed.' }
 const nameOf = ({ hub, app }: RolloutStep) => `${hub}/${app}`
 
-/** Returns the record as read back from the broker. */
 const readBack = (rollout: Rollout) => readRollout(topics, topics.of('rollout', rollout), JSON.stringify(rollout))
 
 const few = fc.integer({ min: 1, max: 5 })
@@ -39,7 +38,7 @@ const apps = fc.uniqueArray(
   }),
   { selector: nameOf, minLength: 1 },
 )
-/** An event of one of the current steps, or of the whole rollout. */
+/** Each event concerns one of the current steps, or the whole rollout. */
 const happenings = fc.array(
   fc.record({
     what: fc.oneof(
@@ -53,7 +52,7 @@ const happenings = fc.array(
   { maxLength: 200, size: 'max' },
 )
 
-/** Runs a rollout, and checks all invariants after each event. */
+/** Checks all invariants after each event. */
 class Life {
   rollout: Rollout
   readonly #order: readonly string[]
@@ -95,7 +94,7 @@ class Life {
     this.apply({ kind: 'begin' })
   }
 
-  /** Lets another process read the record, and send the steps that may not have been sent. */
+  /** Another process reads the record, and sends the steps that may not have been sent. */
   ownerDies(): void {
     const found = readBack(this.rollout)
     expect(found).toEqual(this.rollout)
@@ -104,7 +103,6 @@ class Life {
     for (const step of found.current) if (step.phase === 'sent') expect(this.#confirmed.has(nameOf(step))).toBe(false)
   }
 
-  /** Completes the rollout without further failures. */
   finish(): void {
     for (let rounds = 0; this.rollout.state === 'running'; rounds += 1) {
       expect(rounds).toBeLessThan(1_000)

@@ -1,4 +1,4 @@
-/** The orders that are accepted, their permissions, and the orders that are refused. */
+/** Which orders are accepted, which are refused, and which permissions they need. */
 import { describe, expect, test } from 'vitest'
 import { APP, BROKER, RESTART, SHORT_PAUSE_MS, Street } from './street.ts'
 

@@ -1,4 +1,4 @@
-/** The record of a rollout on the broker: how it is kept, and which process continues from it. */
+/** How a rollout's record is kept on the broker, and which process continues the rollout from it. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
@@ -70,7 +70,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(street.rollout('runs')?.updated_at).toBe(updated_at)
     const end = await street.passUntil('runs', ({ done }) => done > 0)
     expect(end.failed).toEqual([])
-    // A record that was not changed is not written again.
+    // An unchanged record is not written again.
     const texts = street.observer.texts('hub2mqtt/rollout/here').filter((text) => text.length > 30)
     expect(texts.length - new Set(texts).size).toBe(2)
   })
@@ -146,13 +146,13 @@ test('the records of 20 rollouts stay, older ones are cleared, and none is swept
   )
 })
 
-/** Orders a rollout until the bridge has detected, later than an observer, that the previous one has ended. */
+/** Repeats the order, because the bridge detects the end of the previous rollout later than an observer. */
 async function begin(street: Street, order: object): Promise<void> {
   const isTaken = async () => (await street.rollOut(order)).ok
   await until('the rollout to be taken', isTaken, 20_000)
 }
 
-/** Resolves with the records by the rollout's name, as in its topic. */
+/** Resolves to the records, keyed by the name of the rollout as in its topic. */
 async function recordsOn({ broker: { port } }: Street): Promise<Map<string, string>> {
   const prefix = 'hub2mqtt/rollout/'
   const held = [...(await retainedOn(port))].filter(([topic]) => topic.startsWith(prefix))
@@ -171,7 +171,7 @@ describe.skipIf(mosquittoPath === undefined)('a broker', () => {
     expect(await street.ended()).toMatchObject({ state: 'done', done: 2 })
     expect(street.asked()).toEqual([1, 1])
     const answers = street.observer.texts(`hub2mqtt/h0/app/${APP}/result/restart`).map((text) => JSON.parse(text))
-    // The answer to the first command or to the repeated one, which executed nothing.
+    // This is the answer to the first command, or to the repeated one, which executed nothing.
     expect(answers.at(-1)).toMatchObject({ ok: true, transaction: `t/h0/${APP}` })
   })
 

@@ -1,4 +1,4 @@
-/** Several houses with an emulated hub each, a broker that outlives every bridge, and a client that observes. */
+/** Houses with one emulated hub each, a broker that outlives every bridge, and an observing client. */
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,12 +18,12 @@ export const APP = 'the.app'
 export const RESTART = { command: 'restart', app: APP, pause: '1s' } as const
 /** The broker for tests that do not depend on it. */
 export const BROKER: BrokerKind = BROKERS[0]
-/** Longer than the time for which the apps of a last wave are watched. */
+/** Milliseconds. Apps of a last wave are watched for less time. */
 export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
 
-export interface StreetOptions {
+interface StreetOptions {
   readonly broker: BrokerKind | Mosquitto
   readonly houses: number
   readonly apps?: readonly AppSeed[]
@@ -54,7 +54,6 @@ export class Street implements AsyncDisposable {
     this.#open = open
   }
 
-  /** Starts only hubs and the broker. */
   static async build(options: StreetOptions): Promise<Street> {
     const { broker: kind, houses, apps = [{ id: APP }] } = options
     await using open = new AsyncDisposableStack()
@@ -76,7 +75,7 @@ export class Street implements AsyncDisposable {
     return street
   }
 
-  /** Like `build`, with a bridge in this process that is online; default: the broker for independent tests. */
+  /** Like `build`, and starts a bridge in this process. Default broker: `BROKER`. */
   static async open(options: Omit<StreetOptions, 'broker'> & Partial<StreetOptions>): Promise<Street> {
     const street = await Street.build({ broker: BROKER, ...options })
     await street.bridge()
@@ -101,7 +100,7 @@ export class Street implements AsyncDisposable {
     return [`mqtt: {url: "${this.broker.url}"}`, `commands: ${commands}`, 'hubs:', ...hubs, ''].join('\n')
   }
 
-  /** Starts a bridge in this process; resolves when it is online with all of its hubs. */
+  /** Starts a bridge in this process. Resolves when it is online with all of its hubs. */
   async bridge(): Promise<RunningBridge> {
     const times = this.#onlines
     const bridge = this.begin()
@@ -109,12 +108,11 @@ export class Street implements AsyncDisposable {
     return bridge
   }
 
-  /** Like `bridge`, without waiting. */
   begin(env: Readonly<Record<string, string>> = {}): RunningBridge {
     return this.#open.use(startBridge({ ...this.#env, ...env }, this.file(), this.clock))
   }
 
-  /** Starts a bridge in a separate process; resolves as soon as it is started. */
+  /** Starts a bridge in a separate process, without waiting until it is online. */
   async process(): Promise<BridgeProcess> {
     const { path } = this.#open.use(await mkdtempDisposable(join(tmpdir(), 'street-')))
     const config = join(path, 'config.yaml')
@@ -128,7 +126,7 @@ export class Street implements AsyncDisposable {
     return this.observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'online').length
   }
 
-  /** Waits until a bridge has published online more than `times`, and for its hubs. */
+  /** Resolves when bridges have published `online` more than `times` times, and all hubs are online. */
   async online(times = 0): Promise<void> {
     const { observer } = this
     await observer.until('the bridge', () => this.#onlines > times, 30_000)
@@ -138,7 +136,6 @@ export class Street implements AsyncDisposable {
     }
   }
 
-  /** Sends a command to the bridge, and waits for its answer. */
   async ask(command: string, payload: object): Promise<Answer> {
     const { observer } = this
     const result = `hub2mqtt/bridge/result/${command}`
@@ -147,12 +144,11 @@ export class Street implements AsyncDisposable {
     return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
   }
 
-  /** Orders a rollout of restarts, named `t` unless the order has another name. */
+  /** Default: a rollout of restarts with the name `t`. */
   rollOut(order: object = {}): Promise<Answer> {
     return this.ask('rollout', { ...RESTART, transaction: 't', ...order })
   }
 
-  /** Waits until the first current step is answered. */
   answered(transaction = 't'): Promise<Rollout> {
     return this.until(transaction, ({ current }) => current[0]?.phase === 'answered')
   }
@@ -165,13 +161,11 @@ export class Street implements AsyncDisposable {
     }
   }
 
-  /** Returns the newest record. */
   rollout(transaction: string): Rollout | undefined {
     const topic = topics.of('rollout', { transaction })
     return readRollout(topics, topic, this.observer.last(topic) ?? '')
   }
 
-  /** Waits for a record that satisfies the condition. */
   async until(transaction: string, holds: (rollout: Rollout) => boolean, ms = 30_000): Promise<Rollout> {
     const find = () => {
       const rollout = this.rollout(transaction)
@@ -197,7 +191,6 @@ export class Street implements AsyncDisposable {
     return await this.until(transaction, ({ state }) => state !== 'running')
   }
 
-  /** Returns how often each hub received an operation. */
   asked(operation = 'restartApp'): number[] {
     return [...this.hubs.values()].map(({ requests }) => requests.filter((one) => one.operation === operation).length)
   }

@@ -5,7 +5,7 @@ import { Hub } from '../../../src/hub/hub.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 
-/** Starts a hub whose key is in a file that a user may change. */
+/** Starts a hub. Its key is in a file, which the test can change. */
 async function hold(clock: FakeClock) {
   const emulated = await EmulatedHub.start({ keys: { new: ['hub.app'] }, settleMs: 0 })
   onTestFinished(() => emulated.close())

@@ -53,7 +53,7 @@ test.each([
 describe('a folder of hubs that has become empty', () => {
   const FILES = { attic: 'url: http://192.168.1.1\napi_key: key-of-the-attic\n', cellar: HUB }
 
-  /** Creates a live configuration with a folder that a test fills and empties; `null`: it cannot be read. */
+  /** Creates a live configuration whose `hubs_dir` has these files. `null` makes the folder unreadable. */
   function holding(...files: (keyof typeof FILES)[]) {
     const { lines, log } = recordedLog()
     const clock = new FakeClock()

@@ -14,7 +14,7 @@ import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.t
 
 let world: World
 
-/** Starts a world. The file has all options; the environment has only the addresses of the hub and the broker. */
+/** Only the addresses of the hub and the broker are in the environment; the file has all other options. */
 const start = async (file: string, options: WorldOptions = {}) => {
   world = await World.start({ ...options, file })
   onTestFinished(() => world[Symbol.asyncDispose]())
@@ -27,8 +27,8 @@ const topicsOf = async (hub: string) =>
 const reads = ({ lines }: ReturnType<typeof startBridge>) =>
   lines.filter((line) => line.includes('configuration read again')).length
 /**
- * Makes the bridge check its folder until it has detected a change: the test cannot see when a check begins. The probe
- * must not need an answer of the hub or the broker, because each jump of the clock may time out requests.
+ * Makes the bridge check its folder until the check has detected a change, because the test cannot see when a check
+ * begins. `probe` must not wait for an answer from the hub or the broker: each jump of the clock may time out requests.
  */
 const looking = (clock: JumpClock, what: string, probe: () => boolean) => {
   const lookAndProbe = () => {
@@ -67,7 +67,7 @@ describe('a configuration that is read again changes while running', () => {
   it('the apps whose ids contain an API key: they are removed immediately', async () => {
     await start('hubs: {home: {}}\n', { env: { HUB_POLL_INTERVAL: '1h' } })
     const { app } = world
-    // The list is read again when the channel is connected.
+    // The bridge reads the list again when the realtime channel is connected.
     await until('realtime', () => world.observer.last('hub2mqtt/home/info')?.includes('"connected"'))
     world.bridge.reload(`hubs:\n  home: {}\n  attic: {url: "http://127.0.0.1:1", api_key: "${app}"}\n`)
     await until('the removal of the app', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
@@ -110,7 +110,7 @@ describe('a configuration that is read again changes while running', () => {
     expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload('hubs: {home: {}}')
     await expect.poll(() => topicsOf('attic')).toEqual([])
-    // All other messages about it are cleared too; discovery messages later, because the hub may only be renamed.
+    // All other messages about the hub are cleared too, but its discovery messages later: the hub may only be renamed.
     const speakingOfIt = async () => {
       const held = await retainedOn(world.broker.port)
       return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)
@@ -367,7 +367,7 @@ describe('a secret that was rotated', () => {
     await until('the refusal', () => reason() === 'unauthorized')
     expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
     secret('key', 'the-new-key')
-    // With a reload, the user need not wait for the next attempt.
+    // After a reload, the bridge connects without waiting for the next attempt.
     world.bridge.reload('')
     await until('online', () => world.observer.last('hub2mqtt/home/state') === 'online')
   })

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 
-/** Watches a folder, whose file was read at `readAt`: by default after it was written. */
+/** Watches a folder. Its file was read at `readAt`; default: after the file was written. */
 function watched(readAt = Number.POSITIVE_INFINITY) {
   const folder = temporaryFolder()
   const clock = new FakeClock()
@@ -22,7 +22,7 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
     ending.abort()
     await watching
   })
-  /** Waits for the end of a check of the folder, which is the wait for the next check. */
+  /** A check of the folder has ended when the wait for the next check begins. */
   const check = async (checks: number) => {
     await until('the wait for the next check', () => clock.waits.length === checks)
     await clock.advance(LOOK_MS)

@@ -1,7 +1,6 @@
-/** Finds the command for Docker Compose. */
 import { execute } from '../../support/process.ts'
 
-/** Returns the command of the plugin or of the older program as words; `undefined` if there is neither. */
+/** Returns the words of the command for Docker Compose, as a plugin or program; `undefined` if neither is installed. */
 export async function findCompose(): Promise<readonly string[] | undefined> {
   for (const words of [['docker', 'compose'], ['docker-compose']]) {
     const [command = '', ...args] = words

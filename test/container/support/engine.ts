@@ -1,4 +1,3 @@
-/** The container engine of the tests, controlled through its command line. */
 import { execFileSync } from 'node:child_process'
 import { execute } from '../../support/process.ts'
 
@@ -8,7 +7,7 @@ export const IMAGE = process.env['HUB2MQTT_IMAGE'] ?? 'hub2mqtt:test'
 export const APP_IMAGE = `${IMAGE}-home-assistant`
 export const MOSQUITTO_IMAGE = process.env['MOSQUITTO_IMAGE'] ?? 'eclipse-mosquitto:2'
 
-/** With REQUIRE_DOCKER=1 a missing engine is an error. */
+/** With REQUIRE_DOCKER=1, a missing engine is an error. */
 export const hasDocker = findDocker()
 
 function findDocker(): boolean {

@@ -11,7 +11,7 @@ import { IMAGE, MOSQUITTO_IMAGE } from './engine.ts'
 const USERS = ['hub2mqtt', 'homeassistant', 'button'] as const
 export type User = (typeof USERS)[number]
 
-/** With the restrictions of the example in docs/install.md: read-only, no capabilities, no new privileges. */
+/** Has the restrictions of the example in docs/install.md: read-only, no capabilities, no new privileges. */
 class LockedContainer extends GenericContainer {
   constructor(image: string) {
     super(image)
@@ -28,7 +28,7 @@ export class Installation implements AsyncDisposable {
   #open = new AsyncDisposableStack()
   #broker: StartedTestContainer | undefined
   #bridge: StartedTestContainer | undefined
-  /** The time from `docker run` until the container is healthy, in milliseconds. */
+  /** Milliseconds from `docker run` until the container is healthy. */
   healthyAfter = 0
 
   private constructor(network: StartedNetwork, folder: string) {
@@ -65,12 +65,10 @@ export class Installation implements AsyncDisposable {
     return this.#broker
   }
 
-  /** All secret values. */
   get secrets(): readonly string[] {
     return [this.apiKey, ...Object.values(this.passwords)]
   }
 
-  /** Connects a client of the broker, logged in as one of its users. */
   connect(username: User): Promise<Observer> {
     const port = this.broker.getMappedPort(1883)
     return Observer.on(port, { protocol: '5', username, password: this.passwords[username] })
@@ -145,7 +143,7 @@ export class Installation implements AsyncDisposable {
     return bridge
   }
 
-  /** Writes a secret's file, readable only for the container's user if this user may change owners. */
+  /** The file is readable only for the container's user, if this process may change owners. */
   #secret(name: string, text: string, mode = 0o400): string {
     const path = join(this.#folder, name)
     writeFileSync(path, text)
@@ -156,5 +154,4 @@ export class Installation implements AsyncDisposable {
   }
 }
 
-/** Returns the text of a file of the example. */
 export const example = (path: string) => readFileSync(path, 'utf8')

@@ -20,7 +20,7 @@ async function start(options: WorldOptions = {}): Promise<string> {
 const published = () => JSON.parse(world.observer.last(HEALTH) ?? '{}')
 const status = async (url: string) => (await fetch(url)).status
 
-/** Runs `hub2mqtt health` as a user or a container engine does. */
+/** Runs `hub2mqtt health` as users and container engines do. */
 function command(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
   const { HTTP_PORT = '' } = world.env
   return runProgram(process.execPath, [PROGRAM, 'health', ...args], {

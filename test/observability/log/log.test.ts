@@ -28,7 +28,7 @@ function logEverywhere(log: ReturnType<typeof recorded>['log'], secret: string) 
   log.child({ bound: secret }).info('child')
 }
 
-/** Returns all readings of a line, with its escapes decoded up to three times. */
+/** Returns a line and its readings after one to three levels of decoding. */
 function readings(text: string): string[] {
   const all = [text]
   for (let depth = 0; depth < 3; depth++)
@@ -171,7 +171,7 @@ describe('text from a hub', () => {
     log.error({ err: new Error(NASTY, { cause: new Error(NASTY) }) }, 'error')
     log.child({ hub: NASTY }).info('child')
     expect(text()).not.toMatch(CONTROL)
-    // Only a new entry begins at the start of a line: a stack is indented.
+    // Only a new entry starts at the beginning of a line, because a stack is indented.
     expect(text()).not.toMatch(/^\[00:00:00\]/m)
     expect(text()).toContain('\\u009b31m')
     expect(lines).toHaveLength(4)

@@ -1,4 +1,3 @@
-/** A search for many texts at once. */
 import { expect, test } from 'vitest'
 import { Needles } from '../../../src/observability/scrub.ts'
 import { Random } from '../../support/random.ts'

@@ -1,4 +1,3 @@
-/** Secrets in every spelling that JSON and percent-encoding allow. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decodePatch } from '../../../src/hub/decode.ts'
@@ -21,7 +20,6 @@ const unicode = (char: string) =>
   Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')
 const percent = (char: string) => [...Buffer.from(char)].map((b) => `%${b.toString(16).padStart(2, '0')}`).join('')
 
-/** Returns all spellings of one character. */
 const spellingsOf = (char: string): string[] => [
   char,
   unicode(char),
@@ -103,7 +101,7 @@ test('secrets that overlap themselves or others are masked as by a search at eac
   const letters = (length: number) => Array.from({ length }, () => 'ab'[random.int(0, 1)]).join('')
   for (let round = 0; round < 2_000; round += 1) {
     const period = letters(random.int(1, 5))
-    // Secrets are longer and shorter than the part that the search remembers.
+    // Some secrets are longer than the shortest match that the search remembers, and some are shorter.
     const periodic = () => period.repeat(20).slice(0, random.int(20, 60)) + letters(random.int(0, 1))
     const secrets = [periodic(), periodic()]
     const text = Array.from({ length: random.int(1, 6) }, () => periodic() + letters(random.int(0, 3))).join('')

@@ -9,7 +9,7 @@ import { World } from '../../support/world.ts'
 const DASHBOARD = 'config/grafana/dashboard.json'
 const ALERTS = 'config/prometheus/alerts.yaml'
 
-/** Returns names of metrics in a text of queries, without those of Prometheus itself. */
+/** Omits the metrics of Prometheus itself. */
 const namesIn = (text: string) => [...new Set(text.match(/\b(?:hub2mqtt|process|nodejs)_[a-z0-9_]+\b/g))]
 
 interface Panel {

@@ -4,7 +4,7 @@ import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { World, type WorldOptions } from '../../support/world.ts'
 
-/** Starts a world and returns a function that scrapes it: sample with its labels → value. */
+/** `samples` resolves to a map from each sample, with its labels, to its value. */
 async function start(options: WorldOptions = {}) {
   const port = await freePort()
   const world = await World.start({
