@@ -141,7 +141,7 @@ export function together(crashedAt: readonly number[], before: readonly PriorEve
     return (what === 'firmware_updated' || what === 'hub_restarted') && age >= 0 && age <= CAUSE_MS
   })
   if (cause === undefined) return sentence
-  const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} was installed`
+  const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} came`
   return `${sentence}, ${minutes(first - Date.parse(cause.at))} after ${event}`
 }
 

@@ -68,7 +68,7 @@ describe('the report for the developer', () => {
       'reason: `exception`',
       '> TypeError Cannot read properties of undefined reading …',
       'at drivers/lamp.js:12:5 in Lamp.onInit',
-      '3 apps crashed within 1 minute, 5 minutes after firmware 13.5.0 was installed.',
+      '3 apps crashed within 1 minute, 5 minutes after firmware 13.5.0 came.',
       '| Firmware of the hub | 13.5.0 |',
       '| The app was up for | 1 d 1 h |',
       '| Exit signal | SIGKILL |',
@@ -206,7 +206,7 @@ describe('crashes at about the same time', () => {
   test('are reported as one event, with the firmware update before it', () => {
     const crashes = [at, at - 30_000, at - 60_000, at - 120_000]
     expect(together(crashes, [happened('firmware_updated', 8, { to: '13.5.0' })])).toBe(
-      '4 apps crashed within 2 minutes, 6 minutes after firmware 13.5.0 was installed',
+      '4 apps crashed within 2 minutes, 6 minutes after firmware 13.5.0 came',
     )
   })
 
