@@ -14,7 +14,7 @@ COPY tsconfig.json ./
 COPY src ./src
 RUN npm run build && npm run build:page
 
-# Production dependencies only. The optional ones contain Node, which the base image already has.
+# Without the optional dependencies: they contain Node, which the base image already has.
 FROM ${BASE} AS dependencies
 WORKDIR /hub2mqtt
 COPY package.json package-lock.json .npmrc ./
@@ -43,17 +43,16 @@ LABEL org.opencontainers.image.title="hub2mqtt" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# The program needs no package manager. It is process 1 itself: no shell or parent intercepts signals.
+# The program needs no package manager.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
       /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn* \
  && ln -s /app/src/bin.js /usr/local/bin/hub2mqtt
-# The container is the border, so the listener accepts probes and Prometheus; the embedded broker stays on loopback.
-# As in npm start. Small semi-spaces: most objects of an event are garbage at once, and are collected early. One arena:
-# otherwise glibc keeps one for each thread, and returns little memory. From 50 hubs on, the program also makes V8
-# collect garbage more often, which costs CPU time.
+# The listener accepts connections from outside the container (probes, Prometheus); the embedded broker does not.
+# Memory, as in npm start: small semi-spaces, because most objects of an event become garbage immediately; one malloc
+# arena, because glibc otherwise keeps one for each thread and returns little memory.
 ENV NODE_ENV=production HUB2MQTT_HTTP_HOST=0.0.0.0 NODE_OPTIONS=--max-semi-space-size=8 MALLOC_ARENA_MAX=1
 WORKDIR /app
-# The bundle contains the dependencies. These copies are for the parsers loaded on demand, and for image scanners.
+# For parsers loaded on demand, and for image scanners; the bundle contains all other dependencies.
 COPY --from=dependencies /hub2mqtt/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/src/web/ui/dist ./src/web/ui/dist
@@ -65,8 +64,8 @@ COPY config/demo/apps ./config/demo/apps
 COPY config/demo/store ./config/demo/store
 COPY src/bin.js ./src/bin.js
 
-# Fills Node's compile cache for the user that runs the program: the demo loads everything that a bridge loads. It uses
-# free ports, and its output shows when it is ready: with the host's network, another daemon may use the usual ports.
+# Fills Node's compile cache for the user that runs the program: the demo loads everything that a bridge loads. With the
+# host's network, another daemon may use the default ports, so the demo uses free ports.
 FROM program AS compiled
 RUN mkdir -m 777 node_modules/.cache
 USER 1000:1000

@@ -2,13 +2,13 @@
 # Creates the files that docker-compose.yml needs for your hub: the secrets in secrets/, the configuration in hub2mqtt/,
 # and .env with their paths. Run it in the checkout:
 #   config/make-secrets.sh http://192.168.1.20
-# It asks for the hub's API key, creates random passwords for the broker's users, and changes no existing file.
-# Run it again if one of the files is missing.
+# The script asks for the hub's API key, creates random passwords for the broker's users, and changes no existing file.
+# If one of the files is missing, run the script again.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -eq 1 ] || { echo "usage: $0 <address of the hub>" >&2; exit 2; }
 umask 077
-# Users of the broker; "broker" is the second broker of config/compose.fleet.yml, which forwards everything.
+# Users of the broker; "broker" is the second broker of config/compose.fleet.yml.
 users='hub2mqtt homeassistant button broker'
 say() { printf '%s\n' "$1" >&2; }
 
@@ -34,7 +34,6 @@ random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 
 if [ ! -s secrets/hub_api_key ]; then
   printf 'API key of the hub: ' >&2
-  # Not echoed.
   stty -echo 2>/dev/null || true
   read -r key
   stty echo 2>/dev/null || true
@@ -42,7 +41,7 @@ if [ ! -s secrets/hub_api_key ]; then
   [ -n "$key" ] || { say 'an API key is required'; exit 1; }
   write hub_api_key "$key"
 fi
-# Users that have no password yet, or that the broker does not know.
+# Users without a password, or without a hash for the broker.
 changed=''
 for user in $users; do
   [ -s "secrets/mqtt_${user}_password" ] && grep -q "^$user:" secrets/mosquitto_passwords 2>/dev/null || changed="$changed $user"
@@ -50,7 +49,7 @@ for user in $users; do
 done
 write nats_password "$(random)"
 
-# Mosquitto needs hashes, which its own tool creates. Keeps the lines of other users.
+# Mosquitto's own tool creates the hashes. Keeps the lines of other users.
 if [ -n "$changed" ]; then
   for user in $changed; do printf '%s:%s\n' "$user" "$(cat "secrets/mqtt_${user}_password")"; done > secrets/mosquitto_passwords.new
   docker run --rm -i --entrypoint sh "${MOSQUITTO_IMAGE:-eclipse-mosquitto:2}" \
@@ -67,7 +66,7 @@ chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_
 [ -e hub2mqtt/hub2mqtt.yaml ] || sed "s#http://emulated-hub:8080#$(printf %s "$1" | sed 's/[\\#&]/\\&/g')#" config/demo/hub2mqtt/hub2mqtt.yaml > hub2mqtt/hub2mqtt.yaml
 [ -e hub2mqtt/hub2mqtt.env ] || cp config/demo/hub2mqtt/hub2mqtt.env hub2mqtt/hub2mqtt.env
 
-# The bridge runs as the owner of the secrets, so that no other user has to read them, but never as root.
+# The bridge runs as the owner of the secrets, so that no other user needs access to them, but never as root.
 owner=$(id -u):$(id -g)
 if [ "$(id -u)" -eq 0 ]; then
   owner=1000:1000

@@ -7,7 +7,7 @@ own=/tmp/own
 mkdir -p "$own"
 cp /run/secrets/mosquitto_passwords "$own/"
 cat /mosquitto/config/acl /etc/fleet/acl > "$own/acl"
-# The queue must hold all retained messages: they are forwarded to the other broker at once.
+# The queue must hold all retained messages, because they are forwarded to the other broker together.
 sed "s#/run/secrets/#$own/#; s#/mosquitto/config/#$own/#; s#^max_queued_messages .*#max_queued_messages 100000#" \
   /mosquitto/config/mosquitto.conf > "$own/mosquitto.conf"
 if [ "${1-}" = bridge ]; then

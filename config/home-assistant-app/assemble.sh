@@ -1,8 +1,8 @@
 #!/bin/sh
 # Creates the folder from which Home Assistant builds the app, with the same Dockerfile as all other images:
 #   config/home-assistant-app/assemble.sh /path/to/local_apps/hub2mqtt
-# The folder is in the share `local_apps` of Home Assistant, formerly `addons`. Then Settings, Apps, App store, Check for
-# updates shows it as a local app.
+# The folder must be in the share `local_apps` of Home Assistant, formerly `addons`. Settings, Apps, App store, Check for
+# updates then shows the local app.
 set -eu
 [ $# -eq 1 ] || { echo "usage: $0 <folder to create>" >&2; exit 2; }
 mkdir -p "$1/config/home-assistant-app" "$1/config/demo"

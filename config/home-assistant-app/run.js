@@ -1,6 +1,6 @@
 /**
- * The first process of the Home Assistant app: converts the app's options, the file in its folder, and the Supervisor's
- * broker to the environment that hub2mqtt reads; drops root, which is needed to read the options; and becomes hub2mqtt.
+ * The first process of the Home Assistant app. Passes the app's options, the path of its file and the Supervisor's broker
+ * to hub2mqtt in the environment, drops root (needed to read the options), and runs hub2mqtt in the same process.
  */
 import { chmodSync, existsSync, lchownSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const FOLDER = '/config'
 const FILE = join(FOLDER, 'hub2mqtt.yaml')
 const SUPERVISOR = 'http://supervisor'
 const PROGRAM = new URL('../../src/bin.js', import.meta.url)
-const NOBODY = 1000
+const USER_ID = 1000
 const TIMEOUT_MS = 10_000
 
 /** Option of the app → variable of hub2mqtt. */
@@ -29,7 +29,6 @@ const VARIABLES = {
   log_level: 'HUB2MQTT_LOG_LEVEL',
 }
 
-/** The Supervisor's broker as options of the app. */
 export function brokerOptions({ host, port, ssl, username, password }) {
   return {
     mqtt_url: `${ssl ? 'mqtts' : 'mqtt'}://${host}:${port}`,
@@ -38,7 +37,7 @@ export function brokerOptions({ host, port, ssl, username, password }) {
   }
 }
 
-/** The environment for hub2mqtt, which wins over the file; a broker among the options wins over the Supervisor's. */
+/** Returns the environment for hub2mqtt. A broker in the options wins over the Supervisor's. */
 export function environment(options, broker, file) {
   const all = options.mqtt_url || broker === undefined ? options : { ...options, ...brokerOptions(broker) }
   const given = Object.entries(VARIABLES).filter(([option]) => ![undefined, null, ''].includes(all[option]))
@@ -46,7 +45,7 @@ export function environment(options, broker, file) {
   return Object.fromEntries(file === undefined ? own : [['HUB2MQTT_CONFIG', file], ...own])
 }
 
-/** Whether the text of a file names a broker. hub2mqtt itself reports mistakes in the file. */
+/** Ignores mistakes in the file, which hub2mqtt reports. */
 export function namesBroker(text) {
   try {
     return Boolean(parse(text)?.mqtt?.url)
@@ -55,11 +54,11 @@ export function namesBroker(text) {
   }
 }
 
-/** Makes a folder private to the user that runs hub2mqtt, because it contains keys. Root can still change it. */
-function own(folder) {
+/** The folder contains keys: no other user except root may read it. */
+function makePrivate(folder) {
   try {
     const inside = readdirSync(folder, { recursive: true }).map((name) => join(folder, name))
-    for (const path of [folder, ...inside]) lchownSync(path, NOBODY, NOBODY)
+    for (const path of [folder, ...inside]) lchownSync(path, USER_ID, USER_ID)
     chmodSync(folder, 0o700)
   } catch (error) {
     console.error(`hub2mqtt: ${folder} cannot be made private (${error.code}); continuing`)
@@ -88,7 +87,7 @@ function fail(reason) {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const options = JSON.parse(readFileSync(OPTIONS, 'utf8'))
   const file = existsSync(FILE) ? FILE : undefined
-  if (file !== undefined) own(FOLDER)
+  if (file !== undefined) makePrivate(FOLDER)
   const named = Boolean(options.mqtt_url) || (file !== undefined && namesBroker(readFileSync(file, 'utf8')))
   const broker = named ? undefined : await supervisorsBroker()
   if (!named && broker === undefined) {
@@ -99,9 +98,9 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   }
   Object.assign(process.env, environment(options, broker, file))
   delete process.env.SUPERVISOR_TOKEN
-  process.setgroups([NOBODY])
-  process.setgid(NOBODY)
-  process.setuid(NOBODY)
+  process.setgroups([USER_ID])
+  process.setgid(USER_ID)
+  process.setuid(USER_ID)
   process.argv.splice(1, 1, PROGRAM.pathname)
   await import(PROGRAM.href)
 }

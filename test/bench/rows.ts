@@ -19,7 +19,7 @@ export interface Row {
 /** The additional work for each command that `bare` does not do. */
 const CHECKED = 'each command is parsed, checked, queued, logged, counted and remembered; bare does none of this'
 /** Between single events or commands, the processors sleep; waking them takes longer than the work itself. */
-const NOISY = 'the same program differs by more than that from round to round: see the spread, and the rows of one core'
+const NOISY = 'even the same program varies more than this between rounds: see the spread, and the rows for one core'
 
 const ratio =
   (metric: Metric, under: SubjectName = 'bare') =>

@@ -102,7 +102,7 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
       ? []
       : [
           '## Combined faults',
-          'Two or three quick kinds with random timing, from scripts that fast-check generates, and shrinks if they fail.',
+          'Two or three quick kinds of fault with random timing. fast-check generates the scripts, and shrinks those that fail.',
           table(['Script', ...COLUMNS], [...sizes].sort().map(row)),
         ]),
     '## Planted bugs',

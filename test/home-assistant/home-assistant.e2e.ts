@@ -422,7 +422,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
             title: 'Lumen Lights has crashed',
             message: 'Error: "boom" {{ 1/0 }}',
           }),
-          expect.objectContaining({ title: 'Heat Pump has crashed', message: 'The hub does not say why.' }),
+          expect.objectContaining({ title: 'Heat Pump has crashed', message: 'The hub gave no reason.' }),
         ]),
       )
     }, WAIT)

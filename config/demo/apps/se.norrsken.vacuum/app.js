@@ -1,10 +1,10 @@
 // Uses all available CPU time, until the hub terminates the app.
 export default ({ log }) => {
-  log('looks for the shortest way through the house')
+  log('calculates the shortest path through the house')
   const turn = () => {
     const until = Date.now() + 100
-    let ways = 0
-    while (Date.now() < until) ways += Math.sqrt(ways)
+    let paths = 0
+    while (Date.now() < until) paths += Math.sqrt(paths)
     setImmediate(turn)
   }
   setImmediate(turn)

@@ -11,7 +11,7 @@ export default async ({ app, hub, log }) => {
   app.api.get('/zones', () => zones)
   app.api.put('/zones/:zone', async ({ params, body }) => {
     if (typeof body?.target !== 'number') {
-      throw Object.assign(new Error('target: has to be a number'), { status: 400, code: 'invalid_body' })
+      throw Object.assign(new Error('target: must be a number'), { status: 400, code: 'invalid_body' })
     }
     zones = { ...zones, [params.zone]: body.target }
     await settings.set('zones', zones)
