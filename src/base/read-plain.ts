@@ -1,7 +1,7 @@
 /** Reads regular files that users name. A pipe would block the event loop, and a device may never end. */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 
-/** Far above the size of any configuration, key or certificate. */
+/** Larger than any configuration, key or certificate. */
 export const MOST_BYTES = 1024 * 1024
 
 // Without these flags, opening a pipe waits for a writer, and a terminal may become the controlling terminal of this
