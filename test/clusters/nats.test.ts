@@ -1,4 +1,3 @@
-/** A cluster of three NATS servers as the broker. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Nats, natsIsBroker, startNats } from '../support/nats.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
