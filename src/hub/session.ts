@@ -88,6 +88,7 @@ export class Session {
     this.#stop.abort()
   }
 
+  /** Ends the pause before the next read. */
   wake(): void {
     this.#waking.abort()
   }

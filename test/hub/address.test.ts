@@ -1,4 +1,3 @@
-/** The key is sent to a host only after the host has shown that it is a hub. */
 import type { OutgoingHttpHeaders } from 'node:http'
 import { describe, expect } from 'vitest'
 import { HttpGateway } from '../support/http-gateway.ts'
