@@ -22,7 +22,7 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Computing a match is expensive, and the match stays valid until it has passed. */
+/** Caches the latest match, which is expensive to compute and stays valid until it has passed. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
 const MAX_KNOWN = 100
 

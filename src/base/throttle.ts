@@ -1,4 +1,4 @@
-/** Runs a cheap task at each request, an expensive one rarely, so that the task does not block the event loop. */
+/** Runs a cheap task at each request, and an expensive task rarely, to keep the event loop free. */
 import type { Clock } from './clock.ts'
 
 /** A task that takes at most this long runs at each request. */
@@ -18,7 +18,7 @@ export class Throttle {
     this.#task = task
   }
 
-  /** Runs the task now or, during a pause, once at its end, for all requests in the pause. */
+  /** Runs the task now. During a pause, the task runs once, at the end of the pause. */
   request(): void {
     const rest = this.#restsUntil - this.#clock.elapsed()
     if (rest <= 0) this.now()

@@ -1,4 +1,4 @@
-/** Reads responses, and checks whether the hub itself sent them or another server in between. */
+/** Reads responses, and detects those that another server sent in place of the hub. */
 import { type Json, parseJson } from '../base/json.ts'
 import type { Method } from './operations.ts'
 
@@ -10,7 +10,7 @@ export interface Answer {
   readonly isCut?: true
 }
 
-/** Returns whether a status means success. A 206 does not: it is only part of a list. */
+/** Returns whether a status means success. A 206 is not a success, because it contains only part of a list. */
 export function isSuccess(method: Method, status: number): boolean {
   return method === 'GET' ? status === 200 || status === 204 : status >= 200 && status < 300
 }
@@ -57,8 +57,8 @@ export function isGreeting(answer: Answer): boolean {
 }
 
 /**
- * Returns whether a response to a request with the API key is the hub's own. A hub that `signs` signs all responses;
- * from other hubs, JSON and empty bodies are accepted, and text if `takesText`.
+ * Returns whether the hub itself sent a response to a request with the API key. A hub that `signs` its responses signs
+ * all of them. From other hubs, JSON and empty bodies are accepted, and text if `takesText`.
  */
 export function isHubs(answer: Answer, signs: boolean, takesText = false): boolean {
   if (header(answer, 'x-homey-id') !== null) return true

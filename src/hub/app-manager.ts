@@ -87,7 +87,7 @@ export class AppManager {
     this.hideUnshown()
   }
 
-  /** Removes apps that the filter hides, because its result may change without `setFilter`. */
+  /** Removes apps that the filter hides: the filter's result may change without a call to `setFilter`. */
   hideUnshown(): void {
     const hidden = [...this.#apps.values()].filter(({ id }) => !this.shows(id))
     for (const { id } of hidden) this.#hidden.add(id)

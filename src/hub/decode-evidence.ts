@@ -186,7 +186,7 @@ async function eachRecord(text: string, take: (record: Record<string, unknown>) 
     turnedAt = end
     await turn()
   }
-  // This is an error that was sent with a success status.
+  // An empty list is `{}` or `[]`; anything else may be an error that was sent with a success status.
   if (records === 0 && !EMPTY.has(text.slice(0, 100).trim())) throw nonsense('a list without records.')
 }
 

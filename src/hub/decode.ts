@@ -26,7 +26,7 @@ const TEXT_LENGTH = 1024
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
-/** Converts an amount in units of the hub, each of which is `units` of the result. */
+/** @param units the number of units of the result in one unit of the hub */
 const amount = (value: unknown, units = 1) =>
   typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.round(value * units) : null
 const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>

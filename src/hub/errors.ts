@@ -1,4 +1,4 @@
-/** The errors of calls to the hub. Their code determines what the caller can do next. */
+/** The errors of calls to the hub. The code of an error determines what the caller can do next. */
 import type { Backoff } from '../base/backoff.ts'
 
 export type HubErrorCode =

@@ -6,7 +6,7 @@ const KEYS = 'create a key at https://my.homey.app, Settings, API Keys'
 
 export const HUB_PORTS = 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server'
 
-/** By the error code of Node.js or OpenSSL. */
+/** Advice by the error code of Node.js or OpenSSL. */
 const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: unknown) => Advice])[] = [
   [/^ECONNREFUSED$/, ({ host }) => advice(`${host} refuses the connection`, HUB_PORTS)],
   [

@@ -78,7 +78,7 @@ export class HttpClient {
     void pool.destroy()
   }
 
-  /** @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`; never for a status */
+  /** @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`; every status resolves */
   request(method: Method, path: string, { key, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
     const { apiKey, mayAsk, timeoutMs } = this.#options
     const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}

@@ -137,7 +137,7 @@ export class Session {
     }
   }
 
-  /** The order matters: the first failure shows the cause. */
+  /** The order matters: the first failed request shows the cause. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()

@@ -1,4 +1,4 @@
-/** Rejects malformed packets, for which the client library throws uncaught errors. */
+/** Rejects malformed packets, because the client library throws uncaught errors on them. */
 import { NodeWebSocket } from 'socket.io-client'
 import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 

@@ -39,7 +39,6 @@ const usage = (value: number) => ({ usage: { cpu: (value % 90) / 100, mem: value
 
 const eventful = (value: number) => ({ autoupdate: value % 2 === 0, ...usage(value) })
 
-/** Waits until the next batch is due. */
 async function inTime(started: number, events: number, perSecond: number): Promise<void> {
   await setTimeout(Math.max(0, started + (events * 1000) / perSecond - now()))
 }

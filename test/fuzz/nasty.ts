@@ -1,4 +1,4 @@
-/** Texts that may take a parser long: many repetitions, up to the maximum size of an entry point. */
+/** Texts that a parser may take long to read: many repetitions, up to the maximum size of an entry point. */
 import type { Random } from '../support/random.ts'
 
 const TOKENS = [

@@ -9,7 +9,7 @@ import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { silentLog } from './silent-log.ts'
 
-/** `undefined` if there is no binary; with REQUIRE_MOSQUITTO=1 this is an error. */
+/** `undefined` if Mosquitto is not installed, which is an error with REQUIRE_MOSQUITTO=1. */
 export const mosquittoPath = findMosquitto()
 
 function findMosquitto(): string | undefined {

@@ -14,7 +14,7 @@ import { until } from './until.ts'
 /** A cluster elects a leader in a few seconds, but needs more on a busy machine. */
 const READY_MS = 60_000
 
-/** `undefined` if there is no program; with REQUIRE_NATS=1 this is an error. NATS_SERVER overrides the path. */
+/** `undefined` if NATS is not installed, which is an error with REQUIRE_NATS=1. NATS_SERVER overrides the path. */
 export const natsPath = findNats()
 
 function findNats(): string | undefined {
