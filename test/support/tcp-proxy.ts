@@ -22,7 +22,7 @@ export class TcpProxy implements AsyncDisposable {
   /** The number of bytes forwarded to the target so far. */
   sent = 0
   readonly links: ProxiedLink[] = []
-  readonly #target: { host: string; port: number }
+  readonly #target: number
   readonly #server: Server
   readonly #pairs = new Set<Pair>()
   readonly #weather: Weather = { slice: Number.POSITIVE_INFINITY, delayMs: 0 }
@@ -31,13 +31,13 @@ export class TcpProxy implements AsyncDisposable {
   #refusing = false
   #cutAt = Number.POSITIVE_INFINITY
 
-  private constructor(target: { host: string; port: number }) {
+  private constructor(target: number) {
     this.#target = target
     this.#server = createServer({ noDelay: true }, (client) => this.#accept(client))
   }
 
-  static async to(port: number, host = '127.0.0.1'): Promise<TcpProxy> {
-    const proxy = new TcpProxy({ host, port })
+  static async to(port: number): Promise<TcpProxy> {
+    const proxy = new TcpProxy(port)
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
     return proxy
   }
@@ -128,7 +128,7 @@ export class TcpProxy implements AsyncDisposable {
       client.destroy()
       return
     }
-    const server = connect({ ...this.#target, noDelay: true })
+    const server = connect({ host: '127.0.0.1', port: this.#target, noDelay: true })
     server.on('error', () => undefined)
     const link: ProxiedLink = { openedAt: Date.now() }
     this.links.push(link)
