@@ -59,7 +59,7 @@ export class AppManager {
   /** Whether the realtime channel keeps the list current, so that reads need no request. Set after a `refresh`. */
   live = false
   #eventsDuringRead: AppEvent[] | undefined
-  /** When each app disappeared from the list: a `create` event soon after may be outdated. */
+  /** When each app disappeared from the list: a `create` event soon afterwards may be outdated. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
   /** Apps that the hub has confirmed as uninstalled: a list without them is accepted immediately. */

@@ -128,7 +128,7 @@ export class ProvenHub {
   ): Promise<Answer> {
     const early = this.#clock.elapsed() + this.#options.timeoutMs / 2
     let mayRepeat = method === 'GET' && !once
-    // One identity check per call is enough: the hub may close the connection after it.
+    // One identity check per call is enough: the hub may close the connection right after the check.
     let hasShown = false
     // Check again, because the request may have waited for a connection.
     const mayLeave = () => {

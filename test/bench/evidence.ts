@@ -79,7 +79,7 @@ async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): 
   }
 }
 
-/** In bytes. */
+/** Returns the bytes per record. */
 function measureSamples(): number {
   const samples = new Samples(systemClock)
   const before = process.memoryUsage().arrayBuffers

@@ -68,7 +68,7 @@ export async function measureMany(
   const idleShare = (world.bridge.cpuMs - before) / idleMs
   const events = busySeconds * EVENTS_A_SECOND
   const { cpuUs } = await burst(world, events, { perSecond: EVENTS_A_SECOND })
-  // The sums in the summaries of the hubs change with the next read of each list.
+  // Wait for the next read of each list, which changes the sums in the summaries of the hubs.
   await sleep(POLL_INTERVAL_MS + restMs)
   const restarted = await world.restart()
   const again = await world.restartBroker()

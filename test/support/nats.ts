@@ -238,7 +238,7 @@ export class NatsNode {
     }
   }
 
-  /** Only while the node is stopped. */
+  /** Call this only while the node is stopped. */
   async forget(): Promise<void> {
     await rm(this.#paths.data, { recursive: true })
   }
