@@ -1,4 +1,4 @@
-/** Runs the daemon: creates its parts in stages, each of which uses only earlier ones. */
+/** Creates the daemon's parts in stages, each of which uses only earlier ones. */
 import { Bridge } from './bridge/bridge.ts'
 import type { Signals } from './cli/signals.ts'
 import { openCluster } from './cluster/cluster.ts'
@@ -27,7 +27,7 @@ export interface RunOptions
   /** Reads the configuration again: at a reload, and when a hub or the broker refuses the credentials. */
   readonly load: Load
   readonly random: () => number
-  /** Address of the app store; default: the public one. */
+  /** Default: the public app store. */
   readonly storeUrl?: string | undefined
   /** Called once, when the bridge is ready for the first time. */
   readonly onReady?: () => void

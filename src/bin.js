@@ -19,7 +19,6 @@ const CACHE = fileURLToPath(new URL('../node_modules/.cache/hub2mqtt', import.me
 
 const major = (version) => Number(version.split('.')[0])
 
-/** Returns the path of the Node that npm has installed for this machine; `undefined` if there is none. */
 function bundledNode() {
   const { optionalDependencies = {} } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   const require = createRequire(import.meta.url)
@@ -59,7 +58,7 @@ function handOver(node) {
   })
 }
 
-/** Ends this process when the older Node that started it ends, for whatever reason. */
+/** Ends this process when the older Node that started it ends, for any reason. */
 function endWithLauncher() {
   if (process.env[HANDED_OVER] === undefined) return
   delete process.env[HANDED_OVER]
@@ -89,15 +88,15 @@ function stripTypesHere() {
 }
 
 function strip(source) {
-  // Identify a file by its content, because all files of a package have the same date.
+  // All files of a package have the same date, so a file is identified by its content.
   const kept = join(CACHE, 'stripped', `${createHash('sha256').update(source).digest('hex')}.js`)
   try {
     return readFileSync(kept, 'utf8')
   } catch {
-    // There is no stored result yet.
+    // Nothing is stored yet.
   }
   const { emitWarning } = process
-  // Hide the warning that this function is experimental.
+  // This function is experimental, and prints a warning.
   process.emitWarning = () => {}
   const stripped = module.stripTypeScriptTypes(source)
   process.emitWarning = emitWarning

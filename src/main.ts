@@ -1,4 +1,3 @@
-/** The program: parses the command line, runs the command, and sets the exit code. */
 import { ExpectedError, UsageError } from './base/errors.ts'
 import { VERSION } from './base/version.ts'
 import { exitCodes } from './cli/command.ts'

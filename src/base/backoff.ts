@@ -1,11 +1,11 @@
-/** Computes the pauses between attempts: exponential backoff with full jitter and a maximum pause. */
+/** The pauses between attempts: exponential backoff with full jitter. */
 
 interface BackoffOptions {
   /** Upper bound of the first pause, in milliseconds. */
   readonly min: number
   /** Upper bound of every later pause, in milliseconds. */
   readonly max: number
-  /** Returns a number in [0, 1). */
+  /** In [0, 1). */
   readonly random: () => number
 }
 
@@ -22,14 +22,14 @@ export class Backoff {
     this.#ceiling = options.min
   }
 
-  /** Returns the next pause in milliseconds: between a tenth of the current upper bound and the bound itself. */
+  /** Returns the next pause, in milliseconds. */
   next(): number {
     const ceiling = this.#ceiling
     this.#ceiling = Math.min(this.#options.max, ceiling * 2)
     return Math.round(ceiling * (0.1 + 0.9 * this.#options.random()))
   }
 
-  /** Call after a success, so that the next failure is followed by a short pause. */
+  /** Call this after a success, so that the next pause is short. */
   reset(): void {
     this.#ceiling = this.#options.min
   }

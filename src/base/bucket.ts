@@ -2,7 +2,6 @@
 import type { Clock } from './clock.ts'
 
 interface Rate {
-  /** Maximum number of actions in a burst. */
   readonly most: number
   /** Time until one more action is allowed, in milliseconds. */
   readonly everyMs: number
@@ -21,7 +20,7 @@ export class Bucket {
     this.#at = clock.elapsed()
   }
 
-  /** Returns how many milliseconds to wait until one token can be taken and `left` tokens remain; 0: take it now. */
+  /** Returns the milliseconds until one token can be taken and `left` tokens remain; 0: take it now. */
   wait(left = 0): number {
     const { most, everyMs } = this.#rate
     const now = this.#clock.elapsed()

@@ -1,17 +1,17 @@
-/** Time as a dependency: the daemon gets the time and its timers from here, so that tests can control them. */
+/** Time as a dependency, so that tests can control it. */
 import { uptime } from 'node:os'
 
 export interface Clock {
-  /** Wall time in epoch milliseconds: for timestamps and expiry times that are exchanged with other programs. */
+  /** Wall time in epoch milliseconds: for times that are exchanged with other programs. */
   now(): number
   /** Monotonic milliseconds since an arbitrary start: for durations, deadlines and ages. */
   elapsed(): number
   /**
-   * Milliseconds since the machine started. Includes the time for which the machine was suspended, whereas `elapsed`
-   * may exclude it. Default: `elapsed` includes it. Needs a system call.
+   * Milliseconds since the machine started, including time in suspension, which `elapsed` may exclude. Missing if
+   * `elapsed` includes it. Needs a system call.
    */
   uptime?(): number
-  /** Runs `task` once after `ms`. The returned function cancels the task; after the task has run, it does nothing. */
+  /** Runs `task` once after `ms`. The returned function cancels the task, if it has not run yet. */
   after(ms: number, task: () => void): () => void
 }
 
@@ -27,8 +27,8 @@ export const systemClock: Clock = {
 }
 
 /**
- * Returns the offset from `elapsed` to wall time. The offset changes only when it is off by a second or more, such as
- * after the clock was set, so that the same moment always has the same timestamp.
+ * Returns the offset from `elapsed` to wall time. It changes only by a second or more, for example when the clock is
+ * set, so that the same moment always has the same timestamp.
  */
 export function wallOffset(clock: Clock): () => number {
   let kept = Number.NaN

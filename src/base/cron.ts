@@ -1,4 +1,3 @@
-/** Computes recurring times from a cron expression and a time zone. */
 import { Cron } from 'croner'
 
 /** @throws if the expression or the zone is invalid */
@@ -15,7 +14,6 @@ export function isCron(expression: string): boolean {
   }
 }
 
-/** Returns whether the runtime knows this time zone. */
 export function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
@@ -24,16 +22,13 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** The latest match for each expression and zone. Computing it is expensive; it stays valid until it has passed. */
+/** Caches the latest match, which is expensive to compute and stays valid until it has passed. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
-/** More expressions than any configuration contains. */
 const MAX_KNOWN = 100
 
 /**
- * Returns the next match after `now`, both in epoch milliseconds; `undefined` if there is none.
- *
- * A time that the clocks skip in spring matches right after the change; a time that occurs twice in autumn matches
- * once.
+ * Returns the next match after `now`, both in epoch milliseconds; `undefined` if there is none. A time that the clocks
+ * skip in spring matches right after the change; a time that occurs twice in autumn matches once.
  * @param timeZone default: the machine's time zone
  */
 export function nextAfter(expression: string, timeZone: string | undefined, now: number): number | undefined {

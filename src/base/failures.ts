@@ -1,8 +1,7 @@
-/** Explanations of failures, and system error codes. */
 import { isRecord } from './json.ts'
 
 export interface Advice {
-  /** The cause, as one sentence without a full stop. */
+  /** One sentence without a full stop. */
   readonly cause: string
   /** What the user can do; empty if the user can only wait. */
   readonly remedy: string
@@ -12,14 +11,13 @@ export interface Advice {
 
 export const advice = (cause: string, remedy = ''): Advice => ({ cause, remedy })
 
-/** Returns the system code of an error, such as `ECONNREFUSED`, or an empty text. */
+/** Returns an error code such as `ECONNREFUSED`, or an empty text. */
 export function systemCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** The certificate was issued for another name: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
+/** https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 export const WRONG_NAME = /^ERR_TLS_CERT_ALTNAME_INVALID$/
-/** The certificate has expired or is not valid yet. */
 export const OUTDATED = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/
 /** A certificate may have thousands of names, of any length. */
 const MAX_NAMES = 8

@@ -1,28 +1,25 @@
-/** Hosts to listen on, and the addresses at which they are reachable. */
 import { isIP } from 'node:net'
 
-/** Returns whether listening on `host` stays within this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** Returns the host at which this machine reaches a listener on `host`: loopback if it listens on all interfaces. */
+/** Returns the host at which this machine reaches a listener: loopback if it listens on all interfaces. */
 export function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host
 }
 
-/** Returns the URL at which a browser on this machine opens a listener. */
 export function fromHere(listening: string): string {
   const url = new URL(listening)
   url.hostname = inUrl(reachable(fromUrl(url.hostname)))
   return url.href
 }
 
-/** Removes the brackets that enclose an IPv6 address in a URL. */
+/** Removes the brackets of an IPv6 address. */
 export const fromUrl = (hostname: string): string => hostname.replace(/^\[|\]$/g, '')
 
-/** Returns a host as written in a URL: an IPv6 address in brackets. */
+/** Encloses an IPv6 address in brackets. */
 export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)
 
 /**

@@ -1,9 +1,8 @@
-/** Plain JSON values, as `JSON.parse` returns them. */
 import { isDeepStrictEqual } from 'node:util'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-/** Returns whether a value is an object with keys: neither `null` nor an array. */
+/** Returns whether a value is an object, but not `null` or an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -12,10 +11,10 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 export const LEFT_OUT = ['__proto__', 'prototype', 'constructor']
 export const hasLeftOut = (record: object): boolean => LEFT_OUT.some((key) => Object.hasOwn(record, key))
 
-/** Far more values than a hub sends. Parsing and processing this many blocks the event loop only briefly. */
+/** More values than a hub sends, and few enough to parse without blocking the event loop noticeably. */
 export const MAX_VALUES = 200_000
 
-/** Returns whether a JSON text contains so many values that parsing it would block the event loop. */
+/** Counts the values without parsing the text, because parsing many values would block the event loop. */
 export function holdsTooMany(text: string): boolean {
   if (text.length <= MAX_VALUES) return false
   let values = 0
@@ -34,7 +33,7 @@ export function endOfString(text: string, start: number, end = text.length): num
   return at
 }
 
-/** Parses an untrusted text. Returns `undefined` if it is not JSON or contains too many values. */
+/** Returns `undefined` if the text is not JSON or contains too many values. */
 export function parseJson(text: string): Json | undefined {
   try {
     return holdsTooMany(text) ? undefined : JSON.parse(text)
@@ -43,13 +42,13 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-/** Returns whether a value nests at most `levels` deep. A deeper one can overflow the stack of a recursive function. */
+/** A deeper value could overflow the stack of a recursive function. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))
 }
 
-/** Returns whether two values are the same JSON, ignoring the order of keys, `undefined` values and the sign of 0. */
+/** Ignores the order of keys, `undefined` values and the sign of 0. */
 export function sameJson(one: Json, other: Json): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
 }

@@ -2,7 +2,6 @@
 import type { Clock } from './clock.ts'
 
 export interface Limits {
-  /** Maximum number of running tasks. */
   readonly slots: number
   /** Minimum time between the starts of two tasks, in milliseconds; default 0. */
   readonly apartMs?: number
@@ -14,23 +13,20 @@ export interface LimiterOptions extends Limits {
   readonly maxWaiting?: number
   /** How long a task keeps its slot unless it calls `keep`, in milliseconds; default: until it ends. */
   readonly patienceMs?: number
-  /** Creates the error to throw if too many tasks wait (`busy`) or the deadline has passed (`expired`). */
+  /** Creates the error if too many tasks wait (`busy`) or the deadline has passed (`expired`). */
   readonly refusal?: (why: 'busy' | 'expired') => Error
 }
 
-/** A request for a slot. */
 export interface Turn {
   /** Tasks of one lane run one after another, and lanes take turns. Default: no lane; such tasks start in order. */
   readonly lane?: string
-  /** Latest start, in `clock.elapsed()` milliseconds: a task that still waits then is refused. */
+  /** Latest start, in `clock.elapsed()` milliseconds: a task that still waits is refused. */
   readonly deadline?: number
-  /** When it aborts, a waiting task starts without a slot, so that it can fail with its own error. */
+  /** On abort, a waiting task starts without a slot, so that it can fail with its own error. */
   readonly signal?: AbortSignal
 }
 
-/** The permission to run. */
 export interface Slot {
-  /** Returns whether the deadline has passed. */
   isLate(): boolean
   /** Keeps the slot until the task ends, because the task is making progress. */
   keep(): void
@@ -42,15 +38,13 @@ export class Limiter {
   readonly #options: LimiterOptions
   readonly #clock: Clock
   #limits: Limits
-  /** When the limits of `restrict` end, in `clock.elapsed()` milliseconds. */
+  /** In `clock.elapsed()` milliseconds. */
   #restrictedUntil = 0
   #underWay = 0
   #begunAt = Number.NEGATIVE_INFINITY
-  /** Lanes with a running task. */
   readonly #busy = new Set<string | undefined>()
   /** For each lane, the functions that start its waiting tasks, in order. The next lane is first; no lane is empty. */
   readonly #waiting = new Map<string | undefined, Set<() => void>>()
-  /** Cancels the timer for the next start. */
   #timer: (() => void) | undefined
 
   constructor(options: LimiterOptions) {
@@ -65,10 +59,7 @@ export class Limiter {
     this.#restrictedUntil = this.#clock.elapsed() + ms
   }
 
-  /**
-   * Runs the task as soon as possible: immediately if no task waits and a slot is free.
-   * @throws the error that `refusal` returns
-   */
+  /** @throws the error that `refusal` returns */
   async run<T>(turn: Turn, work: (slot: Slot) => Promise<T>): Promise<T> {
     const { lane, deadline = Number.POSITIVE_INFINITY } = turn
     const isLate = () => this.#clock.elapsed() >= deadline
@@ -95,7 +86,7 @@ export class Limiter {
     }
   }
 
-  /** Waits until the task may start. Resolves to whether it has a slot. */
+  /** Resolves to whether the task has a slot. */
   async #wait({ lane, deadline, signal }: Turn): Promise<boolean> {
     if (signal?.aborted) return false
     const { maxWaiting = Number.POSITIVE_INFINITY } = this.#options
@@ -125,7 +116,6 @@ export class Limiter {
     }
   }
 
-  /** Starts the tasks that may start now, one lane after another. */
   #admit(): void {
     for (const [lane, waiting] of this.#waiting) {
       const delay = this.#delay()

@@ -1,8 +1,6 @@
-/** Finds the known name that is most similar to a mistyped one, for "did you mean …?". */
-
 const LONGEST = 80
 
-/** Returns how many letters to add, remove, replace, or swap with a neighbour to turn `a` into `b`. */
+/** Counts the letters to add, remove, replace, or swap with a neighbour to turn `a` into `b`. */
 function distance(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)

@@ -1,4 +1,3 @@
-/** Parses untrusted JSON by a schema. */
 import * as v from 'valibot'
 
 /** Returns `undefined` if the text is not JSON or does not match the schema. */

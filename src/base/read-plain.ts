@@ -1,7 +1,7 @@
 /** Reads regular files that users name. A pipe would block the event loop, and a device may never end. */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 
-/** Far above the size of any configuration, key or certificate. */
+/** Larger than any configuration, key or certificate. */
 export const MOST_BYTES = 1024 * 1024
 
 // Without these flags, opening a pipe waits for a writer, and a terminal may become the controlling terminal of this
@@ -12,7 +12,7 @@ const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants
 export function readPlain(path: string): Buffer {
   const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
   try {
-    // Check the open file, not the path: the path may name another file since `openSync`.
+    // Check the open file, not the path, which may name another file after `openSync`.
     const stat = fstatSync(file)
     if (stat.isDirectory()) throw failure('EISDIR')
     if (!stat.isFile()) throw failure('NOT_PLAIN')

@@ -1,4 +1,3 @@
-/** Compares secrets in constant time, and hashes passwords for storage in a file. */
 import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
@@ -10,10 +9,10 @@ export function sameSecret(given: string | Buffer, expected: string): boolean {
 
 const derive = promisify<string, Buffer, number, { N: number; r: number; p: number; maxmem: number }, Buffer>(scrypt)
 
-/** Computing a hash takes 32 MiB, and about a third of a second on a small computer. */
+/** A hash takes 32 MiB, and about a third of a second on a small computer. */
 const COST = { N: 32_768, r: 8, p: 3 }
 const KEY_BYTES = 32
-/** Maximum memory that a configured hash may require. */
+/** Maximum memory for a configured hash, in bytes. */
 const MAX_MEMORY = 64 * 1024 * 1024
 const MAX_PARALLEL = 16
 
@@ -25,10 +24,8 @@ export async function hashPassword(password: string): Promise<string> {
   return ['scrypt', N, r, p, salt.toString('base64url'), key.toString('base64url')].join('$')
 }
 
-/** Returns whether a text looks like a hash. */
 export const isHash = (text: string): boolean => text.startsWith('scrypt$')
 
-/** Returns whether a hash has valid parts. */
 export const isGoodHash = (text: string): boolean => parseHash(text) !== undefined
 
 function parseHash(text: string) {
@@ -41,10 +38,7 @@ function parseHash(text: string) {
   return { cost, salt: Buffer.from(salt, 'base64url'), key: Buffer.from(key, 'base64url') }
 }
 
-/**
- * Returns whether a password matches the expected one, which is plain text or a hash. Computing the hash does not block
- * the event loop.
- */
+/** Accepts a password in plain text or a hash as `expected`. Computing the hash does not block the event loop. */
 export async function isPassword(given: string, expected: string): Promise<boolean> {
   if (!isHash(expected)) return sameSecret(given, expected)
   const hash = parseHash(expected)

@@ -1,5 +1,3 @@
-/** Formats untrusted texts and tables for people, and reports each text once. */
-
 const MAX_NAME = 100
 
 /** Shortens a text to one line that fits Home Assistant; returns `undefined` if nothing is left. */
@@ -28,7 +26,6 @@ export function listed(names: readonly string[], most: number): string {
   return names.slice(0, most).map(cut).join(', ') + more
 }
 
-/** Returns the lines of a table; each column is as wide as its widest cell. */
 export function columns(rows: readonly (readonly string[])[]): string[] {
   const widthOf = (at: number) => Math.max(...rows.map((row) => row[at]?.length ?? 0))
   const widths = rows[0]?.map((_, at) => widthOf(at)) ?? []
@@ -40,7 +37,6 @@ export function columns(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
-/** Returns a function that calls `report` with each text only once. */
 export function onceEach(report: (text: string) => void) {
   const reported = new Set<string>()
   return (text: string) => {

@@ -1,4 +1,3 @@
-/** The version and the web addresses of this program, from `package.json`. */
 import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
 import { ROOT } from './root.ts'
@@ -14,5 +13,5 @@ const { version, bugs, homepage } = v.parse(
 export const VERSION = version
 /** The page where users can ask for help. */
 export const SUPPORT_URL = bugs.url
-/** Base URL of the documentation; ends with a slash. */
+/** Ends with a slash. */
 export const DOCS_URL = `${homepage.split('#')[0]}/blob/main/docs/`

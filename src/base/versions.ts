@@ -1,6 +1,6 @@
 /** Compares versions by semantic versioning; missing parts count as 0. */
 
-/** Valid versions: `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
+/** Accepts `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
 export const VERSION =
   /^\d{1,9}(\.\d{1,9}){0,3}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?(\+[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$/
 
@@ -41,7 +41,7 @@ function parse(version: string): { numbers: number[]; marks: string[] } {
   return { numbers, marks: dash < 0 ? [] : core.slice(dash + 1).split('.') }
 }
 
-/** Compares pre-release identifiers. A version without them is newer. */
+/** A version without pre-release identifiers is newer. */
 function compareMarks(a: readonly string[], b: readonly string[]): number {
   if (a.length === 0 || b.length === 0) return b.length - a.length
   for (const [index, mark] of a.entries()) {

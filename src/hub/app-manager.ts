@@ -1,4 +1,4 @@
-/** The known apps of one hub: read over REST, kept current by realtime events. */
+/** The apps of one hub: read over REST, and kept current by realtime events. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Clock, sleep } from '../base/clock.ts'
 import {
@@ -16,27 +16,26 @@ import { HubError } from './errors.ts'
 import type { ProvenHub } from './proven-hub.ts'
 import { type Release, Releases } from './releases.ts'
 
-/** Pause before a list that lacks a known app is read again. */
+/** A list that lacks a known app is read again after this pause. */
 const SECOND_LOOK_MS = 2000
-/** After this many reads, the last two lists are accepted even if they differ. */
+/** After this many reads, the latest list is accepted even if it differs from the list before it. */
 const MAX_LOOKS = 5
-/** Yields to the event loop after this many changes: thousands of apps would block it. */
+/** After this many changes, yields to the event loop, which thousands of changes would block. */
 const AT_ONCE = 500
-/** How long an event may be delayed: on a slow channel, it may arrive after a newer list. */
+/** Maximum delay of an event: on a slow channel, it may arrive after a newer list. */
 const OVERTAKEN_MS = 60_000
 
 export interface AppsUpdate {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** Whether to publish no events for these changes: the apps were only discovered, or the filter changed. */
+  /** Suppresses events: the apps were only discovered, or the filter changed. */
   readonly silent: boolean
-  /** Whether the whole list has just been read. */
+  /** Whether these changes complete a read of the list. */
   readonly read: boolean
 }
 
 export type AppsListener = (update: AppsUpdate) => void
 
-/** The client that reads the list. */
 interface ListClient extends Pick<HubClient, 'call'> {
   readonly hub: Pick<ProvenHub, 'confirm' | 'listSigned'>
 }
@@ -45,45 +44,35 @@ export class AppManager {
   readonly #client: ListClient
   readonly #onUnknownApp: () => void
   readonly #clock: Clock
-  /** Whether the configuration shows an app; hidden apps are ignored here. Changed only by `setFilter`. */
+  /** Returns whether the configuration shows an app; hidden apps are ignored. Changed only by `setFilter`. */
   shows: (id: string) => boolean
-  /** The previous filter, until the list has been read with the new one. */
+  /** The filter with which the list was last read; `undefined` if it is the current one. */
   #formerlyShown: ((id: string) => boolean) | undefined
-  /** Apps that were known until a filter hid them. */
   readonly #hidden = new Set<string>()
   readonly #apps = new Map<string, App>()
   readonly all: Apps = this.#apps
   readonly #listeners = new Set<AppsListener>()
   readonly #destroyed = new AbortController()
-  /** Aborted by `destroy`: work for these apps must end. */
   readonly ended = this.#destroyed.signal
-  /** Whether the list has been read; until it has, an app missing from `all` may exist. Set only by this class. */
+  /** Whether the list has been read. Before that, an app missing from `all` may exist. Set only by this class. */
   complete = false
-  /**
-   * Whether the realtime channel keeps the list current, so that `getApps` and `getApp` return from memory. To be set
-   * only after a `refresh`.
-   */
+  /** Whether the realtime channel keeps the list current, so that reads need no request. Set after a `refresh`. */
   live = false
-  /** Events that arrive during a read; they are applied to its list. */
   #eventsDuringRead: AppEvent[] | undefined
-  /** The time when each app disappeared from the list: a `create` event soon after it may be outdated. */
+  /** When each app disappeared from the list: a `create` event soon afterwards may be outdated. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
-  /** Apps whose uninstallation the hub has confirmed: a list without them is accepted immediately. */
+  /** Apps that the hub has confirmed as uninstalled: a list without them is accepted immediately. */
   readonly #uninstalled = new Set<string>()
   #reading: Promise<void> | undefined
-  /** The read that starts after the current one. */
   #nextRead: Promise<void> | undefined
 
-  /** Set while the known apps belong to the previous hub; called after their removal, before the new apps appear. */
+  /** Set while the known apps belong to the previous hub. Called after their removal, before the new apps appear. */
   #onReplaced: (() => void) | undefined
-  /** Counts the hubs that have answered at this address. */
+  /** Increases whenever a different hub answers at this address. */
   generation = 0
 
-  /**
-   * @param shows whether the configuration shows an app
-   * @param onUnknownApp called when an event is about an unlisted app, so that the list is read again
-   */
+  /** @param onUnknownApp called when an event is about an unlisted app, so that the list is read again */
   constructor(client: ListClient, clock: Clock, shows: (id: string) => boolean, onUnknownApp: () => void) {
     this.#client = client
     this.#clock = clock
@@ -91,17 +80,14 @@ export class AppManager {
     this.#onUnknownApp = onUnknownApp
   }
 
-  /**
-   * Changes which apps are shown. Newly hidden apps are removed immediately; newly shown apps appear with the next read
-   * of the list. Both changes are reported to listeners as `silent`.
-   */
+  /** Removes newly hidden apps immediately; newly shown apps appear with the next read. Both changes are `silent`. */
   setFilter(shows: (id: string) => boolean): void {
     this.#formerlyShown ??= this.shows
     this.shows = shows
     this.hideUnshown()
   }
 
-  /** Removes known apps that the filter hides: the filter's result may change without a call to `setFilter`. */
+  /** Removes apps that the filter hides: the filter's result may change without a call to `setFilter`. */
   hideUnshown(): void {
     const hidden = [...this.#apps.values()].filter(({ id }) => !this.shows(id))
     for (const { id } of hidden) this.#hidden.add(id)
@@ -109,14 +95,13 @@ export class AppManager {
     if (changes.length > 0) this.#apply({ changes, silent: true, read: false })
   }
 
-  /** Calls `listener` after each change and each read of the list; the returned function unsubscribes. */
   subscribe(listener: AppsListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
   /**
-   * Returns all apps by id, from memory while live. With a `filter` (keys and required values), always reads the list.
+   * Returns the apps by id. Always reads the list if there is a `filter`, which maps keys to required values.
    * @throws HubError `unreachable` after `destroy`
    */
   async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, App>>> {
@@ -127,7 +112,7 @@ export class AppManager {
     return Object.fromEntries([...this.#apps].filter(([, app]) => isWanted(app)))
   }
 
-  /** Returns an app, from memory while live. @throws HubError `unknown_app`, `unreachable` after `destroy` */
+  /** @throws HubError `unknown_app`, `unreachable` after `destroy` */
   async getApp(id: string): Promise<App> {
     this.#refuseIfDestroyed()
     const known = this.#apps.get(id)
@@ -141,7 +126,7 @@ export class AppManager {
       if (!this.shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
       const known = this.#apps.get(id)
       const patch = await this.#client.call('getApp', { id })
-      // An event that arrived during the request is newer than the response, and may be partial.
+      // An event during the request is newer than the response, and may be partial.
       const isOvertaken = this.complete && this.#apps.get(id) !== known
       if (isOvertaken && looks < MAX_LOOKS) continue
       if (this.complete && !isOvertaken) this.receive({ type: 'update', id, patch })
@@ -149,20 +134,17 @@ export class AppManager {
     }
   }
 
-  /** Expects the app's installation, which has been requested: the next `create` event is not outdated. */
+  /** Accepts the next `create` event as current, because the installation was requested. */
   expect(id: string): void {
     this.#unlisted.delete(id)
   }
 
-  /** Expects a list without the app, because the hub has confirmed its uninstallation. */
+  /** Accepts lists without the app, because the hub has confirmed its uninstallation. */
   expectGone(id: string): void {
     this.#uninstalled.add(id)
   }
 
-  /**
-   * Records an app's release in the public store; `undefined` if it has none. Returns whether the release changed. The
-   * first release is reported to listeners as `silent`, because it may be old.
-   */
+  /** Returns whether the release changed. The first release is reported as `silent`, because it may be old. */
   learn(id: string, release: Release | undefined): boolean {
     const silent = !this.releases.all.has(id)
     const before = this.#apps.get(id)
@@ -174,18 +156,17 @@ export class AppManager {
     return patch !== undefined
   }
 
-  /** Applies one realtime event. */
   receive(said: AppEvent): void {
     const { type, id } = said
     const isFilled = said.type !== 'delete' && this.releases.all.size > 0
     const event = isFilled ? { ...said, patch: this.releases.fill(id, said.patch, this.#apps.get(id)) } : said
-    // A known app is never hidden, because hiding an app removes it.
+    // Hiding an app removes it, so a known app is not hidden.
     const isKnown = this.#apps.has(id)
     if (!isKnown && (this.ended.aborted || !this.shows(id))) return
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(event)
-    // Before the first list, the current read applies the event to its list.
+    // The first read of the list, which is running, applies the event.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, event)
@@ -193,8 +174,8 @@ export class AppManager {
   }
 
   /**
-   * Reads the list. A call during a read starts another read after it, so that the list reflects everything that
-   * happened before the call, such as a command or missed events. @throws HubError
+   * Reads the list. A call during a read starts another read, which reflects everything that happened before the call.
+   * @throws HubError
    */
   refresh(): Promise<void> {
     if (this.ended.aborted) return Promise.resolve()
@@ -203,10 +184,7 @@ export class AppManager {
     return this.#nextRead
   }
 
-  /**
-   * Unsubscribes from the hub's events, clears all caches, removes all listeners without notifying them, and stops
-   * reading; safe to call twice.
-   */
+  /** Clears all caches, removes all listeners without notifying them, and stops reading. Safe to call twice. */
   destroy(): void {
     this.#destroyed.abort()
     this.#listeners.clear()
@@ -222,13 +200,13 @@ export class AppManager {
 
   /**
    * Prepares for another hub at this address: after its list has been read, the known apps are removed, `onReplaced` is
-   * called, and the new apps appear. All these changes are reported to listeners as `silent`.
+   * called, and the new apps appear, all as `silent` changes.
    */
   expectOther(onReplaced: () => void): void {
     this.#onReplaced = onReplaced
     this.live = false
     this.generation += 1
-    // The events so far came from the previous hub.
+    // These events are from the previous hub.
     if (this.#eventsDuringRead !== undefined) this.#eventsDuringRead = []
   }
 
@@ -269,12 +247,10 @@ export class AppManager {
     return this.#reading
   }
 
-  /** Whether an app appears only because the filter has changed. */
   #newlyShown(id: string): boolean {
     return this.#hidden.has(id) || this.#formerlyShown?.(id) === false
   }
 
-  /** Forgets the previous filter, because the list has been read with the current one. */
   #filterTaken(): void {
     this.#formerlyShown = undefined
     for (const id of this.#hidden) if (this.shows(id)) this.#hidden.delete(id)
@@ -324,8 +300,8 @@ export class AppManager {
   }
 
   /**
-   * Reads the list. If it lacks known apps, reads it again until two consecutive lists have the same apps, because a
-   * hub may omit apps, for example while starting. Only apps that both lists lack are removed.
+   * Reads a list that lacks known apps again until two consecutive lists have the same apps, because a hub may omit
+   * apps, for example while starting. Only apps that both lists lack are removed.
    */
   async #readBelievable(): Promise<AppList> {
     let before: AppList = new Map()
@@ -345,7 +321,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** Reads a list that is certainly the hub's: it has the hub's id or the known apps, or a ping confirms the hub. */
+  /** Returns a list that is certainly the hub's: it has the hub's id or the known apps, or a ping confirms the hub. */
   async #readSurely(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

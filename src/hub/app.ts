@@ -1,13 +1,10 @@
-/**
- * An app, with the keys of the MQTT contract: values of this type are published unchanged. Pure functions apply the
- * hub's messages to it.
- */
+/** The app type, whose values are published unchanged, and the pure functions that apply the hub's messages to it. */
 import { type Severity, severityOf } from '../base/versions.ts'
 
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** The values of an app's keys while only its id is known. */
+/** The values while only the app's id is known. */
 class Unknown {
   readonly name: string | null = null
   readonly version: string | null = null
@@ -21,13 +18,12 @@ class Unknown {
   readonly channel: string | null = null
   readonly origin: string | null = null
   readonly update_available: boolean | null = null
-  /** The version of the available update; `null` if there is none, or if the hub does not report it. */
+  /** `null` if there is no update, or the hub does not report its version. */
   readonly latest_version: string | null = null
-  /** The size of the update step; `null` if unknown. */
   readonly update_severity: Severity | null = null
-  /** Percent of one core, one decimal; `null` unless running. */
+  /** Percent of one core, with one decimal; `null` unless running. */
   readonly cpu_percent: number | null = null
-  /** Bytes, an integer; `null` unless running. */
+  /** An integer; `null` unless running. */
   readonly memory_bytes: number | null = null
   readonly has_settings: boolean | null = null
   readonly sdk: number | null = null
@@ -35,30 +31,29 @@ class Unknown {
   readonly compatibility: string | null = null
 }
 
-/** One app of a hub. Every key is always present; `null` if the hub did not send it, or sent a wrong type. */
+/** Every key is always present; `null` if the hub did not send it, or sent a wrong type. */
 export interface App extends Unknown {
   readonly id: string
 }
 
 const UNKNOWN: Omit<App, 'id'> = { ...new Unknown() }
 
-/** How the process last ended, as older hubs report it. A symbol key, because it is not published. */
+/** How the process last ended, as older hubs report it. A symbol, so that it is not published. */
 export const EXIT = Symbol('exit')
 interface WithExit {
   readonly [EXIT]?: { readonly code: number | null; readonly signal: string | null } | undefined
 }
 export const exitOf = (app: App & WithExit) => app[EXIT] ?? { code: null, signal: null }
 
-/** What a hub sent about an app: only the keys that it sent. */
+/** Contains only the keys that the hub sent. */
 export type AppPatch = Partial<Omit<App, 'id' | 'update_severity'>> & WithExit
 
-/** The keys of an app, in published order. */
 export const APP_KEYS = ['id', ...Object.keys(UNKNOWN)] as readonly (keyof App)[]
 
-/** Applies a patch to `before`, or to an empty app if there is none. Returns `before` itself if nothing changes. */
+/** Applies a patch to `before`, or to an empty app. Returns `before` itself if nothing changes. */
 export function patchApp(before: App | undefined, id: string, patch: AppPatch): App {
   const after = before === undefined ? { id, ...UNKNOWN, ...patch } : { ...before, ...patch }
-  // Usage figures of an app that is not running are outdated.
+  // An app that is not running has no current usage.
   if (after.state !== null && after.state !== 'running') {
     after.cpu_percent = null
     after.memory_bytes = null
@@ -75,7 +70,7 @@ export function patchApp(before: App | undefined, id: string, patch: AppPatch): 
   return after
 }
 
-/** Compares all keys except derived ones. Unrolled: a loop would take as long as the rest of a usage event. */
+/** Compares all keys except derived ones. Unrolled, because a loop would double the time of a usage event. */
 function sameApp(one: App, other: App): boolean {
   return (
     one.id === other.id &&
@@ -100,27 +95,23 @@ function sameApp(one: App, other: App): boolean {
   )
 }
 
-/** A decoded message of the hub's realtime channel. */
 export type AppEvent =
   | { readonly type: 'create' | 'update'; readonly id: string; readonly patch: AppPatch }
   | { readonly type: 'delete'; readonly id: string }
 
-/** A whole list, read over REST. An app whose record cannot be decoded is `undefined`: it keeps its known state. */
+/** A whole list, read over REST. `undefined` marks an unreadable record: the app keeps its known state. */
 export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
 
-/** One app before and after a change; `undefined` where the app does not exist. The two are never equal. */
+/** `undefined` where the app does not exist. `before` and `after` are never equal. */
 export interface Change {
   readonly id: string
   readonly before: App | undefined
   readonly after: App | undefined
 }
 
-/**
- * Returns the change that an event makes to `apps`; `undefined` if none. An update of an unknown app changes nothing:
- * the event may be late, and the app uninstalled.
- */
+/** Ignores an update of an unknown app: the event may be late, and the app uninstalled. */
 export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   const { id } = event
   const before = apps.get(id)
@@ -129,10 +120,7 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   return before === after ? undefined : { id, before, after }
 }
 
-/**
- * Returns the changes that a new list makes to `apps`. Events received during the read may be newer than the list, so
- * they are applied to the list before comparing: otherwise subscribers would see an app change back and forth.
- */
+/** Applies the events to the list first, because they may be newer: otherwise an app would change back and forth. */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()
   for (const [id, patch] of list) {
@@ -156,7 +144,6 @@ export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly
   return changes
 }
 
-/** Returns the known object if the app has not changed. */
 function sameOr(known: App | undefined, read: App): App {
   return known === undefined ? read : patchApp(known, read.id, read)
 }

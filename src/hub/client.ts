@@ -1,4 +1,4 @@
-/** The typed client: sends an operation to the identified hub, and returns the decoded result or throws a HubError. */
+/** Sends operations to the identified hub, and decodes the results. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { holdsTooMany, type Json, MAX_VALUES } from '../base/json.ts'
 import { type Answer, header, isHubs, isPage, isSuccess, parse, textOf } from './answer.ts'
@@ -12,17 +12,16 @@ import { type RefusedCall, refusal, STAND_IN } from './refusal.ts'
 import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
 
 export interface HubClientOptions extends RestOptions {
-  /** `auto`: finds out which prefix the hub supports. */
+  /** `auto`: finds the prefix that the hub supports. */
   readonly pathPrefix: ApiPrefix | 'auto'
   readonly onCall?: (call: HubCall) => void
-  /** Removes the API key from the hub's texts; default: leaves them unchanged. */
+  /** Removes the API key from the hub's texts. */
   readonly clean?: Clean | undefined
-  /** Whether an app is known to exist, which decides what a 404 means. */
+  /** Returns whether an app is known to exist, which decides what a 404 means. */
   readonly knows: (appId: string) => boolean
 }
 
 export class HubClient {
-  /** Sends the requests. */
   readonly hub: ProvenHub
   readonly #options: HubClientOptions
   readonly #clock: Clock
@@ -33,11 +32,7 @@ export class HubClient {
     this.hub = new ProvenHub(options, clock)
   }
 
-  /**
-   * Runs one operation.
-   * @param mayLeave called just before the request is sent; if it throws, the call fails and nothing is sent
-   * @throws HubError
-   */
+  /** @param mayLeave called just before the request is sent; if it throws, nothing is sent. @throws HubError */
   call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     return this.hub.observed(name, this.#call(name, parameters, mayLeave, false))
   }
@@ -95,12 +90,7 @@ export class HubClient {
     return this.hub.ask(method, whole, { body: text, maxBytes, mayLeave })
   }
 
-  /**
-   * Calls any endpoint of the hub.
-   * @param mayLeave as for `call`
-   * @returns the hub's response; text if an app responds with something other than JSON
-   * @throws HubError
-   */
+  /** Returns text if an app's response is not JSON. @throws HubError */
   callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
     return this.hub.observed('callEndpoint', this.#callEndpoint(endpoint, mayLeave))
   }
@@ -121,24 +111,14 @@ export class HubClient {
     }
   }
 
-  /**
-   * Reads a file of the hub, such as an icon, without sending the API key.
-   * @param path as found in a record of the hub
-   * @returns `undefined` if the path does not lead to the hub, or the file does not exist
-   * @throws HubError, also if the file is larger than `maxBytes`
-   */
+  /** Reads a public file such as an icon; `undefined` if it does not exist or is not on the hub. @throws HubError */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
     if (!isPath(path)) return undefined
     const answer = await this.hub.read(path, maxBytes)
     return answer.status === 200 ? answer.body : undefined
   }
 
-  /**
-   * Sends a GET request to an app's own web API.
-   * @param path below the app's own path, with a leading slash
-   * @returns the HTTP status
-   * @throws HubError
-   */
+  /** Sends a GET request to an app's own web API, and returns the HTTP status. @throws HubError */
   async askApp(id: string, path: string): Promise<number> {
     // Source: the official client's paths for app sections.
     const whole = `/api/app/${encodeSegment(id)}${path}`
@@ -151,7 +131,6 @@ export class HubClient {
     return this.hub.close()
   }
 
-  /** Accepts a read only if it succeeded and the hub itself responded. @throws HubError */
   #checkRead(answer: Answer, refused: () => HubError): void {
     const { status } = answer
     if (!isSuccess('GET', status)) throw refused()
@@ -176,10 +155,9 @@ export class HubClient {
   }
 }
 
-/** Maximum size of the response to a generic call. */
 const MAX_ENDPOINT_BYTES = 1024 * 1024
 
-/** Describes a generic call for its refusal. A call to a known operation gets that operation's errors. */
+/** A call to a known operation gets that operation's errors. */
 function refusedEndpoint({ operation, parameters, section, item, method, path }: Endpoint): RefusedCall {
   if (operation !== null) return { name: operation, operation: OPERATIONS[operation], parameters }
   const ofApp = section === 'app' ? { id: item } : {}
@@ -190,7 +168,7 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
   }
 }
 
-/** An app may respond with anything, but an HTML page does not come from the app. */
+/** An app may respond with anything, but HTML comes from another server. */
 function jsonOrText(answer: Answer): unknown {
   if (answer.body.length === 0) return null
   if (isPage(answer)) throw new HubError('nonsense', 'Got an HTML page.', { status: answer.status, foreign: true })
@@ -199,7 +177,7 @@ function jsonOrText(answer: Answer): unknown {
 
 const MAX_PATH = 512
 
-/** Whether a text is a path on the hub itself, in normalized form. */
+/** Returns whether a text is a path on the hub itself, in normalized form. */
 function isPath(text: string): boolean {
   const base = 'http://hub.invalid'
   if (!text.startsWith('/') || text.length > MAX_PATH || !URL.canParse(text, base)) return false
@@ -215,7 +193,7 @@ function encodeSegment(value: unknown): string {
   throw new HubError('invalid_argument', 'An id or name must not be empty, a dot segment or invalid Unicode.')
 }
 
-/** Returns the body, which must be empty or JSON: anything else does not come from this API. @throws HubError */
+/** Accepts only JSON or an empty body: this API sends nothing else. @throws HubError */
 function json(answer: Answer): unknown {
   const { status, body } = answer
   if (body.length === 0) return null
@@ -229,15 +207,14 @@ const PAUSES_MS = [1000, 2000, 4000]
 
 interface RateLimitRetry {
   readonly clock: Clock
-  /** In `clock.elapsed()` milliseconds; no request is sent after it. */
+  /** In `clock.elapsed()` milliseconds; no request is sent later. */
   readonly deadline: number
   readonly signal: AbortSignal
-  /** Throws if the request must no longer be sent. */
   readonly check: () => void
 }
 
 /**
- * Repeats a rate-limited request (429) until the deadline. This is safe: a rate-limited write was not carried out.
+ * Repeats a rate-limited request (429) until the deadline. This is safe: the hub did not carry it out.
  * @throws HubError `rate_limited` if the hub asks to wait until after the deadline
  */
 export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {

@@ -1,6 +1,4 @@
-/**
- * Decodes a hub's reports about itself, its devices, flows and logs. Values that are missing or invalid become `null`.
- */
+/** Decodes a hub's reports about itself, its devices, flows and logs. Missing or invalid values become `null`. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { endOfString, isRecord } from '../base/json.ts'
 import { asItIs, JSON_LEVELS, shortText } from './decode.ts'
@@ -12,25 +10,23 @@ interface Tally {
   readonly bad: number | null
 }
 
-/** By app id. */
 type Tallies = ReadonlyMap<string, Tally>
 
-/** A log of measurements that the hub keeps. */
+/** A log of measurements. */
 export interface InsightLog {
   /** The source of the values, such as `homey:app:com.example`. */
   readonly owner: string
   readonly id: string
-  /** Such as `%`; missing if the hub does not report it. */
+  /** A unit such as `%`, if the hub reports it. */
   readonly units?: string
 }
 
-/** Epoch milliseconds, and the value at that time. */
+/** Epoch milliseconds and the value at that time. */
 export type InsightEntry = readonly [at: number, value: number]
 
 const MAX_APPS = 5_000
 const MAX_LOGS = 20_000
 const MAX_ENTRIES = 20_000
-/** Maximum number of cards in one flow. */
 const MAX_CARDS = 2_000
 const ID_LENGTH = 200
 const VERSION_LENGTH = 100
@@ -45,7 +41,7 @@ const numberIn = (value: unknown, min: number, max: number, digits = 0) =>
 
 const bytes = (value: unknown) => numberIn(value, 0, Number.MAX_SAFE_INTEGER)
 
-/** Whether any flag whose name starts with `prefix` is set; `null` if there is no such flag. */
+/** Returns whether any flag with this prefix is set; `null` if there is no such flag. */
 function flagged(info: Record<string, unknown>, prefix: string): boolean | null {
   const flags = Object.entries(info).filter(([name, flag]) => name.startsWith(prefix) && typeof flag === 'boolean')
   return flags.length === 0 ? null : flags.some(([, flag]) => flag)
@@ -67,7 +63,6 @@ export function decodeInfo(value: unknown) {
   }
 }
 
-/** Decodes the total and free space, in bytes. */
 export function decodeSpace(value: unknown) {
   const { total, free } = record(value)
   return { total: bytes(total), free: bytes(free) }
@@ -82,20 +77,20 @@ export function decodeTime(value: unknown): string | null {
 
 const isTime = (value: unknown) => (typeof value === 'string' && value.length < 64) || typeof value === 'number'
 
-/** Returns epoch milliseconds. Small numbers are read as seconds. */
+/** Returns epoch milliseconds; small numbers are seconds. */
 function timeOf(value: unknown): number {
   const at = typeof value === 'string' ? Date.parse(value) : Number(value)
   return Math.abs(at) < 1e11 ? at * 1000 : at
 }
 
-/** Returns the version of the hub's next firmware update; `null` if there is none. */
+/** Returns the version of the next firmware update; `null` if there is none. */
 export function decodeUpdates(value: unknown, _: unknown = {}, clean = asItIs): string | null {
   const versions = [value, ...list(value)].map((update) => record(update)['version'])
   const version = versions.find((one): one is string => typeof one === 'string' && one !== '')
   return version === undefined ? null : shortText(version, VERSION_LENGTH, clean)
 }
 
-/** Returns the id of the app that owns a device, card or log, from a URI `homey:app:<id>`, possibly with more parts. */
+/** Returns the app's id in a URI `homey:app:<id>`, which may have more parts. */
 function appIn(uri: unknown): string | undefined {
   if (typeof uri !== 'string' || !uri.startsWith('homey:app:')) return undefined
   const id = uri.slice('homey:app:'.length).split(':', 1)[0] ?? ''
@@ -103,9 +98,8 @@ function appIn(uri: unknown): string | undefined {
 }
 
 /**
- * Counts records by app.
- * @param appsOf the apps to which a record belongs
- * @param isBad whether a record's device or flow does not work; `undefined` if the hub does not report that
+ * @param appsOf returns the apps to which a record belongs
+ * @param isBad returns whether a device or flow does not work; `undefined` if the hub does not report that
  */
 async function tally(
   text: unknown,
@@ -133,7 +127,7 @@ export function decodeDevices(text: unknown): Promise<Tallies> {
   return tally(text, appsOf, ({ available }) => (typeof available === 'boolean' ? !available : undefined))
 }
 
-/** Counts flows and advanced flows, each once for every app whose cards it contains. */
+/** Counts a flow once for every app whose cards it contains. */
 export function decodeFlows(text: unknown): Promise<Tallies> {
   const appsOf = ({ trigger, conditions, actions, cards }: Record<string, unknown>) => {
     const all = [trigger, ...[conditions, actions, cards].flatMap((some) => list(some).slice(0, MAX_CARDS))]
@@ -158,7 +152,7 @@ export async function decodeLogs(text: unknown, _: unknown = {}, clean = asItIs)
   return logs
 }
 
-/** Decodes a log's entries, oldest first. Skips entries without a time or value. */
+/** Returns the entries, oldest first. Skips entries without a time or value. */
 export function decodeEntries(value: unknown): readonly InsightEntry[] {
   const { values, entries } = record(value)
   const found = list(Array.isArray(value) ? value : (values ?? entries)).slice(-MAX_ENTRIES)
@@ -170,19 +164,15 @@ export function decodeEntries(value: unknown): readonly InsightEntry[] {
   return read.filter((entry) => entry.every(Number.isFinite)).sort(([one], [other]) => one - other)
 }
 
-/** Far more devices, flows or logs than any home has. */
+/** More devices, flows or logs than any home has. */
 const MAX_RECORDS = 20_000
-/** Limits how long the parsing of one record blocks the event loop. No device or flow is this large. */
+/** Larger than any device or flow. Limits how long parsing a record blocks the event loop. */
 const MAX_RECORD_LENGTH = 512 * 1024
 const TOO_MUCH = 'too many records, or one that is too large.'
-/** Yields to the event loop after this many characters. */
+/** After this many characters, yields to the event loop. */
 const AT_ONCE = 128 * 1024
 
-/**
- * Calls `take` with each record in the text of a JSON object or array. Parses one record at a time, so that a long text
- * does not block the event loop. Skips values that are not records.
- * @throws HubError `nonsense` for any other text, and if a limit is exceeded
- */
+/** Parses one record at a time, so that a long text does not block the event loop. @throws HubError `nonsense` */
 async function eachRecord(text: string, take: (record: Record<string, unknown>) => void): Promise<void> {
   let [records, turnedAt] = [0, 0]
   for (const { start, end } of recordsIn(text)) {
@@ -196,7 +186,7 @@ async function eachRecord(text: string, take: (record: Record<string, unknown>) 
     turnedAt = end
     await turn()
   }
-  // An error sent with a success status is not an empty list.
+  // An empty list is `{}` or `[]`; anything else may be an error that was sent with a success status.
   if (records === 0 && !EMPTY.has(text.slice(0, 100).trim())) throw nonsense('a list without records.')
 }
 
@@ -204,17 +194,13 @@ const EMPTY: ReadonlySet<string> = new Set(['{}', '[]'])
 
 const [QUOTE, COMMA] = ['"', ','].map((char) => char.charCodeAt(0))
 
-/** Returns the end of a JSON string. @throws HubError if the string exceeds the maximum length of a record */
 function endOfText(text: string, start: number): number {
   const end = endOfString(text, start, Math.min(text.length, start + MAX_RECORD_LENGTH))
   if (end < text.length && text.charCodeAt(end) !== QUOTE) throw nonsense(TOO_MUCH)
   return end
 }
 
-/**
- * Yields the positions of the objects and arrays directly inside the outermost one. A position without `start` is not a
- * record; it only lets the caller yield to the event loop.
- */
+/** Yields the positions of top-level records, and positions without `start` so that the caller can pause. */
 function* recordsIn(text: string): Generator<{ readonly start?: number; readonly end: number }> {
   if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is not a list.')
   let [depth, start] = [0, 0]
@@ -233,7 +219,7 @@ function* recordsIn(text: string): Generator<{ readonly start?: number; readonly
   if (depth !== 0) throw nonsense('an incomplete list.')
 }
 
-/** The codes of `{` and `[`, and of `}` and `]`, differ by this bit. */
+/** The bit that distinguishes `{` from `[`, and `}` from `]`. */
 const CURLY = 0x20
 const isOpening = (char: number) => (char & ~CURLY) === 0x5b
 const isClosing = (char: number) => (char & ~CURLY) === 0x5d

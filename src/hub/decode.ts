@@ -1,4 +1,4 @@
-/** Decodes the hub's data to the model's types. The data is untrusted, and its form varies with the firmware. */
+/** Decodes the hub's data, which is untrusted and depends on the firmware. */
 import { isRecord, isShallow, type Json } from '../base/json.ts'
 import { APP_STATES, type AppEvent, type AppPatch, type AppState, EXIT } from './app.ts'
 import { HubError } from './errors.ts'
@@ -8,7 +8,7 @@ export type Clean = (text: string) => string
 
 export const asItIs: Clean = (text) => text
 
-/** Truncates a text to a length in UTF-16 code units. Removes the API key first: part of it would not be recognised. */
+/** Truncates to `length` UTF-16 code units. Removes the API key first, because part of it would not be recognised. */
 export function shortText(text: string, length: number, clean: Clean): string {
   const whole = clean(text)
   if (whole.length <= length) return whole
@@ -17,16 +17,16 @@ export function shortText(text: string, length: number, clean: Clean): string {
   return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
 }
 
-/** Far more apps than any hub runs. */
+/** More apps than any hub runs. */
 const MAX_APPS = 5_000
 const CRASH_MESSAGE_LENGTH = 1024
-/** Far longer than any real name, version or author; limits what a hub can make the broker store. */
+/** Longer than any real name, version or author. Limits what a hub can make the broker store. */
 const TEXT_LENGTH = 1024
 
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
-/** Converts and rounds an amount: one unit of the hub equals `units` units of the result. */
+/** @param units the number of units of the result in one unit of the hub */
 const amount = (value: unknown, units = 1) =>
   typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.round(value * units) : null
 const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>
@@ -36,10 +36,7 @@ const STATES: ReadonlyMap<unknown, AppState> = new Map(APP_STATES.map((state) =>
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
-/**
- * Decodes an app's record from either API version. Unknown fields are ignored; a value of a wrong type becomes `null`.
- * `exitCount` is the older name of `crashedCount`.
- */
+/** Ignores unknown fields. `exitCount` is the older name of `crashedCount`. */
 export function decodePatch(record: Record<string, unknown>, clean = asItIs): AppPatch {
   const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
   const patch: Writable<AppPatch> = decodeLife(record, clean)
@@ -55,7 +52,6 @@ export function decodePatch(record: Record<string, unknown>, clean = asItIs): Ap
   return patch
 }
 
-/** Decodes the fields that change while an app runs. */
 function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<AppPatch> {
   const { enabled, state, crashed, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
   const { exitCode, exitSignal } = record
@@ -63,7 +59,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
   if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Newer hubs send the state: derive a missing flag from it.
+  // Newer hubs send only the state.
   else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
@@ -83,7 +79,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
 
 const signalOf = (value: unknown) => (typeof value === 'string' && /^SIG[A-Z0-9]{2,8}$/.test(value) ? value : null)
 
-/** Decodes an update. Older hubs send an object or null, newer hubs a boolean, and some hubs only the version. */
+/** Older hubs send an object or null, newer hubs a boolean, and some hubs only the version. */
 function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
   const isVersion = typeof said === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(said)
   const offer = isVersion ? { version: said } : said
@@ -91,10 +87,7 @@ function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_availa
   return { update_available: offer === null ? false : boolean(offer), latest_version: null }
 }
 
-/**
- * Decodes the response of getApps, an object keyed by app id. An unreadable entry, or one whose key is not its id,
- * becomes `undefined`; the other entries remain. @throws HubError `nonsense` if most entries are like this
- */
+/** An unreadable entry becomes `undefined`. @throws HubError `nonsense` if most entries are unreadable */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
   if (!isRecord(value)) throw nonsense()
@@ -111,19 +104,18 @@ export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map
   return apps
 }
 
-/** Returns the id if it is valid. Ids that are not well-formed Unicode would be indistinguishable in a topic. */
+/** Ids that are not well-formed Unicode would be indistinguishable in a topic. */
 function idOf(record: Record<string, unknown>): string | undefined {
   const id = record['id']
   return typeof id === 'string' && id !== '' && id.isWellFormed() ? id : undefined
 }
 
-/** Decodes the response of getApp for the app with this id. */
 export function decodeApp(value: unknown, { id }: { readonly id: string }, clean = asItIs): AppPatch {
   checkApp(value, id)
   return decodePatch(value, clean)
 }
 
-/** Returns the unmodified record of the app with this id. */
+/** Returns the unmodified record. */
 export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
   checkApp(record, id)
@@ -141,7 +133,7 @@ const EVENTS = new Map<unknown, AppEvent['type']>([
   ['app.delete', 'delete'],
 ])
 
-/** Decodes a realtime message; `undefined` if it is not about an app. */
+/** Returns `undefined` if the message is not about an app. */
 export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): AppEvent | undefined {
   const type = EVENTS.get(name)
   if (type === undefined || !isRecord(payload)) return undefined
@@ -150,10 +142,7 @@ export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): Ap
   return type === 'delete' ? { type, id } : { type, id, patch: decodePatch(payload, clean) }
 }
 
-/**
- * Returns the effective scopes of the API key, in the form used for comparing and display: `homey.app.control` becomes
- * `hub.app.control`. `undefined` if the hub does not report them.
- */
+/** Returns the effective scopes, with `hub` in place of `homey`; `undefined` if the hub does not report them. */
 export function decodeScopes(value: unknown): readonly string[] | undefined {
   if (!isRecord(value)) return undefined
   const list = value['intersectedScopes'] ?? value['scopes']
@@ -161,10 +150,9 @@ export function decodeScopes(value: unknown): readonly string[] | undefined {
   return list.filter((scope) => typeof scope === 'string').map((scope) => scope.replace(/^homey(?=\.|$)/, 'hub'))
 }
 
-/** Far deeper than any setting or translation. */
+/** Deeper than any setting or translation. */
 export const JSON_LEVELS = 64
 
-/** Checks a response that only the caller interprets, and returns it unchanged. */
 export function decodeJson(value: unknown): Json {
   if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is not a JSON value.')
   if (!isShallow(value, JSON_LEVELS)) {

@@ -1,7 +1,4 @@
-/**
- * A call to any endpoint of a hub, given by section, item and path. Spellings that hubs might interpret differently are
- * rejected, so that each call is reliably matched with its operation.
- */
+/** Validates calls to any endpoint. Rejects spellings that hubs might interpret differently. */
 import { isRecord, type Json } from '../base/json.ts'
 import { HubError } from './errors.ts'
 import { type Method, OPERATION_NAMES, OPERATIONS, type OperationName } from './operations.ts'
@@ -20,14 +17,13 @@ export interface EndpointCall {
   readonly body?: Json | undefined
 }
 
-/** A validated call. */
 export interface Endpoint extends EndpointCall {
-  /** The path below the item, as sent; empty for the item itself. */
+  /** The path as sent; empty for the item itself. */
   readonly path: string
   readonly query: Readonly<Record<string, string>>
-  /** The operation's name; `null` if the call matches none of `OPERATIONS`. */
+  /** `null` if the call matches none of `OPERATIONS`. */
   readonly operation: OperationName | null
-  /** The values of the parameters in the operation's path. */
+  /** The parameters in the operation's path. */
   readonly parameters: Readonly<Record<string, string>>
   /** The app that the path, query or body names. */
   readonly app: string | null
@@ -36,7 +32,7 @@ export interface Endpoint extends EndpointCall {
 const MAX_PATH = 512
 const MAX_QUERY = 2048
 
-/** Validates a call. @throws HubError `invalid_argument` if a hub could misinterpret it */
+/** @throws HubError `invalid_argument` if a hub could misinterpret the call */
 export function readEndpoint(call: EndpointCall): Endpoint {
   const { section, item, method, path = '', query = {}, body } = call
   if (section === 'manager' && !/^[a-z][a-z0-9-]{0,63}$/.test(item))
@@ -60,14 +56,13 @@ export function readEndpoint(call: EndpointCall): Endpoint {
   }
 }
 
-/** Returns the path on a hub whose API root for managers is `prefix`. */
+/** @param prefix the hub's API root for managers */
 export function pathOf({ section, item, path, query }: Endpoint, prefix: string): string {
   const root = section === 'manager' ? prefix : 'app'
   const search = new URLSearchParams(query).toString()
   return `/api/${root}/${encodeURIComponent(item)}${path}${search === '' ? '' : `?${search}`}`
 }
 
-/** Splits a path, and decodes each segment once. */
 function segmentsOf(path: string): string[] {
   if (path === '' || path === '/') return []
   if (!path.startsWith('/') || path.length > MAX_PATH)
@@ -83,11 +78,10 @@ function decoded(segment: string): string {
   }
 }
 
-/** Matches segments that servers may split, trim or decode differently, such as those with slashes. */
+/** Matches segments that servers may split, trim or decode differently. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const AMBIGUOUS = /[/\\;?#\u0000-\u001f\u007f-\u009f]|%[0-9a-f]{2}|^\.{0,2}$|^\s|\s$/i
 
-/** Returns a name if every server reads it as the same single segment. @throws HubError `invalid_argument` */
 function named(name: string): string {
   if (!name.isWellFormed() || AMBIGUOUS.test(name.normalize('NFKC'))) {
     throw invalid('item: it is empty, or hubs might read it differently.')
@@ -95,7 +89,7 @@ function named(name: string): string {
   return name
 }
 
-/** Rejects ambiguous queries, such as keys with a leading underscore: `_method=DELETE` may change the request. */
+/** Rejects, for example, keys with a leading underscore: `_method=DELETE` may change the request. */
 function checkQuery(query: Readonly<Record<string, string>>): void {
   if (Object.keys(query).some((key) => !/^[A-Za-z][\w.-]{0,63}$/.test(key))) {
     throw invalid('query: expected keys of letters, digits, _, . and -, the first one a letter.')
@@ -106,7 +100,7 @@ function checkQuery(query: Readonly<Record<string, string>>): void {
   }
 }
 
-/** Normalizes a text, because hubs may read `/App/x/RESTART` as `/app/x/restart`. */
+/** Hubs may read `/App/x/RESTART` as `/app/x/restart`. */
 const fold = (text: string) => text.normalize('NFKC').toUpperCase().toLowerCase()
 
 function operationAt(item: string, method: Method, segments: readonly string[]) {
@@ -119,7 +113,7 @@ function operationAt(item: string, method: Method, segments: readonly string[]) 
   return undefined
 }
 
-/** Returns the parameters in a path that matches a template, and the path's segments as spelled in the template. */
+/** Also returns the path's segments as spelled in the template. */
 function match(template: string, segments: readonly string[]) {
   const parts = template.split('/').filter((part) => part !== '')
   if (parts.length !== segments.length) return undefined
@@ -133,8 +127,8 @@ function match(template: string, segments: readonly string[]) {
 }
 
 /**
- * Returns the app that a call to the app manager names, even if `OPERATIONS` lacks the call's path. A hub may read a
- * parameter from the path, query or body, so its values must be the same everywhere.
+ * Returns the app that a call names, even if `OPERATIONS` lacks the call's path. A hub may read a parameter from the
+ * path, query or body, so its values must be the same everywhere.
  */
 function appOf(segments: readonly string[], name: string | undefined, given: readonly unknown[]): string | null {
   const [first = '', idInPath] = segments

@@ -1,4 +1,4 @@
-/** One error type for all failures of a call to the hub; its code determines what the caller can do next. */
+/** The errors of calls to the hub. The code of an error determines what the caller can do next. */
 import type { Backoff } from '../base/backoff.ts'
 
 export type HubErrorCode =
@@ -32,7 +32,6 @@ type HubErrorDetails = Partial<Pick<HubError, 'status' | 'scope' | 'retryAfterMs
 export class HubError extends Error {
   override readonly name = 'HubError'
   readonly code: HubErrorCode
-  /** HTTP status, if there was one. */
   readonly status: number | undefined
   /** The required permission, as written in the hub's documentation: `hub.app`. */
   readonly scope: string | undefined
@@ -56,7 +55,7 @@ export function asHubError(error: unknown): HubError {
   throw error
 }
 
-/** Returns the result of a read; `undefined` if it fails with one of these codes. */
+/** Returns `undefined` if the read fails with one of these codes. */
 export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>): Promise<T | undefined> {
   try {
     return await read
@@ -66,10 +65,9 @@ export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>
   }
 }
 
-/** Errors that only a person can fix are retried slowly. */
+/** For errors that only a person can fix. */
 const PERSON_RETRY_MS = 60_000
 
-/** Returns the pause before the next attempt, in milliseconds. */
 export function retryDelay({ code, retryAfterMs }: HubError, backoff: Backoff): number {
   if (code === 'unauthorized' || code === 'forbidden' || code === 'subscription') return PERSON_RETRY_MS
   return retryAfterMs ?? backoff.next()

@@ -1,13 +1,12 @@
-/** Explains a hub failure to the user: what is at the hub's address, and how to fix it. */
+/** Explains to the user why a hub failed, and how to fix it. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { HubError, HubErrorCode } from './errors.ts'
 
 const KEYS = 'create a key at https://my.homey.app, Settings, API Keys'
 
-/** The ports on which hubs listen. */
 export const HUB_PORTS = 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server'
 
-/** Advice on a failed connection, by the error code of Node.js or OpenSSL. */
+/** Advice by the error code of Node.js or OpenSSL. */
 const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: unknown) => Advice])[] = [
   [/^ECONNREFUSED$/, ({ host }) => advice(`${host} refuses the connection`, HUB_PORTS)],
   [
@@ -40,10 +39,9 @@ const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: un
   ],
 ]
 
-/** Error codes that a server other than a hub, or a path outside the hub's API, can cause. */
+/** Errors that a server other than a hub, or a path outside the hub's API, can cause. */
 const ELSEWHERE: ReadonlySet<HubErrorCode> = new Set(['nonsense', 'unsupported', 'failed', 'rejected'])
 
-/** @param url the configured address of the hub */
 export function explain(error: HubError, url: string): Advice {
   const at = new URL(url)
   // Keep a login in the URL out of the log and reports.
@@ -90,7 +88,7 @@ export function explain(error: HubError, url: string): Advice {
 
 const NOTHING_THERE = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/
 
-/** Whether another server may be listening at the address. */
+/** Returns whether another server may be listening at the address. */
 export function isTaken({ code, cause }: HubError): boolean {
   return (code === 'unreachable' || code === 'no_answer') && !NOTHING_THERE.test(systemCode(cause))
 }
@@ -119,7 +117,6 @@ function wrongName({ host }: URL, _code: string, error: unknown): Advice {
   }
 }
 
-/** Returns a message without its full stop, for use in a sentence. */
 function plain(message: string): string {
   return message.replace(/\.$/, '')
 }

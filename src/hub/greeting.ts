@@ -1,4 +1,4 @@
-/** Reads a hub's identity, the API key's permissions, and which operations the hub lacks, before its apps are read. */
+/** Reads a hub's identity, the API key's permissions, and which operations the hub lacks. */
 import type { HubClient } from './client.ts'
 import { asHubError, unless } from './errors.ts'
 import type { Identity } from './proven-hub.ts'
@@ -15,8 +15,7 @@ export async function greet(client: HubClient, known: Greeting | undefined): Pro
   const isSame = firmware !== null && firmware === known?.firmware && id === known.id
   const missing = new Set(isSame ? known.missing : [])
   if (isNewer(identity)) {
-    // Newer hubs have no garbage collection. Reading the voices shows whether a hub can speak, without a side effect.
-    // An operation counts as missing only if a response proves it.
+    // Newer hubs have no garbage collection. Reading the voices shows, without a side effect, whether a hub can speak.
     missing.add('garbageCollectApp')
     if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
   }
@@ -25,7 +24,7 @@ export async function greet(client: HubClient, known: Greeting | undefined): Pro
 
 const NEWER_FIRMWARE = 10
 
-/** Whether a hub has the newer firmware, which can install a given version of an app. */
+/** Returns whether a hub has the firmware that can install a given version of an app. */
 export function isNewer({ api, firmware }: Pick<HubStatus, 'api' | 'firmware'>): boolean {
   return api === 'manager' && Number.parseInt(firmware ?? '', 10) >= NEWER_FIRMWARE
 }

@@ -1,4 +1,4 @@
-/** Sends HTTP requests to the hub, with a deadline, a bounded body, no redirects, no retries, and one error type. */
+/** Sends HTTP requests to the hub, with a deadline, a bounded body, no redirects, and no retries. */
 import { type Dispatcher, Pool } from 'undici'
 import type { Clock } from '../base/clock.ts'
 import { systemCode } from '../base/failures.ts'
@@ -14,24 +14,22 @@ export interface RestOptions {
   readonly url: string
   /** Called before each request, so that a rotated key takes effect immediately. */
   readonly apiKey: () => string
-  /** Time limit of a call in milliseconds, from waiting for a connection to the last byte. */
+  /** In milliseconds, from waiting for a connection to the last byte. */
   readonly timeoutMs: number
-  /** Maximum number of concurrent requests. */
   readonly maxRequests: number
-  /** Called right before each request; if it throws, the request is not sent, and the call fails. */
+  /** Called just before each request; if it throws, the request is not sent, and the call fails. */
   readonly mayAsk?: (() => void) | undefined
   /** Called when the last connection has closed: the next connection may lead to another server. */
   readonly onDisconnected?: (() => void) | undefined
 }
 
-/** The options of a request other than its path. */
 export interface Sending {
   readonly body?: string | undefined
-  /** Maximum size of the response in bytes; default: far above the list of a hub with 2,000 apps. */
+  /** Maximum size of the response; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number | undefined
   /** Whether to send the API key. */
   readonly key: boolean
-  /** Called once connected, just before the request is sent; if it throws, the request is not sent. */
+  /** Called just before the request is sent; if it throws, the request is not sent. */
   readonly mayLeave?: (() => void) | undefined
 }
 
@@ -40,7 +38,7 @@ export class HttpClient {
   readonly #clock: Clock
   readonly #origin: string
   readonly #prefix: string
-  /** Exists only while there are connections or requests, to save memory: most of a thousand hubs are idle. */
+  /** Exists only while it is in use, to save memory: most of a thousand hubs are idle. */
   #pool: Pool | undefined
   #closed = false
 
@@ -58,7 +56,7 @@ export class HttpClient {
     const pool = new Pool(this.#origin, {
       connections: maxRequests,
       pipelining: 1,
-      // The hub closes idle connections early, and a write sent on a closing connection has an unknown outcome.
+      // The hub closes idle connections early, and the outcome of a write on a closing connection is unknown.
       keepAliveTimeout: 1000,
       keepAliveMaxTimeout: 1000,
       allowH2: false,
@@ -80,10 +78,7 @@ export class HttpClient {
     void pool.destroy()
   }
 
-  /**
-   * Sends a request to `path` on the hub. Rejects with HubError `unreachable`, `no_answer` or `nonsense`, or with what
-   * `mayLeave` throws; never because of the response's status.
-   */
+  /** @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`; every status resolves */
   request(method: Method, path: string, { key, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
     const { apiKey, mayAsk, timeoutMs } = this.#options
     const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}
@@ -106,7 +101,6 @@ export class HttpClient {
  * Creates the handler of one request, which records whether it was sent. undici calls `onRequestStart` just before it
  * writes to an open connection: a request that fails earlier cannot have reached the hub; one that fails later may.
  * @param cuts whether to drop the body of a response that is too large; otherwise the request fails
- * @param guards called just before the request is sent; if one throws, the request is not sent
  */
 function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['mayLeave'][]) {
   const { promise: answer, resolve, reject } = Promise.withResolvers<Answer>()
@@ -129,7 +123,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
     controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
 
-  /** Resolves without the body: the status and headers show whether a write was done. */
+  /** The status and headers are enough to show whether a write was done. */
   function cut(): void {
     if (isSettled) return
     isSettled = true
@@ -139,7 +133,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
 
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart(started) {
-      // The request timed out while waiting for a connection; the caller has already been notified.
+      // The request timed out while waiting for a connection, and the caller has been notified.
       if (isSettled) return void started.abort(new Error('too late to be sent'))
       controller = started
       try {
@@ -178,7 +172,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
   return { answer, handler, timeOut }
 }
 
-/** Returns the code of a network error, such as `ECONNREFUSED`, in parentheses; empty if there is none. */
+/** Returns an error code such as `ECONNREFUSED` in parentheses, or an empty text. */
 function reason(cause: unknown): string {
   const code = systemCode(cause)
   return code === '' ? '' : ` (${code})`

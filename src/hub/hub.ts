@@ -1,4 +1,4 @@
-/** One hub: its data and its operations. Its session keeps the data current. */
+/** One hub: its data and its operations. */
 import type { Json } from '../base/json.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
@@ -9,22 +9,21 @@ import { type HubDependencies, Session } from './session.ts'
 import { grants, type HubStatus, StatusTracker } from './status.ts'
 
 export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
-  /** Whether to use the realtime channel in addition to polling. */
   readonly realtime: boolean
   /** Interval between reads of the list, in milliseconds. */
   readonly pollInterval: number
-  /** The same interval while the realtime channel is down. */
+  /** The interval while the realtime channel is down, in milliseconds. */
   readonly pollIntervalFallback: number
   /** Called when the hub refuses the API key. Returns whether `apiKey` now returns another key. */
   readonly renewKey?: () => boolean
-  /** Whether the configuration shows an app; hidden apps are ignored here. */
+  /** Returns whether the configuration shows an app; hidden apps are ignored. */
   readonly shows: (appId: string) => boolean
 }
 
 /** Failures that concern the hub or the API key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
 
-/** Whether a failure indicates that the hub lacks the operation: the hub reports that, or has no such path. */
+/** Returns whether a failure indicates that the hub lacks the operation. */
 function isEvidence(name: OperationName, { code, status, foreign }: HubError): boolean {
   return code === 'unsupported' && !foreign && (status === 500 || OPERATIONS[name].optional === true)
 }
@@ -55,12 +54,11 @@ export class Hub {
     return this.#status.current
   }
 
-  /** Whether the first list or the first realtime session is still pending, and nothing has failed so far. */
+  /** Whether the first list or realtime session is still pending, and nothing has failed so far. */
   get isStarting(): boolean {
     return this.#session.isStarting
   }
 
-  /** Calls `listener` after each change of the status. */
   subscribe(listener: (status: HubStatus) => void): void {
     this.#status.subscribe(listener)
   }
@@ -69,14 +67,14 @@ export class Hub {
     this.#session.start()
   }
 
-  /** Stops polling and aborts pending calls. Keeps the data about the hub. */
+  /** Stops polling and aborts pending calls. Keeps the data. */
   async endCalls(): Promise<void> {
     this.#session.stop()
     this.#status.end()
     await this.#client.close()
   }
 
-  /** Unsubscribes from the hub, clears the caches and removes all listeners; safe to call twice. */
+  /** Ends all calls, clears the data and removes all listeners; safe to call twice. */
   async destroy(): Promise<void> {
     const ended = this.endCalls()
     this.apps.destroy()
@@ -84,7 +82,7 @@ export class Hub {
     await this.#session.ended
   }
 
-  /** Whether the API key and the hub permit an operation, as far as known in advance. */
+  /** Returns whether the API key and the hub permit an operation, as far as known in advance. */
   permits(name: OperationName): 'yes' | 'forbidden' | 'unsupported' {
     const { missing, scopes } = this.status
     if (missing.has(name)) return 'unsupported'
@@ -117,7 +115,7 @@ export class Hub {
     return this.#client.call(name, parameters)
   }
 
-  /** Whether the hub is idle: it is online, does not limit requests, and no request is waiting or running. */
+  /** Whether the hub is online, does not limit requests, and no request is waiting or running. */
   get isIdle(): boolean {
     return this.status.online && !this.isStarting && this.#client.hub.isIdle
   }
@@ -127,11 +125,7 @@ export class Hub {
     return this.#client.look(name, parameters)
   }
 
-  /**
-   * Calls any endpoint of the hub, and updates the status from the outcome.
-   * @param mayLeave as for `call`
-   * @throws HubError
-   */
+  /** Updates the status from the outcome, like `call`. @throws HubError */
   async callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
     const { operation, app } = endpoint
     if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
@@ -141,23 +135,21 @@ export class Hub {
       return answer
     } catch (error) {
       const { code } = asHubError(error)
-      // A refusal by an app or an unknown operation does not concern the hub or the API key as a whole.
+      // A refusal by an app, or of an unknown operation, does not concern the hub or the API key as a whole.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
     }
   }
 
-  /** As `HubClient.file`. @throws HubError */
   file(path: string, maxBytes: number): Promise<Buffer | undefined> {
     return this.#client.file(path, maxBytes)
   }
 
-  /** As `HubClient.askApp`. @throws HubError */
   askApp(id: string, path: string): Promise<number> {
     return this.#client.askApp(id, path)
   }
 
-  /** Changes which apps are shown. Reads the list immediately, to get newly shown apps. */
+  /** Reads the list immediately, to get newly shown apps. */
   setFilter(shows: (appId: string) => boolean): void {
     this.apps.setFilter(shows)
     this.#session.wake()
@@ -173,14 +165,13 @@ export class Hub {
     return this.#session.refresh()
   }
 
-  /** Checks the hub immediately if a failure may concern the whole hub or the API key. */
   #noteFailure(code: HubErrorCode): void {
     if (CONCERNING.has(code)) this.#session.startOver()
   }
 
   /**
-   * Decides whether the hub lacks an operation: it does if another request succeeds. A 404 may also mean that the app
-   * is missing, so it counts only if the app exists, and only the second time in a row.
+   * Marks the operation as missing if another request succeeds. A 404 may also mean that the app is missing, so it
+   * counts only if the app exists, and only the second time in a row.
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')

@@ -1,7 +1,4 @@
-/**
- * The table of the hub's operations. Method, path and scope are those of the hub's API. The parameter types of a call
- * derive from the path and from the row's body or query, so a wrong call does not compile.
- */
+/** The hub's operations. Method, path and scope are those of the hub's API; the types of calls derive from the rows. */
 import { isRecord, type Json } from '../base/json.ts'
 import type { AppPatch } from './app.ts'
 import {
@@ -31,7 +28,6 @@ type Query = { readonly [key: string]: string }
 
 type Manager = 'apps' | 'system' | 'sessions' | 'backup' | 'speech-output' | 'devices' | 'flow' | 'insights' | 'updates'
 
-/** A row for a call with input `I`. */
 interface Definition<I extends object> {
   /** Default: `apps`. */
   readonly manager?: Manager
@@ -40,13 +36,13 @@ interface Definition<I extends object> {
   readonly path: string
   /** The path on hubs of the other API version; tried if `path` returns 404. */
   readonly otherPath?: string
-  /** The required scope, as written in the hub's documentation; `undefined` if every API key may call it. */
+  /** As written in the hub's documentation; `undefined` if every API key may call the operation. */
   readonly scope?: string
   /** Not every hub has the operation: a 404 for an app that exists means `unsupported`. */
   readonly optional?: true
-  /** Maximum size of the response in bytes; default: far above the list of a hub with 2,000 apps. */
+  /** Maximum size of the response; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number
-  /** `decode` gets the response as text, because the response may be too large to parse in one step. */
+  /** `decode` gets the response as text, because parsing it in one step may block the event loop. */
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
@@ -62,7 +58,6 @@ export interface Operation<I extends object, R> extends Definition<I> {
   readonly decode: Decode<I, R>
 }
 
-/** Names of the `:parameters` in a path. */
 type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
   ? Name | PathParameter<`/${Rest}`>
   : P extends `${string}:${infer Name}`
@@ -73,7 +68,7 @@ type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 
 type Row<P extends string, I extends object> = Definition<I> & { readonly path: P; readonly otherPath?: P }
 
-/** `B` is the input for the body or query, in addition to the path's parameters. `decode` defaults to `decodeJson`. */
+/** `B` is the input for the body or query. `decode` defaults to `decodeJson`. */
 // biome-ignore lint/complexity/noBannedTypes: a row without body and query adds `{}` to the parameters.
 function row<const P extends string, R, B extends object = {}>(
   definition: Row<P, PathInput<P> & B> & { readonly decode: Decode<PathInput<P> & B, R> },
@@ -90,7 +85,7 @@ interface StoreInstall {
   readonly appId: string
   /** Stable, beta or alpha; on newer hubs live or test. Default: the app's current channel. */
   readonly channel?: string | undefined
-  /** Newer hubs only. Default: the newest of the channel. */
+  /** Newer hubs only. Default: the newest version of the channel. */
   readonly version?: string | undefined
   /** Newer hubs only: respond when the app is installed, not when the installation begins. */
   readonly waitForInstall?: boolean | undefined
@@ -98,16 +93,16 @@ interface StoreInstall {
 
 const READ_APP = { method: 'GET', path: '/app/:id', scope: 'hub.app.readonly' } as const
 const SPEECH = { manager: 'speech-output', optional: true } as const
-/** For responses about the hub itself, whose size does not depend on the number of apps. */
+/** For responses whose size does not depend on the number of apps. */
 const SMALL = { method: 'GET', optional: true, maxBytes: 512 * 1024 } as const
 const SYSTEM = { ...SMALL, manager: 'system', scope: 'hub.system.readonly' } as const
 /** For responses with all devices or flows of a home. */
 const LARGE = { method: 'GET', optional: true, maxBytes: 8 * 1024 * 1024, asText: true } as const
 const FLOWS = { ...LARGE, manager: 'flow', scope: 'hub.flow.readonly', decode: decodeFlows } as const
 
-/** For a write that does not change the app's record. */
+/** For writes that do not change the app's record. */
 const nothing = () => ({})
-/** For an operation without a result: hubs send different responses. */
+/** For operations without a result: hubs send different responses. */
 const noResult = () => null
 
 const ROWS = {
@@ -118,7 +113,7 @@ const ROWS = {
     method: 'PUT',
     path: '/app/:id',
     scope: 'hub.app',
-    // Hubs accept only this field of a record, and ignore the rest.
+    // Hubs ignore all other fields of a record.
     body: ({ update }: { update: { readonly autoupdate: boolean } }) => update,
     shows: (body) => (isRecord(body) ? decodePatch(body) : {}),
   }),
@@ -204,11 +199,9 @@ const ROWS = {
 
 export type OperationName = keyof typeof ROWS
 
-/** The input of `call(name, …)`. */
 export type Parameters<N extends OperationName> =
   (typeof ROWS)[N] extends Operation<infer I extends object, unknown> ? I : never
 
-/** The result of `call(name, …)`. */
 export type Result<N extends OperationName> = (typeof ROWS)[N] extends Operation<never, infer R> ? R : never
 
 export const OPERATIONS: { readonly [N in OperationName]: Operation<Parameters<N>, Result<N>> } = ROWS

@@ -1,4 +1,4 @@
-/** Sends requests to the hub's address. Sends the API key only while the server is known to be the right hub. */
+/** Sends the API key only while the server at the hub's address is known to be the right hub. */
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
 import { type Answer, header, isGreeting, isPage } from './answer.ts'
@@ -13,14 +13,12 @@ import { refusal, retryAfter } from './refusal.ts'
 export const API_PREFIXES = ['manager', 'managers'] as const
 export type ApiPrefix = (typeof API_PREFIXES)[number]
 
-/** The identity of the server at the hub's address. */
 export interface Identity {
   readonly id: string | null
   readonly firmware: string | null
   readonly api: ApiPrefix
 }
 
-/** A completed call, for statistics. */
 export interface HubCall {
   /** `callEndpoint` for a generic call. */
   readonly operation: OperationName | 'callEndpoint'
@@ -43,14 +41,10 @@ const NO_HUB = 'The server at the address is not a hub.'
 class Unproven extends Error {}
 
 export class ProvenHub {
-  /** The spelling of the hub's API root. */
   prefix: ApiPrefix
-  /**
-   * Whether the hub has ever sent its id in a response to a request with the API key. Pings do not count: a hub may
-   * send its id only with them.
-   */
+  /** Whether any response to a request with the API key had the hub's id. A hub may send its id only with pings. */
   signs = false
-  /** Whether the hub has ever sent its id with a list: if so, it also sends its id with other reads. */
+  /** Whether the hub has ever sent its id with a list. If so, it also sends its id with other reads. */
   signsLists = false
   /** Whether the response with the latest list of apps contained the hub's id. */
   listSigned = false
@@ -59,7 +53,7 @@ export class ProvenHub {
   readonly #http: HttpClient
   readonly #limiter: Limiter
   readonly #closing = new AbortController()
-  /** On `close`, makes waiting requests start immediately and fail, instead of waiting for their turn. */
+  /** On `close`, lets waiting requests start immediately, so that they fail. */
   readonly #turn = { signal: this.#closing.signal }
   /** The hub that calls are meant for; `undefined` before the first ping is answered. */
   #identity: Identity | undefined
@@ -68,9 +62,8 @@ export class ProvenHub {
   /** Whether the next connection may lead to another server. */
   #isUnsure = false
   #proving: Promise<void> | undefined
-  /** Number of waiting and running requests. */
   #pending = 0
-  /** The time when the hub stops limiting requests, in `clock.elapsed()` milliseconds. */
+  /** When the hub stops limiting requests, in `clock.elapsed()` milliseconds. */
   #limitedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: Omit<HubClientOptions, 'knows'>, clock: Clock) {
@@ -86,22 +79,22 @@ export class ProvenHub {
     return this.#pending === 0 && this.#clock.elapsed() >= this.#limitedUntil
   }
 
-  /** Requires the server to identify itself before it gets the API key again, because all connections have closed. */
+  /** Requires a new identity check before the API key is sent again, because all connections have closed. */
   doubt(): void {
     this.#isUnsure = true
   }
 
-  /** Requires the server to identify itself before the next call, because a response casts doubt on it. */
+  /** Requires a new identity check before the next call, because a response casts doubt on the hub's identity. */
   distrust(): void {
     this.isProven = false
   }
 
-  /** Checks the identity if it is in doubt. Call this before sending the API key outside of `ask`. @throws HubError */
+  /** Checks the identity if it is in doubt. Required before sending the API key without `ask`. @throws HubError */
   async assure(): Promise<void> {
     if (!this.isProven || this.#isUnsure) await this.#prove()
   }
 
-  /** Reads the server's identity and API prefix; later calls are only for that hub. @throws HubError */
+  /** Reads the identity of the hub for which all later calls are meant. @throws HubError */
   async identify(): Promise<Identity> {
     const found = await this.#ping()
     const before = this.#identity
@@ -115,7 +108,7 @@ export class ProvenHub {
     return found
   }
 
-  /** Checks whether the same hub still answers. @throws HubError `nonsense` if another hub answers */
+  /** Checks that the same hub still answers. @throws HubError `nonsense` if another hub answers */
   async confirm(): Promise<void> {
     if (this.#identity === undefined) return void (await this.identify())
     const { id } = await this.#ping()
@@ -124,8 +117,8 @@ export class ProvenHub {
   }
 
   /**
-   * Sends a request with the API key, only to the identified hub. Repeats a read that fails early, for example on an
-   * idle connection that the hub is closing, except with `once`. Never repeats a write: it may have been carried out.
+   * Sends a request with the API key to the identified hub. Repeats a read that fails early, for example on an idle
+   * connection that the hub is closing, except with `once`. Never repeats a write: it may have been carried out.
    * @throws HubError
    */
   async ask(
@@ -135,9 +128,9 @@ export class ProvenHub {
   ): Promise<Answer> {
     const early = this.#clock.elapsed() + this.#options.timeoutMs / 2
     let mayRepeat = method === 'GET' && !once
-    // Whether the hub has identified itself during this call: it may close the connection after that response.
+    // One identity check per call is enough: the hub may close the connection right after the check.
     let hasShown = false
-    // Checks the identity again, because the request may have waited for a connection.
+    // Check again, because the request may have waited for a connection.
     const mayLeave = () => {
       if (!this.isProven || (this.#isUnsure && !hasShown)) throw new Unproven()
       sending.mayLeave?.()
@@ -168,7 +161,6 @@ export class ProvenHub {
     return this.#limiter.run(this.#turn, () => this.#http.request('GET', path, { key: false, maxBytes }))
   }
 
-  /** Reports the outcome and duration of a call. */
   async observed<T>(operation: HubCall['operation'], call: Promise<T>): Promise<T> {
     const started = this.#clock.elapsed()
     let outcome: HubCall['outcome'] | undefined = 'ok'
@@ -189,15 +181,14 @@ export class ProvenHub {
     return this.#http.close()
   }
 
-  /** Checks the identity in a response to a request with the API key. @throws HubError if another hub sent it */
   #noteIdentity(method: Method, answer: Answer): Answer {
     const { status } = answer
     const firmware = header(answer, 'x-homey-version')
-    // This includes a firmware that was unknown before: a gateway may have removed it.
+    // The firmware may have been unknown before, because a gateway removed the header.
     const isUpdated = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
     if (isUpdated || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
     const id = header(answer, 'x-homey-id')
-    // A write may have been carried out by another hub.
+    // Another hub may have carried out a write.
     this.#expect(id, method === 'GET' ? 'nonsense' : 'no_answer')
     this.signs ||= id !== null
     return answer
@@ -215,7 +206,6 @@ export class ProvenHub {
     this.#isUnsure = false
   }
 
-  /** Checks the identity once for all waiting calls. */
   #prove(): Promise<void> {
     this.#proving ??= this.confirm().finally(() => {
       this.#proving = undefined
@@ -223,7 +213,7 @@ export class ProvenHub {
     return this.#proving
   }
 
-  /** Identifies the server with a request that needs no API key: only the right hub gets the key. */
+  /** Reads the identity without sending the API key, so that only the right hub gets the key. */
   async #ping(): Promise<Identity> {
     try {
       return await this.observed('ping', this.#greeted())

@@ -1,4 +1,4 @@
-/** Whether a hub's task is alive: when it last called the hub, successfully or not, and when it last read the list. */
+/** Detects whether the task that calls a hub still runs. */
 import type { Clock } from '../base/clock.ts'
 
 /** The longest pause between two calls apart from the configured intervals: the maximum `Retry-After`. */
@@ -22,7 +22,6 @@ export class Pulse {
     this.#callAt = clock.elapsed()
   }
 
-  /** Records the end of a call to the hub. */
   called({ operation, outcome }: { readonly operation: string; readonly outcome: string }): void {
     this.#callAt = this.#clock.elapsed()
     if (operation === 'getApps' && outcome === 'ok') this.#readAt = this.#callAt
@@ -33,7 +32,7 @@ export class Pulse {
     return this.#clock.elapsed() - this.#callAt > this.#limit
   }
 
-  /** Wall time of the last successful read of the list, in epoch milliseconds. */
+  /** Time of the last successful read of the list, in epoch milliseconds. */
   get readAt(): number | undefined {
     return this.#readAt === undefined ? undefined : this.#clock.now() - (this.#clock.elapsed() - this.#readAt)
   }

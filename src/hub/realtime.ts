@@ -1,6 +1,6 @@
 /**
- * The hub's realtime channel (Socket.IO 4): opens a session, and opens another when it ends. The client library itself
- * does not retry after a refused login or a disconnect by the server.
+ * The hub's realtime channel (Socket.IO 4). The client library itself does not reconnect after a refused login or a
+ * disconnect by the server.
  */
 import type { Logger } from 'pino'
 import { Manager, type Socket } from 'socket.io-client'
@@ -16,7 +16,7 @@ import { lacksLicence } from './refusal.ts'
 import { GuardedWebSocket } from './websocket.ts'
 
 const APPS_URI = 'homey:manager:apps'
-/** Far larger than any app record. */
+/** Larger than any app record. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
 
 interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
@@ -24,15 +24,14 @@ interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   readonly hubId: string | null
   /** Time limit of each step until the session is up, in milliseconds. */
   readonly timeoutMs: number
-  /** How long a session must stay up before it counts as up: a hub may accept a session and drop it immediately. */
+  /** How long a session must last before it counts as up: a hub may accept a session and drop it immediately. */
   readonly settleMs: number
   /** Called once connected, before the API key is sent; a HubError ends the session. */
   readonly prove: () => Promise<void>
-  /** Called right before each request message. If it throws, the session ends. */
+  /** Called just before each message; if it throws, the session ends. */
   readonly mayAsk?: (() => void) | undefined
   /** Called once subscribed; only the settling time remains. */
   readonly onSubscribed?: () => void
-  /** Receives the hub's events. */
   readonly apps: { receive(event: AppEvent): void }
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -45,19 +44,19 @@ interface RealtimeSession {
 }
 
 /**
- * Connects, logs in, opens the namespace, subscribes, and waits until the session has settled.
+ * Resolves when the session is up.
  * @throws HubError `unauthorized`, `forbidden`, `unreachable`, `rejected`, `no_answer` or `nonsense`
  */
 export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSession> {
   const { origin, pathname } = new URL(options.url)
   const manager = new Manager(origin, {
-    // Below the hub's configured path, because another server may be at the root of the host.
+    // Another server may be at the root of the host.
     path: `${withoutSlashes(pathname)}/socket.io`,
     transports: [GuardedWebSocket],
     reconnection: false,
     autoConnect: false,
     timeout: options.timeoutMs,
-    // Passed to the WebSocket; missing from the library's types.
+    // The library's types lack this option, which it passes to the WebSocket.
     ...{ maxPayload: MAX_MESSAGE_BYTES },
   })
   const { promise: ended, resolve: end } = Promise.withResolvers<string>()
@@ -135,7 +134,7 @@ async function ask(
   return answer
 }
 
-/** Resolves with the result of a step. Rejects if the session ends or the step times out. */
+/** Rejects if the session ends or the step times out. */
 async function inTime<T>(step: Promise<T>, { clock, timeoutMs }: RealtimeOptions, ended: Promise<string>): Promise<T> {
   const broken = ended.then((reason) => Promise.reject(closed(reason)))
   const done = await within(clock, timeoutMs, Promise.race([step.then((result) => ({ result })), broken]))
@@ -160,7 +159,7 @@ function refused(refusal: unknown): HubError {
   return new HubError(CODES[status] ?? 'rejected', `The hub refused the realtime channel (${status}).`, { status })
 }
 
-/** A session shorter than this was unstable: the back-off continues. */
+/** After a session shorter than this, the back-off continues. */
 const STEADY_MS = 30_000
 
 interface Keeping {
@@ -176,7 +175,7 @@ interface Keeping {
   readonly signal: AbortSignal
 }
 
-/** Opens one session after another, with back-off between them, until the signal aborts. */
+/** Opens one session after another, with back-off, until the signal aborts. */
 export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, signal }: Keeping): Promise<void> {
   let loggedCode: string | undefined
   while (!signal.aborted) {

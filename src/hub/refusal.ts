@@ -12,7 +12,6 @@ const MAX_RETRY_AFTER_MS = 5 * 60_000
 /** The start of a message that ends with the status. */
 export const STAND_IN = 'Another server answered in place of the hub:'
 
-/** The call that was refused. */
 export interface RefusedCall {
   /** The name of an operation, or a description. */
   readonly name: string
@@ -20,7 +19,6 @@ export interface RefusedCall {
   readonly parameters: object
 }
 
-/** Returns the error for a response that is not a success. */
 export function refusal(
   call: RefusedCall,
   answer: Answer,
@@ -32,7 +30,7 @@ export function refusal(
   }: Pick<HubClientOptions, 'knows' | 'clean'> & {
     /** Whether the hub sends its id with its responses to reads. */
     readonly signs: boolean
-    /** Wall time in epoch milliseconds. */
+    /** Epoch milliseconds. */
     readonly now: number
   },
 ): HubError {
@@ -62,8 +60,8 @@ export function refusal(
 }
 
 /**
- * Decides from the path and the known apps what a 404 means: the app, its setting or the operation may be missing. A
- * gateway's response proves nothing about an app.
+ * A 404 may mean that the app, its setting or the operation is missing: the path and the known apps decide. A gateway's
+ * response proves nothing about an app.
  */
 function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, knows: HubClientOptions['knows']) {
   const details = { status: 404, foreign }
@@ -81,7 +79,7 @@ function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean
   return new HubError('unknown_app', 'The hub knows no such app.', details)
 }
 
-/** Whether a refusal is about the hub's licence, not about the API key. */
+/** Returns whether a refusal is about the hub's licence, not about the API key. */
 export function lacksLicence(words: string): boolean {
   return /subscription inactive|invalid serial number/i.test(words)
 }
@@ -95,7 +93,7 @@ function hubText(answer: Answer, key: 'error' | 'error_description', clean: Clea
   return oneLine(bodyOf(answer)[key], clean)
 }
 
-/** A refusal's body is parsed several times, so its size is limited. */
+/** Limits the time for parsing a refusal's body, which happens several times. */
 const MAX_BODY_BYTES = 64 * 1024
 
 function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {
@@ -110,8 +108,8 @@ function oneLine(said: unknown, clean: Clean): string {
 }
 
 /**
- * Returns `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3), limited to one second at
- * least and `most` (default: five minutes) at most. `undefined` if it is missing.
+ * Returns `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3), but at least one second and
+ * at most `most` (default: five minutes). `undefined` if the header is missing.
  */
 export function retryAfter(answer: Answer, now: number, most = MAX_RETRY_AFTER_MS): number | undefined {
   const value = header(answer, 'retry-after') ?? ''

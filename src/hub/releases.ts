@@ -1,26 +1,22 @@
-/** The releases of one hub's apps in the public store. They supply the newest version if the hub does not report it. */
+/** The releases of one hub's apps in the public store: they supply the newest version if the hub does not report it. */
 import { severityOf } from '../base/versions.ts'
 import type { App, AppList, AppPatch, Apps } from './app.ts'
 
-/** A version of an app in the store. */
 export interface Release {
   readonly version: string
   /** One line of plain text, limited to the length that Home Assistant accepts. */
   readonly changelog: string | null
 }
 
-/** Far more apps than a hub has. */
 const MOST = 5_000
 
 export class Releases {
+  /** `isNamed`: the hub itself reports the newest version. */
   readonly #all = new Map<string, { readonly release: Release; readonly isNamed: boolean }>()
-  /** Releases by app id; `isNamed`: the hub itself reports the newest version. */
+  /** By app id. */
   readonly all: ReadonlyMap<string, { readonly release: Release }> = this.#all
 
-  /**
-   * Records the release of an app, which the hub may not have listed yet; `undefined` if it has none. Returns the
-   * change of the app; `undefined` if the release is the same.
-   */
+  /** Returns the change of the app, which the hub may not have listed yet; `undefined` if the release is the same. */
   learn(id: string, release: Release | undefined, app: App | undefined): AppPatch | undefined {
     const known = this.#all.get(id)
     if (known?.release === release || (known === undefined && this.#all.size >= MOST)) return undefined
@@ -39,12 +35,10 @@ export class Releases {
     return isNamed ? patch : { ...patch, latest_version: newerThan({ ...app, ...patch }, release) }
   }
 
-  /** Adds the newest versions to a hub's whole list. */
   fillAll(list: AppList, apps: Apps): AppList {
     return new Map([...list].map(([id, patch]) => [id, patch && this.fill(id, patch, apps.get(id))] as const))
   }
 
-  /** Removes the release of a removed app. */
   delete(id: string): void {
     this.#all.delete(id)
   }
@@ -54,7 +48,7 @@ export class Releases {
   }
 }
 
-/** Returns a release's version if it is newer than the app's and the hub does not report that there is no update. */
+/** Returns the release's version if it is newer than the app's, unless the hub reports that there is no update. */
 export function newerThan({ version = null, update_available }: AppPatch, release: Release | undefined): string | null {
   if (release === undefined || update_available === false) return null
   const step = severityOf(version, release.version)

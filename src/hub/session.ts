@@ -26,13 +26,13 @@ export interface HubDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly random: () => number
-  /** Limits how many hubs connect at once; default: a limiter for this hub only. */
+  /** Limits how many hubs connect concurrently; default: a limiter for this hub only. */
   readonly gate?: Limiter
 }
 
 /**
- * Limits how many hubs connect at once: a thousand logins would delay each other until all time out. After a second, a
- * hub that has not responded continues without a slot, so that unreachable hubs do not block the others.
+ * Limits how many hubs connect concurrently: a thousand logins would delay each other until all time out. After a
+ * second, a hub that has not responded gives up its slot, so that unreachable hubs do not block the others.
  */
 export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, patienceMs: 1000 })
 
@@ -44,29 +44,26 @@ export class Session {
   readonly #status: StatusTracker
   readonly #gate: Limiter
   readonly #stop = new AbortController()
-  /** Whether the first list or the first realtime session is still pending, and nothing has failed so far. */
   isStarting = true
   /** Whether to read the identity and permissions again before the list. */
   #stale = true
   #greeted: Greeting | undefined
   #greeting: Promise<void> | undefined
-  /** Operations that this hub lacks, as failed calls have shown. */
   #lacking: ReadonlySet<OperationName> = new Set()
   #waking = new AbortController()
-  /** Aborted when the realtime channel comes up or goes down, because that changes the interval until the next read. */
+  /** Aborted when the realtime channel comes up or goes down, which changes the interval until the next read. */
   #turning = new AbortController()
   /** Aborted when another hub answers: the realtime session with the previous one is no longer valid. */
   #sessions = new AbortController()
   /** The fraction of the interval to wait until the next read. */
   #part = 1
-  /** Times of the latest read and the latest early reads, in `clock.elapsed()` milliseconds. */
+  /** In `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
   #cancelUnknownApp: (() => void) | undefined
-  /** Set once started; resolves when everything has ended after `stop`. */
+  /** Set by `start`; resolves after `stop`, when everything has ended. */
   ended: Promise<void> | undefined
 
-  /** Keeps `apps` and `status` current. */
   constructor(
     options: HubOptions,
     dependencies: HubDependencies,
@@ -87,7 +84,6 @@ export class Session {
     this.ended ??= this.#run()
   }
 
-  /** Stops polling and the realtime channel. */
   stop(): void {
     this.#stop.abort()
   }
@@ -103,13 +99,12 @@ export class Session {
     this.wake()
   }
 
-  /** Reads the identity, the permissions and the list again. @throws HubError */
+  /** @throws HubError */
   async refresh(): Promise<void> {
     this.#stale = true
     await this.#read()
   }
 
-  /** Records that the hub lacks an operation. */
   lacks(name: OperationName): void {
     this.#lacking = new Set([...this.#lacking, name])
     this.#status.update({ missing: new Set([...this.#status.current.missing, name]) })
@@ -142,7 +137,7 @@ export class Session {
     }
   }
 
-  /** Reads the identity, the permissions and the apps, in this order: the first failure shows the cause. */
+  /** The order matters: the first failed request shows the cause. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()
@@ -159,9 +154,8 @@ export class Session {
     this.#status.update({ ...this.#greetedStatus(), online: true, reason })
   }
 
-  /** Checks the hub's identity, unless it is known and nothing has cast doubt on it. @throws HubError */
   async #makeSure(): Promise<void> {
-    // Check again if a new check became necessary during the first one, for example because of a new API key.
+    // A new check may become necessary during the first one, for example because of a new API key.
     for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined
@@ -194,7 +188,7 @@ export class Session {
     return { ...this.#greeted, missing: new Set([...this.#greeted.missing, ...this.#lacking]) }
   }
 
-  /** Polls until two consecutive reads fail. Keeps the realtime channel up in the meantime. */
+  /** Polls until two consecutive reads fail, and keeps the realtime channel up in the meantime. */
   async #stayConnected(): Promise<void> {
     const ending = new AbortController()
     if (!this.#options.realtime) {
@@ -288,7 +282,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** Reads everything immediately, even the identity: the session may have ended because the hub is shutting down. */
+  /** Reads even the identity: the session may have ended because the hub is shutting down. */
   #onRealtimeLost(): void {
     this.#apps.live = false
     this.#stale = true
@@ -316,10 +310,7 @@ export class Session {
     return left
   }
 
-  /**
-   * Moves the next read to a random time in the interval. After a start or a network failure, many hubs are read
-   * together; without this, they would stay synchronised.
-   */
+  /** After a start or a network failure, many hubs are read together. A random delay spreads their next reads. */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }
@@ -342,8 +333,8 @@ export class Session {
   }
 
   /**
-   * Sleeps until the time is over or `wake` is called, or not at all if `wake` was called since the last pause. Does
-   * not shorten a pause that the hub requested (429).
+   * Ends early at `wake`, or immediately if `wake` was called since the last pause. Does not shorten a pause that the
+   * hub requested (429).
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {
     const signals = [this.#stop.signal, ...(code === 'rate_limited' ? [] : [this.#waking.signal])]

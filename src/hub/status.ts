@@ -1,4 +1,3 @@
-/** The status of a hub, without its apps. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -7,27 +6,24 @@ import type { HubErrorCode } from './errors.ts'
 import type { OperationName } from './operations.ts'
 import type { ApiPrefix, Identity } from './proven-hub.ts'
 
-/** The status of a hub before its first response. */
 class Unknown {
   readonly id: Identity['id'] = null
   readonly firmware: Identity['firmware'] = null
   readonly api: ApiPrefix | null = null
   readonly online: boolean = false
-  /** Why the hub is unusable or only partly usable: an error code, or `connecting` before the first response. */
+  /** An error code if the hub is unusable or only partly usable; `connecting` before the first response. */
   readonly reason: HubErrorCode | 'connecting' | null = 'connecting'
   readonly realtime: 'connected' | 'polling' = 'polling'
   /** The API key's scopes as `hub.…`; `undefined` if the hub does not report them. */
   readonly scopes: readonly string[] | undefined = undefined
-  /** Operations that this hub is known to lack. */
   readonly missing: ReadonlySet<OperationName> = new Set()
 }
 
-/** The status of a hub. Replaced as a whole, never mutated. */
+/** Replaced as a whole, never mutated. */
 export type HubStatus = Unknown
 
 export const UNKNOWN_STATUS: HubStatus = { ...new Unknown() }
 
-/** Holds the current status, notifies listeners of each change, and logs when the hub goes offline or online. */
 export class StatusTracker {
   /** Changed only by `update`. */
   current = UNKNOWN_STATUS
@@ -44,7 +40,6 @@ export class StatusTracker {
     this.#turnedAt = clock.elapsed()
   }
 
-  /** Calls `listener` after each change. */
   subscribe(listener: (status: HubStatus) => void): void {
     this.#listeners.add(listener)
   }
@@ -59,13 +54,11 @@ export class StatusTracker {
     for (const listener of this.#listeners) listener(after)
   }
 
-  /** Stops updating the status and calling listeners. */
   end(): void {
     this.#ended = true
     this.#listeners.clear()
   }
 
-  /** Logs when the hub comes online, when it goes offline, and when the reason for being offline changes. */
   #logChange(before: HubStatus, after: HubStatus, why: Advice | undefined): void {
     if (before.online === after.online && (after.online || before.reason === after.reason)) return
     const seconds = Math.round((this.#clock.elapsed() - this.#turnedAt) / 1000)
@@ -79,26 +72,25 @@ export class StatusTracker {
   }
 }
 
-/** Returns a status to compare: a different order of scopes is not a change. */
+/** A different order of scopes is not a change. */
 const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**
- * Whether `granted` scopes include `needed`: a scope includes all scopes below it, as `hub.app` includes
- * `hub.app.control`. `undefined` (not reported by the hub) grants everything: the hub itself checks each request.
+ * A granted scope includes all scopes below it, as `hub.app` includes `hub.app.control`. `undefined` (not reported)
+ * grants everything: the hub itself checks each request.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
   if (granted === undefined || needed === undefined) return true
   return granted.some((scope) => needed === scope || needed.startsWith(`${scope}.`))
 }
 
-/** Hub error codes that have another name in the MQTT contract. */
 const REASONS: Readonly<Record<string, string>> = {
   no_answer: 'unreachable',
   nonsense: 'failed',
   unsupported: 'failed',
 }
 
-/** Why a hub is unusable or only partly usable, as a code of the MQTT contract; `null` if it is usable. */
+/** Returns the reason as a code of the MQTT contract; `null` if the hub is usable. */
 export function reasonOf({ reason }: HubStatus): string | null {
   return reason === null ? null : (REASONS[reason] ?? reason)
 }

@@ -19,16 +19,15 @@ import { newerThan, type Release } from './releases.ts'
 export const STORE_URL = 'https://apps-api.athom.com/api/v1'
 
 interface Known {
-  /** `null`: the store was unreachable for days; `undefined`: no response yet, so the earlier run's release applies. */
+  /** `null`: unreachable for days. `undefined`: no response yet, so the previous run's release applies. */
   readonly releases: Offers | null | undefined
-  /** In `clock.elapsed()` milliseconds. */
+  /** In `clock.elapsed()` milliseconds, like `dueAt`. */
   readonly answeredAt: number
   readonly dueAt: number
 }
 
 interface Followed {
   readonly apps: Pick<AppManager, 'all' | 'ended' | 'learn' | 'releases'>
-  /** Called after the release of an app has changed. */
   readonly onRelease: (id: string) => void
 }
 
@@ -37,7 +36,6 @@ const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 /** How long a response is valid while the store is unreachable. */
 const KEPT_MS = 2 * DAY_MS
-/** Pause between two requests. */
 const APART_MS = 2_000
 const TIMEOUT_MS = 15_000
 /** A response contains the app's whole manifest. */
@@ -57,7 +55,6 @@ interface Surroundings {
 export class Store implements AsyncDisposable {
   readonly #options: Surroundings
   readonly #client: HttpClient
-  /** The followed hubs, by name. */
   readonly #followed = new Map<string, Followed>()
   readonly #known = new Map<string, Known>()
   /** Set while look-ups are enabled. */
@@ -74,7 +71,6 @@ export class Store implements AsyncDisposable {
     this.#followed.set(hub, { apps, onRelease })
   }
 
-  /** Starts or stops looking up apps, as configured. */
   reconfigured(): void {
     const { isOn, log } = this.#options
     if (isOn() === (this.#running !== undefined)) return
@@ -89,7 +85,7 @@ export class Store implements AsyncDisposable {
     void this.#run(this.#running.signal)
   }
 
-  /** Restores an app's release from a message of an earlier run; this release is valid until the store responds. */
+  /** Restores an app's release from a message of the previous run. The release is valid until the store responds. */
   recall(hub: string, id: string, payload: string): void {
     const followed = this.#followed.get(hub)
     if (this.#running === undefined || followed === undefined || this.#known.has(id)) return
@@ -146,7 +142,7 @@ export class Store implements AsyncDisposable {
     if (apps?.learn(app.id, release)) onRelease?.(app.id)
   }
 
-  /** Looks up one app. Resolves with the pause that the store requests, in milliseconds; 0 for none. */
+  /** Resolves with the pause that the store requests, in milliseconds; 0 for none. */
   async #look(id: string, signal: AbortSignal): Promise<number> {
     const { clock, log, random } = this.#options
     const { releases, ...failure } = await this.#ask(id, signal)
@@ -190,7 +186,7 @@ export class Store implements AsyncDisposable {
     return this.#client.request('GET', path, { key: false, maxBytes: MAX_BYTES })
   }
 
-  /** Returns the pause before the next request: an hour or more if the store is overloaded or fails, otherwise none. */
+  /** Returns a pause of an hour or more if the store is overloaded or fails. */
   #pauseOf(answer: Answer): { pause?: number } {
     if (answer.status !== 429 && answer.status < 500) return {}
     return { pause: Math.max(HOUR_MS, retryAfter(answer, this.#options.clock.now(), DAY_MS) ?? 0) }
@@ -217,7 +213,6 @@ export class Store implements AsyncDisposable {
 const MAX_CHANGELOG = 255
 const MAX_VERSION = 64
 
-/** The releases of an app in the store, by channel. */
 type Offers = { readonly [C in 'live' | 'test']: Release | undefined }
 
 /** Maps an app's channel to the release that a hub would install; without a channel, the live one. */
@@ -229,7 +224,7 @@ const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   ['test', 'test'],
 ])
 
-/** Whether the store may list an app: it lists no apps under development, and only ids of this form. */
+/** Returns whether the store may list an app: it lists no apps under development, and only ids of this form. */
 const isInStore = ({ id, origin, channel }: App) =>
   origin === 'appstore' && CHANNELS.has(channel) && /^[a-z0-9][\w.-]{0,127}$/i.test(id)
 
@@ -238,7 +233,7 @@ function releaseFor({ channel }: App, { live, test }: Offers): Release | undefin
   return live !== undefined && compareVersions(test.version, live.version) < 0 ? live : test
 }
 
-/** Reads the releases from a response; `undefined` if the response is not about the app. */
+/** Returns `undefined` if the response is not about the app. */
 function offersIn(id: string, answer: Json | undefined): Offers | undefined {
   if (!isRecord(answer) || answer['id'] !== id) return undefined
   const { liveVersion, liveBuild, testVersion, testBuild } = answer
@@ -251,7 +246,7 @@ function releaseOf(version: unknown, changelog: unknown): Release | undefined {
   return isVersion ? { version, changelog: lineOf(changelog) } : undefined
 }
 
-/** Adds the changelog from `log`, which lists all versions, keyed by version or as an array (undocumented). */
+/** `log` lists all versions, keyed by version or as an array (undocumented). */
 function withChangelog(release: Release | undefined, log: Json | undefined): Release | undefined {
   if (release === undefined || release.changelog !== null) return release
   const isIt = (one: Json) => isRecord(one) && one['version'] === release.version
@@ -259,7 +254,7 @@ function withChangelog(release: Release | undefined, log: Json | undefined): Rel
   return releaseOf(release.version, isRecord(entry) ? (entry['changelog'] ?? entry) : entry)
 }
 
-/** Converts a text, or texts by language, to a line without HTML, links and images: Home Assistant renders Markdown. */
+/** Returns one line, in English if available, without HTML, links and images: Home Assistant renders Markdown. */
 function lineOf(changelog: unknown): string | null {
   const text = isRecord(changelog) ? (changelog['en'] ?? Object.values(changelog)[0]) : changelog
   if (typeof text !== 'string') return null

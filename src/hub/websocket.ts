@@ -1,4 +1,4 @@
-/** The client library's WebSocket, with packet validation: malformed packets make the library throw uncaught errors. */
+/** Rejects malformed packets, because the client library throws uncaught errors on them. */
 import { NodeWebSocket } from 'socket.io-client'
 import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 
@@ -9,7 +9,7 @@ export class GuardedWebSocket extends NodeWebSocket {
   }
 }
 
-/** Whether a packet has the content that the library relies on. Hubs send no binary packets. */
+/** Returns whether a packet has the content that the library relies on. Hubs send no binary packets. */
 function isSound(packet: string): boolean {
   // Engine.IO: open.
   if (packet.startsWith('0')) {

@@ -24,7 +24,6 @@ export interface Asked {
   readonly value?: Json | undefined
 }
 
-/** Returns the effect that an operation requests with its parameters and body. */
 export function askedOf(operation: OperationName, parameters: object, body: Body | Json | undefined): Asked {
   const given = new Map<string, unknown>(Object.entries(parameters))
   const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
@@ -89,7 +88,7 @@ function layersOf(said: Json): Json[] {
   return layers
 }
 
-/** Whether a response with a success status is a refusal. */
+/** Returns whether a response with a success status is a refusal. */
 export const saysNo = (said: Json | undefined): boolean => said !== undefined && layersOf(said).some(isNegative)
 
 function isNegative(layer: Json): boolean {
@@ -102,7 +101,7 @@ function isOfAnother({ id }: Record<string, unknown>, wanted: string | undefined
   return typeof id === 'string' && wanted !== undefined && id !== wanted
 }
 
-/** Whether the keys that a hub sent have the requested values. */
+/** Returns whether the keys that a hub sent have the requested values. */
 export function agrees(said: AppPatch, wanted: AppPatch): boolean {
   const found = new Map<string, unknown>(Object.entries(said))
   return Object.entries(wanted).every(([key, value]) => (found.get(key) ?? value) === value)
@@ -110,7 +109,7 @@ export function agrees(said: AppPatch, wanted: AppPatch): boolean {
 
 const ERROR_KEYS: ReadonlySet<string> = new Set(['error', 'error_description', 'stack', 'code', 'statusCode'])
 
-/** Whether a value is only the body of a refusal: a gateway may send it with status 200. */
+/** Returns whether a value is only the body of a refusal: a gateway may send it with status 200. */
 export function isErrorBody(value: unknown): boolean {
   return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
 }
@@ -124,7 +123,7 @@ export function lookFor(hub: Hub, { operation, id, name, shows = {}, value }: As
   return Object.keys(shows).length > 0 ? () => appIs(hub, id, shows) : undefined
 }
 
-/** Whether the hub's record of the app has all `wanted` values. Reads from the hub, not from memory. */
+/** Reads from the hub, not from memory. */
 async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
   const found = new Map<string, unknown>(Object.entries(await hub.look('getApp', { id })))
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)
@@ -138,7 +137,7 @@ export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null |
   return list.size > 0 && others.every((other) => list.has(other)) ? null : undefined
 }
 
-/** Whether the list contains all other apps but not this app, and reading the app fails too. */
+/** Returns whether the list contains all other apps but not this app, and reading the app fails too. */
 async function appIsGone(hub: Hub, id: string): Promise<boolean> {
   if ((await listedApp(hub, id)) !== null) return false
   return (await unless(['unknown_app'], hub.look('getApp', { id }))) === undefined
@@ -150,7 +149,7 @@ async function settingIs(hub: Hub, id: string, name: string, value: Json): Promi
   return found !== undefined && sameJson(found, value)
 }
 
-/** Whether the settings do not contain this setting, and reading it by name fails too. */
+/** Returns whether the settings do not contain this setting, and reading it by name fails too. */
 async function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
   const all = await hub.look('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false

@@ -1,4 +1,3 @@
-/** The rate limit of a token bucket. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Bucket } from '../../src/base/bucket.ts'

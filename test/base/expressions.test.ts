@@ -24,7 +24,7 @@ function written(): string[] {
   return [...found]
 }
 
-/** Returns the content of `expressions.txt`: by input the files that read it, and by file its expressions. */
+/** Returns the content of `expressions.txt`. */
 function listed(): { rows: string[]; samples: Map<string, string> } {
   const rows: string[] = []
   const samples = new Map<string, string>()

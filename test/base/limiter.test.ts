@@ -1,4 +1,3 @@
-/** Tests which tasks may begin, and when. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Limiter, type LimiterOptions, type Slot } from '../../src/base/limiter.ts'
@@ -123,12 +122,12 @@ describe('a limiter with four slots', () => {
     await clock.advance(999)
     expect(begun).toHaveLength(4)
     await clock.advance(1)
-    // Three tasks did not confirm progress.
+    // Three tasks lost their slots, because they did not call `keep` in time.
     expect(begun).toHaveLength(7)
     for (const { slot } of begun) slot.keep()
     await clock.advance(60_000)
     expect(begun).toHaveLength(7)
-    // A slot that was taken away is not given away again when the task ends.
+    // The end of a task that has lost its slot does not free a slot.
     for (const { end } of begun.slice(1, 4)) end()
     await settled()
     expect(begun).toHaveLength(7)
@@ -170,7 +169,6 @@ describe('a limiter that is restricted for some time', () => {
     for (const { end } of begun.slice(0, 2)) end()
     await settled()
     await clock.advance(1_000)
-    // One of the first three tasks is still running.
     expect(begun).toHaveLength(4)
     for (const { end } of begun) end()
     await settled()
@@ -202,7 +200,6 @@ describe('a limiter that is restricted for some time', () => {
   })
 })
 
-/** A task that requests its turn. */
 interface Asked {
   readonly at: number
   readonly lane: string | null
@@ -226,7 +223,7 @@ interface Told {
   readonly at: number
 }
 
-/** Requests a turn for each task; returns the events of all tasks in order. */
+/** Requests a turn for each task; returns all events in order. */
 async function carryOut(plan: readonly Asked[], options: Omit<LimiterOptions, 'clock'>): Promise<Told[]> {
   const clock = new FakeClock()
   const limiter = new Limiter({ ...options, clock })
@@ -288,7 +285,7 @@ describe('in any order of requests', () => {
       { numRuns: 300, examples: [[LAST_OF_ITS_LANE, { slots: 1, apartMs: 3, maxWaiting: 2 }]] },
     )
 
-  /** One task expires at the moment when another of its lane is requested. */
+  /** A task expires at the same time as another task of its lane is requested. */
   const LAST_OF_ITS_LANE = [
     [2, 'a', 0],
     [2, 'a', 0],
@@ -350,14 +347,14 @@ describe('in any order of requests', () => {
 
   test('no lane that could begin is overtaken twice by another', async () => {
     await holds((log, plan) => {
-      /** For each lane that has a task which could begin: the lanes that have begun since then. */
+      /** Maps each lane with a task that could begin to the lanes that have begun since that was first true. */
       let overtaken = new Map<string | null, Set<string | null>>()
       for (const { what, one, waiting, under } of momentsOf(log)) {
         const lanes = new Set(waiting.map((other) => plan[other]?.lane ?? null))
         const could = [...lanes].filter((lane) => lane === null || !under.some(ofLane(plan, lane)))
         overtaken = new Map(could.map((lane) => [lane, overtaken.get(lane) ?? new Set()]))
         const lane = plan[one]?.lane ?? null
-        // A task that expires may be the last of its lane; a lane that is requested again then goes to the back.
+        // A lane is at the end of the queue if its last task has expired and a new one is requested.
         if (what === 'begun' || what === 'expired') overtaken.delete(lane)
         if (what !== 'begun') continue
         for (const by of overtaken.values()) {
@@ -378,7 +375,7 @@ describe('in any order of requests', () => {
         // The state is checked after all events with the same time.
         if (at !== now && isOpen) expect(waiting.filter(isFree)).toEqual([])
         now = at
-        // A task may get its turn at its deadline, and expire.
+        // A task that gets its turn at its deadline expires.
         if (what === 'begun' || what === 'expired') begunAt = at
       }
     })

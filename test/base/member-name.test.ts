@@ -5,10 +5,10 @@ test.each([
   ['Bridge-0.example.org', 'bridge-0'],
   ['my host', 'my-host'],
   ['', 'member'],
-  // The bridge receives commands, and sends their answers, on topics with these levels.
+  // The topics of commands and their answers have these levels.
   ['cmd', 'membercmd'],
   ['result', 'memberresult'],
-  // These names cannot be keys of a record of members.
+  // This name cannot be a record key.
   ['constructor', 'memberconstructor'],
   ['x'.repeat(40), 'x'.repeat(32)],
 ])('the machine "%s" is the member %s', (host, name) => {

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { parseSync } from 'vite'
 import { describe, expect, test } from 'vitest'
 
-/** The parts of a syntax tree node that this test needs. */
 interface Node {
   readonly type: string
   readonly start: number
@@ -31,7 +30,7 @@ const isFunction = ({ type }: Node) => /^(Arrow)?Function(Declaration|Expression
 const isType = ({ type }: Node) => type.startsWith('TS') && !/^TS(As|NonNull|Satisfies)/.test(type)
 const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode)
 
-/** Returns all children, except names of properties, which refer to nothing. */
+/** Leaves out the names of properties, because they refer to nothing. */
 function partsOf(node: Node): Node[] {
   const parts = Object.entries(node).filter(([key]) => (key !== 'property' && key !== 'key') || node.computed === true)
   return parts.flatMap(([, value]) => [value].flat().filter(isNode))
@@ -45,7 +44,7 @@ function namesIn(pattern: unknown): string[] {
   return childrenOf(pattern).flatMap(namesIn)
 }
 
-/** Returns the constants of a block; parameters have their values from the start. */
+/** Parameters have their values from the start. */
 function declaredIn(block: Node): Map<string, number> {
   if (isFunction(block)) return new Map([block.params].flat().flatMap((one) => namesIn(one).map((name) => [name, 0])))
   const declarations = childrenOf(block).filter(({ type }) => type === 'VariableDeclaration')
@@ -61,7 +60,6 @@ function fieldOf(node: unknown): string | undefined {
   return isNode(object) && object.type === 'ThisExpression' && isNode(property) ? `#${property.name}` : undefined
 }
 
-/** Returns the positions at which a constructor assigns its fields. */
 function assignedIn(node: Node): [string, number][] {
   const field = node.type === 'AssignmentExpression' ? fieldOf(node.left) : undefined
   const further = isFunction(node) ? [] : childrenOf(node).flatMap(assignedIn)
@@ -70,7 +68,7 @@ function assignedIn(node: Node): [string, number][] {
 
 interface Place {
   readonly scopes: readonly Scope[]
-  /** The positions at which the enclosing functions begin. */
+  /** Start positions of the enclosing functions. */
   readonly functions: readonly number[]
   /** The positions at which the fields of the enclosing constructor get their values. */
   readonly fields: ReadonlyMap<string, number>
@@ -108,7 +106,6 @@ function captured(source: string): string[] {
   return [...new Set(visit(program, { scopes: [], functions: [], fields: new Map() }))].sort()
 }
 
-/** The files that put parts together. */
 const COMPOSED = [
   'src/app.ts',
   'src/config/broker.ts',

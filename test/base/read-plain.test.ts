@@ -38,9 +38,9 @@ test('one function reads every file that a user names; the others are listed wit
       .split('\n')
       .some((line) => READS.test(line) && !/^\s*(\/\/|\*|\/\*)/.test(line)),
   )
-  // `readFile` of the configuration is a parameter: by default the function for plain files.
+  // In the configuration, `readFile` is a parameter, which defaults to the function for plain files.
   const given = ['src/config/file.ts', 'src/config/read.ts', 'src/config/load.ts']
-  // Folders, opened to flush their names to disk, and the modules of apps, read by the app's own process.
+  // One opens folders to flush their names to disk; the other runs in an app's process and reads its modules.
   const other = ['src/emulator/data/data-folder.ts', 'src/emulator/sdk/runner.js']
   expect(reading.filter((file) => ![...given, ...other].includes(file)).sort()).toEqual(Object.keys(DIRECT).sort())
 })

@@ -7,7 +7,6 @@ const exclude = ['src/web/ui/dist/**']
 const files = globSync('src/**/*.{ts,tsx}', { exclude })
 const PRODUCT = ['base', 'hub', 'mqtt', 'contract', 'bridge']
 
-/** Returns the imported files, each with whether only types are imported from it. */
 function importsOf(file: string): [target: string, typesOnly: boolean][] {
   const statements = readFileSync(file, 'utf8').matchAll(
     /(?:^(?:import|export) (type )?[^;'"]*?from |import\(|^import )'(\.[^']+)'/gms,

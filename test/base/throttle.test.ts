@@ -1,9 +1,7 @@
-/** Cheap work is done often, expensive work rarely. */
 import { expect, test } from 'vitest'
 import { Throttle } from '../../src/base/throttle.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
-/** Returns work that takes some time on a clock that continues to run. */
 function work(ms: number) {
   const clock = new FakeClock()
   let done = 0

@@ -5,7 +5,7 @@ import { Observer, type Seen } from '../support/observer.ts'
 import { now } from './processes.ts'
 
 const STATE = /^hub2mqtt\/[^/]+\/app\/[^/]+$/
-/** Other retained topics of an app or a hub that depend on the hub's data. */
+/** Other retained topics that depend on the hub's data. */
 const DERIVED = /^hub2mqtt\/[^/]+\/(app\/[^/]+\/(update|setting\/[^/]+)|summary)$/
 const DISCOVERY = /^homeassistant\//
 const FIGURE = /"memory_bytes":(\d+)/
@@ -17,11 +17,10 @@ export class Arrivals {
   /** App states: topic → the time of the first message. */
   readonly states = new Map<string, number>()
   readonly #discovery = new Set<string>()
-  /** The number of live messages, on state topics and derived ones, and for discovery; a restart should send none. */
+  /** The number of live messages on the topics of states (also derived ones) and of discovery. A restart sends none. */
   sent = { state: 0, discovery: 0 }
   /** When the newest discovery topic was first seen; 0 without discovery. */
   #discoveredAt = 0
-  /** When `online` arrived. */
   online: number | undefined
   #observer: Observer | undefined
   readonly #answers = new Map<string, () => void>()
@@ -29,7 +28,7 @@ export class Arrivals {
   #complete: (moment: number) => void = () => {}
   #asked = 0
 
-  /** Subscribes to a broker. Millions of messages may arrive, so they are not kept. */
+  /** Millions of messages may arrive, so they are not kept. */
   async at(port: number): Promise<Observer> {
     const filter = ['hub2mqtt/#', 'homeassistant/#', `${ANSWERS}/#`]
     const onMessage = (seen: Seen) => this.#receive(seen)
@@ -70,7 +69,7 @@ export class Arrivals {
     })
   }
 
-  /** Resolves with the time at which the states of `apps` apps and `online` had arrived. */
+  /** Resolves with the time at which `online` and the states of all apps had arrived. */
   async seesStates(apps: number, timeoutMs = 60_000): Promise<number> {
     const deadline = now() + timeoutMs
     while (this.online === undefined || this.states.size < apps) {
@@ -80,14 +79,14 @@ export class Arrivals {
     return Math.max(this.online, newest(this.states))
   }
 
-  /** Waits until discovery is complete; resolves with the time of its newest topic, or 0. */
+  /** Resolves with the time of the newest topic when discovery is complete; 0 without discovery. */
   async seesDiscovery(): Promise<number> {
     const began = now()
     while (Math.max(began, this.#discoveredAt) > now() - QUIET_MS) await sleep(20)
     return this.#discoveredAt
   }
 
-  /** Sends a command; resolves with the time until the answer, in milliseconds. */
+  /** Resolves with the time from a command to its answer, in milliseconds. */
   ask(topic: string): Promise<number> {
     this.#asked += 1
     const responseTopic = `${ANSWERS}/${this.#asked}`

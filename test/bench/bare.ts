@@ -1,7 +1,6 @@
 /**
  * The baseline: the shortest program on the same libraries that transfers the same bytes. It has no reconnect, no
- * validation and no options. With `NAGLE=on` it uses the defaults of mqtt.js, like most bridges. Its types are
- * stripped before it runs.
+ * validation and no options. With `NAGLE=on` it uses the defaults of mqtt.js, like most bridges.
  */
 import { Socket } from 'node:net'
 import mqtt from 'mqtt'
@@ -14,7 +13,6 @@ const base = 'hub2mqtt'
 const dispatcher = new Agent({ pipelining: 1, connections: 4, keepAliveTimeout: 1000, allowH2: false })
 const headers = { authorization: `Bearer ${BENCH_KEY}` }
 
-/** The hub's record of an app, used without validation. */
 interface AppRecord {
   readonly [key: string]: unknown
   readonly id: string

@@ -37,7 +37,6 @@ export class Book {
     this.#values.set(key, [...this.of(subject, metric), value])
   }
 
-  /** Returns one value per round, in order. */
   of(subject: SubjectName, metric: Metric): readonly number[] {
     return this.#values.get(`${subject} ${metric}`) ?? []
   }

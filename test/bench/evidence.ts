@@ -31,11 +31,9 @@ one that also has \`homey.system.readonly\`, \`homey.updates.readonly\`, \`homey
 \`homey.insights.readonly\`. Each app has one to three devices and a flow; every second app also has an
 advanced flow. The hubs are idle.`
 
-/** Returns the size of topics and payloads in bytes. */
 const sizeOf = (retained: Iterable<readonly [string, string]>) =>
   [...retained].reduce((sum, [topic, text]) => sum + Buffer.byteLength(topic) + Buffer.byteLength(text), 0)
 
-/** Measures the load of a bridge on one hub, and what the broker holds. */
 async function measureBridge(apps: number, evidence: boolean, minutes: number) {
   await using world = await World.start({ subject: 'hub2mqtt', apps, evidence, discoveryRate: 0 })
   await sleep(REST_MS)
@@ -81,7 +79,7 @@ async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): 
   }
 }
 
-/** Measures the size of an app's samples in bytes. */
+/** Returns the bytes per record. */
 function measureSamples(): number {
   const samples = new Samples(systemClock)
   const before = process.memoryUsage().arrayBuffers
@@ -89,7 +87,6 @@ function measureSamples(): number {
   return (process.memoryUsage().arrayBuffers - before) / records.length
 }
 
-/** Measures everything and returns the section of the page. */
 export async function measureEvidence(minutes: number): Promise<string> {
   const kinds = SIZES.flatMap((apps) => [false, true].map((evidence) => ({ apps, evidence })))
   const runs = await Promise.all(kinds.map(({ apps, evidence }) => measureBridge(apps, evidence, minutes)))
@@ -121,7 +118,6 @@ export async function measureEvidence(minutes: number): Promise<string> {
   ].join('\n\n')
 }
 
-/** Returns the current section of the page, or '' without one. */
 export function evidenceSection(): string {
   const [, section] = readFileSync(PAGE, 'utf8').split(HEADING)
   return section === undefined ? '' : `${HEADING}${section.split(NEXT)[0]?.trimEnd()}`

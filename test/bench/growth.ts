@@ -1,4 +1,3 @@
-/** Measures the cost of additional apps and hubs. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Book } from './book.ts'
 import { burst, type Effort } from './measures.ts'
@@ -6,7 +5,7 @@ import { median } from './stats.ts'
 import { World } from './world.ts'
 
 export interface Size {
-  /** The number of apps on each hub. */
+  /** On each hub. */
   readonly apps: number
   readonly hubs: number
 }
@@ -62,7 +61,6 @@ async function measureSize(size: Size, restMs: number): Promise<Grown> {
   return { size, startMs: world.startMs, rss, cpuUs }
 }
 
-/** Returns the increase per step between two figures, if both are known. */
 function slope(from: number | undefined, to: number | undefined, steps: number): number | undefined {
   return from === undefined || to === undefined ? undefined : (to - from) / steps
 }

@@ -1,7 +1,6 @@
 /**
- * Measures the cost of the guardian: the time for one read of a list with 1,000 apps whose usage has changed.
- *
- *     node --expose-gc test/bench/guard.ts
+ * Measures the time for one read of a list with 1,000 apps whose usage has changed, with the guardian:
+ * `node --expose-gc test/bench/guard.ts`.
  */
 import { DECISIONS } from '../../src/guardian/decisions.ts'
 import { type App, patchApp } from '../../src/hub/app.ts'

@@ -37,10 +37,8 @@ const now = () => Number(process.hrtime.bigint()) / 1e6
 /** Returns a change of usage only, which is published as state but causes no event. */
 const usage = (value: number) => ({ usage: { cpu: (value % 90) / 100, mem: value } })
 
-/** Returns a change that also causes an event. */
 const eventful = (value: number) => ({ autoupdate: value % 2 === 0, ...usage(value) })
 
-/** Waits until the next batch is due, at `perSecond` events per second. */
 async function inTime(started: number, events: number, perSecond: number): Promise<void> {
   await setTimeout(Math.max(0, started + (events * 1000) / perSecond - now()))
 }

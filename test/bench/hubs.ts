@@ -12,7 +12,7 @@ export class Hubs implements AsyncDisposable {
   readonly urls: readonly string[]
   readonly apps: number
   readonly #process: Process
-  /** The next memory figure. Each change has a different figure, so that its message can be recognized. */
+  /** Each change has a different memory figure, so that its message can be recognized. */
   #next = 10_000_000
 
   private constructor(process: Process, urls: readonly string[], apps: number) {
@@ -30,7 +30,6 @@ export class Hubs implements AsyncDisposable {
     return new Hubs(process, urls, apps)
   }
 
-  /** Resolves when there is a realtime session for each hub. */
   async untilSubscribed(timeoutMs = 60_000): Promise<void> {
     const deadline = now() + timeoutMs
     for (;;) {
@@ -42,8 +41,8 @@ export class Hubs implements AsyncDisposable {
   }
 
   /**
-   * Changes the usage of the first `apps` apps in turn, `events` times in total. Returns the time of the first event
-   * (by `now()`) and the figures that the topics must have at the end.
+   * Changes the usage of the first `apps` apps in turn. Returns the time of the first event (by `now()`), and the
+   * figures that the topics must have at the end.
    */
   burst(events: number, { apps = this.apps, eventful = false, perSecond }: BurstOptions = {}): Burst {
     const from = this.#next
@@ -55,7 +54,6 @@ export class Hubs implements AsyncDisposable {
     return { last, began: began.then((moment) => v.parse(v.number(), moment)) }
   }
 
-  /** Resolves with the number of requests that the hubs have received. */
   async requests(): Promise<number> {
     return v.parse(v.number(), await ask(this.#process, { do: 'requests' }))
   }
@@ -72,7 +70,6 @@ export class Hubs implements AsyncDisposable {
 export interface BurstOptions {
   /** The number of apps on each hub to change; default: all. */
   readonly apps?: number
-  /** Whether each change also causes an event. */
   readonly eventful?: boolean
   /** Default: as fast as possible. */
   readonly perSecond?: number

@@ -51,7 +51,6 @@ the emulated hubs (one process) and a subscriber to everything share the same co
 Discovery of all apps is published as fast as the broker accepts it (\`discovery.rate: 0\`), once the hubs have been read.
 The start is measured with no retained messages on the broker, the restart after the subscriber has read all of them.`
 
-/** Returns the section with the latest measurement, or '' without one. */
 export function manySection(): string {
   const measured = read()
   if (measured === undefined) return ''
@@ -78,7 +77,6 @@ export function manySection(): string {
   ].join('\n\n')
 }
 
-/** Saves a measurement and replaces the section of the page. */
 export function writeMany(sizes: readonly Many[]): void {
   const measured: v.InferOutput<typeof MEASURED> = { date: new Date().toISOString().slice(0, 10), sizes: [...sizes] }
   writeFileSync(FILE, `${JSON.stringify(measured, null, 2)}\n`)

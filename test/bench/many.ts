@@ -10,24 +10,24 @@ import { World } from './world.ts'
 
 export const MANY = v.object({
   hubs: v.number(),
-  /** The number of apps on each hub. */
+  /** On each hub. */
   apps: v.number(),
   /** The machine's one-minute load average before the start. */
   load: v.number(),
-  /** The time from the start until all states were retained. */
+  /** From the start until all states were retained. */
   statesMs: v.number(),
-  /** The time from the start until all of discovery was retained too. */
+  /** From the start until discovery was retained too. */
   wholeMs: v.number(),
   startCpuMs: v.number(),
-  /** The resident memory at rest, with everything retained. */
+  /** At rest, with everything retained. */
   rss: v.number(),
   peakRss: v.number(),
-  /** The share of a core that is used at rest, and at 1,000 events a second. */
+  /** Shares of a core: at rest, and at 1,000 events a second. */
   idleShare: v.number(),
   busyShare: v.number(),
   restartMs: v.number(),
   restartSent: v.number(),
-  /** The time from the restart of an empty broker until it held all states. `brokerWholeMs`: discovery too. */
+  /** From the restart of an empty broker until it held all states. `brokerWholeMs`: discovery too. */
   brokerStatesMs: v.number(),
   brokerWholeMs: v.number(),
 })
@@ -43,7 +43,6 @@ const POLL_INTERVAL_MS = durationMs('poll_interval', hubOptions.poll_interval.de
 
 export const MANY_EFFORT: ManyEffort = { restMs: 15_000, idleMs: 60_000, busySeconds: 30 }
 export const QUICK_MANY: ManyEffort = { restMs: 3_000, idleMs: 10_000, busySeconds: 5 }
-/** The numbers of hubs to measure. */
 export const HUBS = [10, 100, 300, 1000]
 
 const APPS = 50
@@ -51,7 +50,7 @@ const EVENTS_A_SECOND = 1000
 /** Long, because other work on the machine slows everything down. */
 const TIMEOUT_MS = 5 * 60_000
 
-/** Measures with unlimited discovery, so that everything is published before memory is measured. */
+/** Discovery is unlimited, so that everything is published before memory is measured. */
 export async function measureMany(
   hubs: number,
   effort: ManyEffort,
@@ -69,7 +68,7 @@ export async function measureMany(
   const idleShare = (world.bridge.cpuMs - before) / idleMs
   const events = busySeconds * EVENTS_A_SECOND
   const { cpuUs } = await burst(world, events, { perSecond: EVENTS_A_SECOND })
-  // The sums in the summaries of the hubs change with the next read of each list.
+  // Wait for the next read of each list, which changes the sums in the summaries of the hubs.
   await sleep(POLL_INTERVAL_MS + restMs)
   const restarted = await world.restart()
   const again = await world.restartBroker()

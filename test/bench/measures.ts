@@ -1,4 +1,3 @@
-/** The measurements of a program. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Book } from './book.ts'
 import type { BurstOptions } from './hubs.ts'
@@ -58,12 +57,11 @@ export async function burst(world: World, events: number, options?: BurstOptions
   const { began, last } = world.hub.burst(events, options)
   const seen = await world.arrivals.sees(last)
   const ms = seen - (await began)
-  // The cost includes work that is still under way.
+  // The cost includes work that is still in progress.
   await sleep(200)
   return { ms, cpuUs: ((world.bridge.cpuMs - cpuBefore) * 1000) / events }
 }
 
-/** Measures the times from an event to its state at a subscriber, one event at a time. */
 async function eventTimes({ hub, arrivals }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < samples; i += 1) {
@@ -103,7 +101,6 @@ async function askAll(world: World, commands: number): Promise<void> {
   await Promise.all(Array.from({ length: ASKERS }, asker))
 }
 
-/** Measures the times from a command to its answer, one command at a time. */
 async function commandTimes({ arrivals }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < samples; i += 1) times.push(await arrivals.ask(enable(i)))
@@ -126,8 +123,8 @@ async function commandCpuUs(world: World, { commands }: Effort): Promise<number>
 }
 
 /**
- * Measures with all processes on one core. With several cores, the scheduler's placement of four processes that wake
- * each other can matter more than the work of the programs.
+ * With several cores, the scheduler's placement of four processes that wake each other can matter more than the work of
+ * the programs.
  */
 export function measureOnOneCore(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   return onOneCore(async () => {
@@ -139,7 +136,6 @@ export function measureOnOneCore(subject: SubjectName, effort: Effort, book: Boo
   })
 }
 
-/** Measures the time from the start to all states of 1,000 apps. */
 export async function measureLargeStart(subject: SubjectName, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: 1000, settled: false })
   book.add(subject, 'start1000Ms', world.startMs)
@@ -162,7 +158,6 @@ export async function measureRestart(book: Book): Promise<void> {
   book.add('hub2mqtt', 'restartDiscovery', discovery)
 }
 
-/** Measures the share of a core that an idle program uses. */
 export async function measureIdle(effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject: 'hub2mqtt', apps: APPS })
   await sleep(effort.restMs)

@@ -2,17 +2,16 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Returns the time of the monotonic clock that all processes of a machine share, in milliseconds. */
+/** The monotonic clock that all processes of a machine share, in milliseconds. */
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6
 
-/** Returns the CPU time of all threads of a process so far, in milliseconds. */
 export function cpuMs(pid: number): number {
   const folder = `/proc/${pid}/task`
   const threads = readdirSync(folder).map((thread) => readFileSync(`${folder}/${thread}/schedstat`, 'utf8'))
   return threads.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0) / 1e6
 }
 
-/** Runs `run` with this process and its new children on one core, with `taskset` of util-linux. */
+/** Runs this process and its new children on one core, with `taskset` of util-linux. */
 export async function onOneCore(run: () => Promise<void>): Promise<void> {
   const allowed = /^Cpus_allowed_list:\s+(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
   const keepTo = (cores: string) =>
@@ -25,12 +24,12 @@ export async function onOneCore(run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Returns the resident memory of a process in bytes. */
+/** Resident memory in bytes. */
 export function rss(pid: number): number {
   return kilobytes(pid, /^VmRSS:\s+(\d+) kB/m) * 1024
 }
 
-/** Returns the peak resident memory of a process in bytes. */
+/** Peak resident memory in bytes. */
 export function peakRss(pid: number): number {
   return kilobytes(pid, /^VmHWM:\s+(\d+) kB/m) * 1024
 }

@@ -1,10 +1,9 @@
-/** The messages between the benchmark and its hub process. */
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
 
 export const KEY = 'key-for-the-bench'
 
-/** Returns the key of a hub. Each hub has its own, as in different households; `bare` uses the first one. */
+/** Each hub has its own key, as in different households; `bare` uses the first one. */
 export const keyOf = (hub: number): string =>
   hub === 0 ? KEY : createHash('sha256').update(`${KEY} ${hub}`).digest('hex')
 

@@ -1,4 +1,3 @@
-/** Renders the report of a run: goals, absolute figures, growth. */
 import { cpus, loadavg, totalmem } from 'node:os'
 import type { Book, Metric } from './book.ts'
 import type { Grown } from './growth.ts'

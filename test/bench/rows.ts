@@ -8,11 +8,9 @@ type Version = 'hub2mqtt' | 'before'
 export interface Row {
   readonly title: string
   readonly goal: string
-  /** The values of hub2mqtt or of an earlier version. */
   readonly values: (book: Book, version?: Version) => readonly number[]
   readonly meets: (value: number) => boolean
   readonly show: (value: number) => string
-  /** The explanation of a missed goal. */
   readonly reason?: string
 }
 

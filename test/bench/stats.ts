@@ -1,5 +1,3 @@
-/** Statistics of samples: percentiles, medians, and ratios of two programs by round. */
-
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = samples.toSorted((a, b) => a - b)
   const at = Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))
@@ -12,7 +10,7 @@ export function median(samples: readonly number[]): number {
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2
 }
 
-/** Returns the ratios of samples of the same round, because a slow round affects both programs. */
+/** Compares samples of the same round, because a slow round affects both programs. */
 export function ratios(over: readonly number[], under: readonly number[]): number[] {
   return over.flatMap((value, round) => {
     const base = under[round]
@@ -20,7 +18,6 @@ export function ratios(over: readonly number[], under: readonly number[]): numbe
   })
 }
 
-/** Formats a value with up to three significant digits and grouped thousands. */
 export function round(value: number): string {
   if (!Number.isFinite(value)) return '–'
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2

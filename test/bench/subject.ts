@@ -1,4 +1,4 @@
-/** The measured programs: the shortest program, the same program with the defaults of most bridges, and hub2mqtt. */
+/** The measured programs: the baseline, the baseline with the defaults of most bridges, and hub2mqtt. */
 import { mkdtempDisposableSync, readFileSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
@@ -31,14 +31,14 @@ const startOptions = words.slice(words.indexOf('node') + 1)
 let program: Promise<string> | undefined
 let earlier: string | undefined
 
-/** Sets the path of the earlier version: its `src/bin.js`, next to the bundle in `dist/`. */
+/** @param path the earlier version's `src/bin.js`, next to the bundle in `dist/` */
 export function compareWith(path: string): void {
   earlier = path
 }
 
 const programOf = (name: SubjectName) => (name === 'before' && earlier !== undefined ? earlier : installed())
 
-/** Resolves with the bundle of the current sources, which is built once. */
+/** Builds the bundle of the current sources once. */
 function installed(): Promise<string> {
   if (program === undefined) {
     const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'bench-program-'))
@@ -51,7 +51,7 @@ function installed(): Promise<string> {
 export interface Place {
   readonly mqtt: string
   readonly hubs: readonly string[]
-  /** Options for Node.js, for profiling. */
+  /** For profiling. */
   readonly nodeOptions?: readonly string[]
   /** Devices per second that are published for Home Assistant; default: the default of the option. */
   readonly discoveryRate?: number | undefined
@@ -105,7 +105,7 @@ async function startOurs(program: string, port: number, place: Place, folder: st
   const { mqtt, hubs, nodeOptions = [], discoveryRate } = place
   const [hub = '', ...more] = hubs
   const config = join(folder, 'hub2mqtt.json')
-  // The first hub has the name that bare uses.
+  // The first hub has the name that `bare` uses.
   const entries = hubs.map((url, i) => [i === 0 ? 'home' : `hub${i}`, { url, api_key: keyOf(i) }])
   await writeFile(config, JSON.stringify({ hubs: Object.fromEntries(entries) }), { mode: 0o600 })
   return new BridgeProcess({

@@ -9,7 +9,6 @@ export class Viewer implements AsyncDisposable {
     this.#socket = socket
   }
 
-  /** Resolves when the client has read the snapshot. */
   static async open(port: number): Promise<Viewer> {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/api/live`)
     await once(socket, 'message')

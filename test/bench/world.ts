@@ -6,13 +6,13 @@ import { Hubs } from './hubs.ts'
 import { now } from './processes.ts'
 import { Subject, type SubjectName } from './subject.ts'
 
-// Nagle's algorithm in the broker would add 40 ms to every command of every program and hide the programs' differences.
+// Nagle's algorithm in the broker would add 40 ms to every command and hide the differences between the programs.
 // Without a queue limit, the observer misses no messages of a burst.
 const BROKER = ['set_tcp_nodelay true', 'max_queued_messages 0']
 
 export interface WorldOptions {
   readonly subject: SubjectName
-  /** The number of apps on each hub. */
+  /** On each hub. */
   readonly apps: number
   readonly hubs?: number
   /** Whether the keys permit reads of the hub's health, devices and flows. Default false. */
@@ -22,7 +22,7 @@ export interface WorldOptions {
   readonly settled?: boolean
   /** Devices per second that are published for Home Assistant; default: the default of the option. */
   readonly discoveryRate?: number
-  /** How long all states may take, in milliseconds; default: a minute. */
+  /** Time limit for all states, in milliseconds; default: a minute. */
   readonly timeoutMs?: number
 }
 
@@ -30,17 +30,17 @@ export interface WorldOptions {
 export interface Restarted {
   readonly state: number
   readonly discovery: number
-  /** The time from the start of the process until it received the events of all hubs. */
+  /** From the start of the process until it received the events of all hubs. */
   readonly ms: number
 }
 
 export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   readonly arrivals: Arrivals
-  /** The time from the start of the process until all states and `online` had arrived, in milliseconds. */
+  /** From the start of the process until all states and `online` had arrived, in milliseconds. */
   startMs = Number.NaN
-  /** The time until the program received the events of all hubs. */
+  /** Until the program received the events of all hubs. */
   subscribedMs = Number.NaN
-  /** The time until all of discovery had arrived too. */
+  /** Until discovery had arrived too. */
   wholeStartMs = Number.NaN
   readonly #options: WorldOptions
 
@@ -82,7 +82,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     this.bridges.push(await Subject.start(subject, place))
   }
 
-  /** Restarts the program; returns the number of messages that a subscriber received. */
+  /** Resolves with the number of messages that a subscriber received. */
   async restart(): Promise<Restarted> {
     await this.bridge[Symbol.asyncDispose]()
     const arrivals = new Arrivals()
@@ -99,7 +99,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     return { ...arrivals.sent, ms }
   }
 
-  /** Restarts the broker without its data; resolves when it holds all states and all of discovery again. */
+  /** Restarts the broker without its data; resolves when it holds all states and discovery again. */
   async restartBroker(): Promise<{ readonly statesMs: number; readonly wholeMs: number }> {
     await this.broker.stop()
     const arrivals = new Arrivals()

@@ -1,4 +1,4 @@
-/** An emulated hub and bridges that have several broker addresses, for tests of the loss of one broker. */
+/** An emulated hub, and bridges that have several broker addresses, for tests of the loss of one broker. */
 import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -9,8 +9,8 @@ import { until } from '../support/until.ts'
 
 const KEY = 'key-for-tests'
 /**
- * Clusters first elect new leaders and then replicate retained messages. Until then NATS ends each new connection after
- * five seconds or denies its subscriptions, and the bridge's waits between attempts grow.
+ * Clusters first elect new leaders and then replicate retained messages. Before that, NATS ends each new connection
+ * after five seconds or denies its subscriptions, and the bridge's waits between attempts grow.
  */
 export const TIMEOUT_MS = 120_000
 
@@ -19,13 +19,11 @@ export const STATE = 'hub2mqtt/bridge/state'
 export interface House {
   readonly hub: EmulatedHub
   readonly clock: JumpClock
-  /** The id of a running app. */
   readonly app: string
-  /** Starts a bridge with these broker addresses. */
   bridge(urls: readonly string[], env?: Readonly<Record<string, string>>): RunningBridge
 }
 
-/** Starts a house, which ends with the test. */
+/** The house ends with the test. */
 export async function startHouse(): Promise<House> {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
@@ -44,7 +42,7 @@ export async function startHouse(): Promise<House> {
   }
 }
 
-/** Connects a client that receives everything from the broker on a port; it ends with the test. */
+/** Connects a client that receives everything from the broker; it ends with the test. */
 export async function observe(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Promise<Observer> {
   // A cluster that has just started may refuse the first connections.
   const connect = () => Observer.on(port, { filter: 'hub2mqtt/#', protocol, comesBack: true }).catch(() => undefined)
@@ -53,7 +51,7 @@ export async function observe(port: number, protocol: '5' | '3.1.1' = '3.1.1'): 
   return observer
 }
 
-/** Waits until this client has seen the bridge and its hub online. */
+/** Waits until the client has received that the bridge and its hub are online. */
 export async function online(observer: Observer): Promise<void> {
   const says = (topic: string, text: string) =>
     observer.until(`${topic} to be ${text}`, () => observer.last(topic) === text, TIMEOUT_MS)
@@ -95,6 +93,5 @@ export async function pass(house: House, observer: Observer, what: string, holds
   throw new Error(`15 minutes passed without ${what}`)
 }
 
-/** Returns the number of a bridge's log lines that contain both texts. */
 export const logged = (bridge: RunningBridge, one: string, other = '') =>
   bridge.lines.filter((line) => line.includes(one) && line.includes(other)).length

@@ -1,4 +1,4 @@
-/** Two bridged Mosquittos: each forwards everything to the other. */
+/** Each Mosquitto forwards everything to the other one. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { withoutMosquitto } from '../mqtt/support.ts'
 import { Mosquitto } from '../support/brokers.ts'

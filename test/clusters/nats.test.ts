@@ -1,4 +1,3 @@
-/** A cluster of three NATS servers as the broker. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Nats, natsIsBroker, startNats } from '../support/nats.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
@@ -10,7 +9,7 @@ async function cluster(): Promise<Nats> {
   return nats
 }
 
-// The cluster needs several seconds to elect new leaders, more on a busy machine.
+// The cluster needs several seconds to elect new leaders, and more on a busy machine.
 describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () => {
   test('the loss of a node causes no offline and loses no events; commands work, and the bridge returns', async () => {
     const nats = await cluster()

@@ -1,8 +1,4 @@
-/**
- * Prints the functions of `src` that the daemon runs for an event and for a command, by file.
- *
- *     node test/depth/main.ts
- */
+/** Prints the functions of `src` that the daemon runs for an event and for a command, by file. */
 import { takeWalks } from './walk.ts'
 
 const say = (text: string) => process.stdout.write(`${text}\n`)

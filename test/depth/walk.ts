@@ -19,7 +19,7 @@ export type Ran = v.InferOutput<typeof RAN>[number]
 export interface Walk {
   /** The take with the fewest functions. */
   readonly ran: readonly Ran[]
-  /** The number of functions and files, without anonymous functions (`named`) and with them (`all`). */
+  /** Without anonymous functions (`named`) and with them (`all`). */
   readonly named: { readonly functions: number; readonly files: number }
   readonly all: { readonly functions: number; readonly files: number }
 }
@@ -33,7 +33,6 @@ export async function takeWalks(): Promise<Walks> {
   return { ...plain, 'guarded crash': guarded.crash }
 }
 
-/** Starts a hub, a broker and the daemon, and takes the walks. */
 async function walksOf(env: Readonly<Record<string, string>>) {
   await using open = new AsyncDisposableStack()
   const hub = open.use(await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0 }))

@@ -25,7 +25,6 @@ const nothing = { [Symbol.asyncDispose]: () => Promise.resolve() }
 /** Shortens all delays to a hundredth. */
 const fastClock: Clock = { ...systemClock, after: (ms, run) => systemClock.after(ms / 100, run) }
 
-/** Opens a hub client, connected to an emulated hub behind a gateway. */
 async function openHub(realtime: boolean) {
   await using open = new AsyncDisposableStack()
   const emulated = await EmulatedHub.start({

@@ -1,7 +1,6 @@
-/** Texts that may take a parser long: many repetitions, up to the maximum size of an entry point. */
+/** Texts that a parser may take long to read: many repetitions, up to the maximum size of an entry point. */
 import type { Random } from '../support/random.ts'
 
-/** Tokens with a special meaning for parsers. */
 const TOKENS = [
   ...[
     '<!--',
@@ -120,7 +119,6 @@ const PAIRS = [
   ['a: [', ']'],
 ] as const
 
-/** Members and items that differ by a number. */
 const ITEMS = [
   (i: number) => `"${i.toString(36)}":{},`,
   (i: number) => `"${i.toString(36)}":{"id":"${i.toString(36)}"},`,
@@ -144,7 +142,7 @@ function length(random: Random, max: number): number {
   return random.below(Math.min(most, max)) + 1
 }
 
-/** Returns a random text of at most `max` UTF-16 code units. */
+/** `max` is in UTF-16 code units. */
 export function nasty(random: Random, max: number): string {
   const size = length(random, max)
   const repeated = (token: string, of = size) => token.repeat(Math.ceil(of / token.length)).slice(0, of)

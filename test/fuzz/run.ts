@@ -4,7 +4,6 @@ import { longestBlock } from './blocks.ts'
 
 export interface Entry<T> {
   readonly name: string
-  /** The number of inputs that are fed together. */
   readonly batch: number
   input(random: Random): T
   /** Inputs to try first, because random ones are rarely like them. */
@@ -13,11 +12,11 @@ export interface Entry<T> {
 }
 
 export interface Opened<T> extends AsyncDisposable {
-  /** Feeds inputs; a returned promise resolves when all of them have been processed. */
+  /** A returned promise resolves when all inputs have been processed. */
   feed(inputs: readonly T[]): unknown
 }
 
-/** How long an input may block the daemon, in milliseconds. */
+/** Maximum time for which an input may block the daemon. */
 export const LIMIT_MS = 100
 
 export interface Row {

@@ -1,4 +1,3 @@
-/** The key is sent to a host only after the host has shown that it is a hub. */
 import type { OutgoingHttpHeaders } from 'node:http'
 import { describe, expect } from 'vitest'
 import { HttpGateway } from '../support/http-gateway.ts'
@@ -9,17 +8,17 @@ const HTML = '<!doctype html><title>Welcome</title>'
 
 interface Fixtures {
   /** Everything that other hosts received, as text. */
-  readonly told: string[]
+  readonly received: string[]
   /** Starts another host on a port; resolves with its URL. */
   readonly stranger: (port: number, status: number, headers: OutgoingHttpHeaders, body: string) => Promise<string>
 }
 
 const test = hubTest.extend<Fixtures>({
-  told: ({ task: _ }, use) => use([]),
-  stranger: ({ listen, told }, use) =>
+  received: ({ task: _ }, use) => use([]),
+  stranger: ({ listen, received }, use) =>
     use(async (port, status, headers, body) => {
       const { url } = await listen((request, response) => {
-        told.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
+        received.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
         response.writeHead(status, headers).end(body)
       }, port)
       return url
@@ -36,14 +35,14 @@ test.for<[string, number, OutgoingHttpHeaders, string]>([
   ['a page of an error', 404, page, HTML],
   ['a redirect', 302, { location: 'http://127.0.0.1:1/' }, ''],
   ['a request for a password', 401, { 'www-authenticate': 'Basic' }, ''],
-])('a host that answers %s never gets the key', async ([, status, headers, body], { stranger, hold, told }) => {
+])('a host that answers %s never gets the key', async ([, status, headers, body], { stranger, hold, received }) => {
   const url = await stranger(0, status, headers, body)
   const { hub } = hold(url)
   await until('a failure', () => hub.status.reason !== 'connecting')
   await expect(hub.call('speak', { text: 'x' })).rejects.toThrow()
-  await until('the next attempt', () => told.length > 2)
+  await until('the next attempt', () => received.length > 2)
   expect(hub.status).toMatchObject({ online: false, id: null })
-  expect(told.join('\n')).not.toMatch(/authorization|socket\.io/)
+  expect(received.join('\n')).not.toMatch(/authorization|socket\.io/)
 })
 
 test('a host is identified without the key', async ({ emulate, hold }) => {

@@ -13,7 +13,6 @@ function connect(url: string, options: Partial<HubClientOptions> = {}, clock: Cl
   return client
 }
 
-/** Starts a server that identifies itself as a hub. */
 function serveHub(listener: RequestListener): Promise<string> {
   return serve((request, response) => {
     if (request.url?.endsWith('/system/ping')) response.setHeader('content-type', 'application/json').end('true')
@@ -97,7 +96,7 @@ test('a request that is reported as not sent is not sent later, even if a connec
     release.push(() => response.end('null'))
     if (request.url?.includes('third')) response.end('null')
   })
-  // The first call may hold the only connection for longer than the second may wait for it.
+  // The first call may use the only connection for longer than the second call may wait.
   let calls = 0
   const clock = {
     ...systemClock,
@@ -239,7 +238,6 @@ describe("an answer that is not the hub's own", () => {
   const ID = { 'x-homey-id': 'H1' }
   const LIST = JSON.stringify({ a: { id: 'a' } })
 
-  /** Connects to a hub that gives answers with these headers and bodies, one after the other. */
   async function answering(...answers: readonly (readonly [headers: object, body: string, status?: number])[]) {
     const left = [...answers]
     const client = connect(

@@ -12,7 +12,6 @@ import {
 import { HubError } from '../../src/hub/errors.ts'
 import { grants } from '../../src/hub/status.ts'
 
-/** Returns the error for an answer that differs from what the operation promises. */
 function nonsense(decode: () => unknown): string {
   try {
     decode()
@@ -122,7 +121,7 @@ describe('a record of the hub', () => {
     const whole = `😀${'x'.repeat(1022)}`
     expect(decodePatch({ crashedMessage: whole }).crash_message).toBe(whole)
     expect(decodePatch({ crashedMessage: `${whole}y` }).crash_message).toBe(whole)
-    // The text is short enough as it is, although half a character is not valid text.
+    // A text that is short enough stays unchanged, even if it ends with half a character.
     expect(decodePatch({ name: `${'x'.repeat(1023)}\ud800` }).name).toHaveLength(1024)
   })
 })

@@ -1,4 +1,4 @@
-/** A hub that answers pings and leaves every other answer to the test, and a client that calls it by paths. */
+/** A hub that answers only pings itself, and a client that calls its endpoints. The test gives all other answers. */
 import type { RequestListener } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'

@@ -1,4 +1,3 @@
-/** The web API of an app that runs as its own process, called through the hub. */
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 import { type EndpointCall, readEndpoint } from '../../src/hub/endpoints.ts'

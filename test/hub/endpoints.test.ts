@@ -1,4 +1,3 @@
-/** Calls by path: which operation a path means, and which paths are refused because they are ambiguous. */
 import { describe, expect, test } from 'vitest'
 import { type EndpointCall, pathOf, readEndpoint } from '../../src/hub/endpoints.ts'
 import { HubError } from '../../src/hub/errors.ts'

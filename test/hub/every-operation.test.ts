@@ -1,4 +1,3 @@
-/** Every operation of the hub has a row in the emulated hub and in the conformance tool. */
 import { describe, expect, test } from 'vitest'
 import { PROBES } from '../../src/cli/conformance/probes.ts'
 import { ENTRIES } from '../../src/emulator/core/table.ts'
@@ -10,7 +9,7 @@ interface Request {
   readonly path: string
 }
 
-/** Returns `GET apps/app/:`, because the names of parameters and a trailing slash do not matter. */
+/** Returns `GET apps/app/:`; the names of parameters and a trailing slash do not matter. */
 const lineOf = ({ method, manager, path }: Request) =>
   `${method} ${manager}${path.replaceAll(/:\w+/g, ':').replace(/(?<=.)\/$/, '')}`
 
@@ -19,7 +18,7 @@ const EMULATED = ENTRIES.flatMap(({ item: manager, endpoint: { method, path, ali
 )
 const EXAMINED = Object.values(PROBES).map(lineOf)
 
-/** Returns the names of operations without a row in a table. A second path of an operation needs a row too. */
+/** A second path of an operation needs a row too. */
 const missingFrom = (table: readonly string[], operations: Readonly<Record<string, Request & Other>>) =>
   Object.entries(operations).flatMap(([name, operation]) => {
     const paths = [operation.path, operation.otherPath ?? operation.path]

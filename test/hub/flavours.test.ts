@@ -1,4 +1,3 @@
-/** The hub client with every kind of hub, each with its own limits and names. */
 import { describe, expect } from 'vitest'
 import { FLAVOURS } from '../../src/emulator/records.ts'
 import { until } from '../support/until.ts'

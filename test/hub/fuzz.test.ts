@@ -13,7 +13,6 @@ import { runs } from '../support/runs.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
-/** Uncaught exceptions during a test. */
 const uncaught: unknown[] = []
 const note = (error: unknown) => uncaught.push(error)
 beforeEach(() => {
@@ -65,7 +64,6 @@ const list = fc.oneof(
   fc.array(fc.tuple(id, fc.oneof(record, value))).map((entries) => Object.fromEntries(entries)),
 )
 
-/** Returns the result of `read`, or undefined if it throws the error that callers expect. */
 function orNonsense<T>(read: () => T): T | undefined {
   try {
     return read()
@@ -104,7 +102,6 @@ test('JSON of thousands of levels is nonsense', () => {
 
 describe('a server that speaks the realtime protocol', () => {
   const OPENING = '0{"sid":"s","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000}'
-  /** The relevant packets of a client, and the hub's answers. */
   const ANSWERS: readonly (readonly [question: RegExp, answer: string])[] = [
     [/^40\/api,/, '40/api,{"sid":"n"}'],
     [/^40/, '40{"sid":"r"}'],
@@ -112,7 +109,7 @@ describe('a server that speaks the realtime protocol', () => {
     [/^42\/api,(\d+)\["subscribe"/, '43/api,$1[null]'],
   ]
 
-  /** Runs a session in which the server's packet number `at` is replaced; resolves when the session has ended. */
+  /** Runs a session to its end, in which packet number `at` of the server is replaced. */
   async function session(at: number, packet: string | Buffer): Promise<void> {
     const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
     await once(server, 'listening')

@@ -1,4 +1,3 @@
-/** Many hubs that connect at the same time. */
 import { describe, expect } from 'vitest'
 import { Limiter } from '../../src/base/limiter.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -73,7 +72,6 @@ test('lists of hubs that were read at the same time are later read at different 
   const others = new Set([options.timeoutMs, 1_000])
   const pauses = () => clock.waits.filter((ms) => !others.has(ms))
   await until('the pauses', () => pauses().length === 100)
-  // The reads that are due in each tenth of the interval.
   const tenths = Map.groupBy(pauses(), (ms) => Math.ceil(ms / 10_000))
   expect([...tenths.keys()].sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
   expect(Math.max(...tenths.values().map(({ length }) => length))).toBeLessThan(33)

@@ -10,13 +10,12 @@ import { FakeClock } from '../support/fake-clock.ts'
 const list = (size: number, patch: AppPatch = {}) =>
   new Map<string, AppPatch | undefined>(Array.from({ length: size }, (_, i) => [`app.${i}`, patch]))
 
-/** Creates the apps of a hub that answers with each of these lists in turn. */
 function manage(lists: Map<string, AppPatch | undefined>[]) {
   const client = {
     call: () => Promise.resolve(lists.shift() ?? new Map()),
     hub: { confirm: () => Promise.resolve(), listSigned: true },
   }
-  // The only operation that these tests call.
+  // The manager calls only these functions of the client.
   const manager = new AppManager(
     client as never,
     new FakeClock(),

@@ -1,4 +1,3 @@
-/** Every row of the table of operations, compared with the hub's documentation and with an emulated hub. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -102,7 +101,7 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
 
 const NAMES = Object.keys(OPERATIONS).filter((name): name is OperationName => name in CASES)
 
-/** Starts a hub that knows one key, with only this scope, and a client with this key. */
+/** The hub has one key, with only this scope. */
 async function connect(flavour: 'older' | 'newer' | 'self-hosted', scope: string | undefined) {
   const store = [{ id: NEW_APP, name: 'New', version: '1.0.0' }]
   const hub = await EmulatedHub.start({

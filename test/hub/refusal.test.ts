@@ -1,4 +1,3 @@
-/** The error that each refusal of a hub becomes. */
 import { describe, expect, test } from 'vitest'
 import type { Answer } from '../../src/hub/answer.ts'
 import type { HubError } from '../../src/hub/errors.ts'
@@ -12,7 +11,6 @@ function answer(status: number, body: unknown = '', headers: Answer['headers'] =
   return { status, headers, body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)) }
 }
 
-/** Returns the error for a refusal by a hub that knows one app. */
 function refused(name: OperationName, parameters: object, said: Answer): HubError {
   return refusal({ name, operation: OPERATIONS[name], parameters }, said, {
     knows: (id) => id === APP,

@@ -12,13 +12,13 @@ const HUE = 'com.athom.hue'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
-/** How long a request may take in real time; while one is in progress, the clock stands still. */
+/** Real time for a request, during which the test's clock stands still. */
 const TIMEOUT = 15_000
 
 const installed = (more: Partial<AppSeed> = {}): AppSeed => ({ id: HUE, version: '1.0.0', update: '1.2.0', ...more })
 const offered: StoreApp = { id: HUE, live: '1.2.0', changelog: { nl: 'Meer', en: 'Shines brighter' } }
 
-/** Starts a hub that reports no versions, a store, and the client between them, on the clock of the test. */
+/** The hub reports no versions, so they come from the store. */
 async function open(seeds: readonly AppSeed[], offers: readonly StoreApp[], { isOn = true } = {}) {
   const emulated = await emulate({ flavour: 'newer', apps: seeds })
   const watched = hold(emulated.url, { realtime: false })
@@ -42,7 +42,6 @@ async function open(seeds: readonly AppSeed[], offers: readonly StoreApp[], { is
   store.reconfigured()
   let seen = 0
   let dueAt = Number.POSITIVE_INFINITY
-  /** Advances the clock, and waits for the answer to each request. */
   const pass = async (ms: number) => {
     const end = clock.elapsed() + ms
     for (;;) {

@@ -53,14 +53,13 @@ const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: bool
 ]
 
 interface Fixtures {
-  /** A server that gives the same reply to each request, and records each key that it gets. */
+  /** Starts a server that gives the same reply to each request, and records each key that it receives. */
   readonly impostor: (reply: Reply) => Promise<Impostor>
   readonly client: (url: string) => HubClient
 }
 
 interface Impostor {
   readonly url: string
-  /** The keys that the server received. */
   readonly shown: string[]
   /** Closes all connections and continues with another reply. */
   readonly become: (reply: Reply) => void
@@ -151,7 +150,6 @@ test.concurrent('a hub that closes each connection after its answer can be used,
 
 const RESTART = { section: 'manager', item: 'apps', method: 'POST', path: '/app/a/restart' } as const
 
-/** Every way in which the client sends the key. */
 const WAYS: Readonly<Record<string, (hub: HubClient) => Promise<unknown>>> = {
   call: (hub) => hub.call('restartApp', { id: 'a' }),
   look: (hub) => hub.look('getApps', {}),
@@ -174,7 +172,7 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
       const known = client(url)
       await known.hub.identify()
       become(reply)
-      // As before a read of the list, and before a command after a refusal.
+      // The session does this before it reads the list, and before a command after a refusal.
       await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(known)]
     }

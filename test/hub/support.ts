@@ -16,7 +16,6 @@ const startHub = (options?: EmulatedHubOptions) => EmulatedHub.start({ keys: KEY
 
 export interface Watched extends AsyncDisposable {
   readonly hub: Hub
-  /** Whether the client has no realtime channel. */
   readonly polls: boolean
   /** `online`/`offline` and the states of the realtime channel, in order. */
   readonly history: string[]
@@ -68,7 +67,6 @@ async function ready(watched: Watched): Promise<Watched> {
 export const anApp = (hub: EmulatedHub) => [...hub.apps.values()].find(({ state }) => state === 'running')?.id ?? ''
 export const known = ({ hub }: Watched, id: string) => hub.apps.all.get(id)
 
-/** Returns how often the hub received a request for an operation. */
 export const asked = (hub: EmulatedHub, operation: string) =>
   hub.requests.filter((request) => request.operation === operation).length
 
@@ -80,7 +78,6 @@ export const agree = (emulated: EmulatedHub, { hub }: Watched) =>
     return app?.state === state && app?.version === version
   })
 
-/** An HTTP server of a test. */
 interface Listening extends AsyncDisposable {
   readonly server: Server
   readonly port: number
@@ -101,10 +98,8 @@ async function listen(listener: RequestListener, wanted = 0): Promise<Listening>
 }
 
 interface Fixtures {
-  /** Resources that are released with the test, the last first. */
   readonly open: AsyncDisposableStack
   readonly emulate: typeof startHub
-  /** Starts a client of the hub at a URL. */
   readonly hold: typeof watch
   readonly listen: typeof listen
   /** Starts a hub and a client that has read its list and, unless it only polls, receives events. */
@@ -146,5 +141,4 @@ function untilFinished<T extends AsyncDisposable>(started: T): T {
 /** The same functions, for tests that run one after the other. */
 export const emulate: typeof startHub = async (options) => untilFinished(await startHub(options))
 export const hold: typeof watch = (...given) => untilFinished(watch(...given))
-/** Resolves with the URL. */
 export const serve = async (...given: Parameters<typeof listen>) => untilFinished(await listen(...given)).url

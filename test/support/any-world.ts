@@ -1,4 +1,4 @@
-/** A hub, a broker, a bridge between them, and an observer, each of the kind that a test needs. */
+/** A hub, a broker, bridges between them, and an observer, each of the kind that a test needs. */
 import type { Broker } from './brokers.ts'
 import type { Observer } from './observer.ts'
 
@@ -8,15 +8,12 @@ export interface Parts<H, K extends Broker> {
   readonly observer: Observer
 }
 
-/**
- * The parts are opened on a stack, which `keep` takes over after the last step. An earlier failure closes the
- * parts that are open.
- */
+/** The parts are opened on a stack, which `keep` takes over after the last step. An earlier failure closes them. */
 export abstract class AnyWorld<H, B extends AsyncDisposable, K extends Broker = Broker> implements AsyncDisposable {
   readonly hub: H
   readonly broker: K
   readonly observer: Observer
-  /** Every bridge that was started, oldest first. */
+  /** Oldest first. */
   readonly bridges: B[] = []
   #open = new AsyncDisposableStack()
 
@@ -30,7 +27,6 @@ export abstract class AnyWorld<H, B extends AsyncDisposable, K extends Broker = 
     })
   }
 
-  /** The bridge that was started last. */
   get bridge(): B {
     const bridge = this.bridges.at(-1)
     if (bridge === undefined) throw new Error('no bridge was started')

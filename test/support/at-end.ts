@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
-/** Creates an empty folder. With `afterAll` it exists for all tests of the file or suite. */
+/** Creates an empty folder, which `afterAll` keeps for all tests of the file or suite. */
 export function temporaryFolder(atEnd: (remove: () => void) => void = onTestFinished): string {
   const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-'))
   atEnd(remove)
   return path
 }
 
-/** Lets a server listen on 127.0.0.1; returns its port. */
 export async function listening(server: Server, port = 0): Promise<number> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket) => {

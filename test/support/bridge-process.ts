@@ -7,7 +7,7 @@ import { ownerOf } from './start-token.ts'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface BridgeProcessOptions {
-  /** The file to start; default: that of the bundle, or of the sources if there are modules to preload. */
+  /** The file to start; default: the bundle, or the sources if there are modules to preload. */
   readonly program?: string
   /** The whole environment except PATH and HOME: the configuration as `HUB2MQTT_…`. */
   readonly env?: Readonly<Record<string, string>>
@@ -24,7 +24,6 @@ export interface BridgeProcessOptions {
 export class BridgeProcess extends Process {
   /** The expected value of `end`; `undefined` if the process must still be running. */
   wantedEnd: string | undefined
-  /** The time from the signal to the end, in milliseconds. */
   endedWithinMs: number | undefined
 
   constructor(options: BridgeProcessOptions) {
@@ -53,7 +52,6 @@ export class BridgeProcess extends Process {
     return /http:\S+/.exec(line)?.[0] ?? line
   }
 
-  /** Resolves with the request header with the rights of the user who started the bridge. */
   async owner(): Promise<{ readonly authorization: string }> {
     return ownerOf(await this.page())
   }

@@ -7,11 +7,9 @@ import { createLog } from '../../src/observability/log.ts'
 import { ownerOf } from './start-token.ts'
 
 const FILE = 'test.yaml'
-/** The events that would end a process. */
 const FATAL = ['uncaughtException', 'unhandledRejection'] as const
 
 export interface RunningBridge extends AsyncDisposable {
-  /** Every log line, as it was written. */
   readonly lines: string[]
   /** The request header with the rights of the user who started the bridge; never resolves if there is a password. */
   readonly owner: Promise<{ readonly authorization: string }>
@@ -24,10 +22,8 @@ export interface RunningBridge extends AsyncDisposable {
 }
 
 /**
- * Starts a bridge.
- *
- * @param env - The configuration as environment variables, without `HUB2MQTT_`.
- * @param file - The text of the configuration file.
+ * @param env the configuration as environment variables, without `HUB2MQTT_`
+ * @param file the text of the configuration file
  * @throws ConfigError if the configuration is refused
  */
 export function startBridge(

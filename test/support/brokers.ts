@@ -1,4 +1,3 @@
-/** Real brokers for tests: Mosquitto in a separate process, and the embedded one. */
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
@@ -10,7 +9,7 @@ import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { silentLog } from './silent-log.ts'
 
-/** The path of the binary, or undefined. With REQUIRE_MOSQUITTO=1 a missing binary is an error. */
+/** `undefined` if Mosquitto is not installed, which is an error with REQUIRE_MOSQUITTO=1. */
 export const mosquittoPath = findMosquitto()
 
 function findMosquitto(): string | undefined {
@@ -72,11 +71,11 @@ export class Mosquitto implements AsyncDisposable {
     return broker
   }
 
-  /** Replaces the configuration; it takes effect with the next `run`. */
+  /** Takes effect with the next `run`. */
   async configure({ acl, users, persistent = false, config = [] }: MosquittoOptions): Promise<void> {
     const lines = [
       `listener ${this.port} 127.0.0.1`,
-      // Started as root, Mosquitto would otherwise switch to a user that cannot read these files.
+      // As root, Mosquitto would otherwise switch to a user that cannot read these files.
       `user ${userInfo().username}`,
       `allow_anonymous ${users === undefined}`,
       `persistence ${persistent}`,
@@ -91,13 +90,12 @@ export class Mosquitto implements AsyncDisposable {
     await this.#write('conf', lines.map((line) => `${line}\n`).join(''))
   }
 
-  /** Starts the process; resolves when it accepts connections. */
   async run(): Promise<void> {
     this.#process = new Process(mosquittoPath ?? 'mosquitto', ['-c', join(this.#folder, 'conf')], { output: 'drop' })
     await this.#process.untilPort(this.port)
   }
 
-  /** Ends the process, which saves its data on SIGTERM. */
+  /** On SIGTERM, the process saves its data. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     await this.#process?.stop(signal)
   }
@@ -107,7 +105,6 @@ export class Mosquitto implements AsyncDisposable {
     await rm(join(this.#folder, 'mosquitto.db'), { force: true })
   }
 
-  /** Suspends or resumes the process; returns immediately. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     this.#hung = signal === 'SIGSTOP'
     this.#process?.signal(signal)
@@ -117,7 +114,6 @@ export class Mosquitto implements AsyncDisposable {
     return this.#hung
   }
 
-  /** The process id; undefined while the broker is stopped. */
   get pid(): number | undefined {
     return this.#process?.alive ? this.#process.pid : undefined
   }
@@ -149,7 +145,6 @@ const PROTOCOLS = [
   ['mosquitto', '3.1.1'],
   ['aedes', '3.1.1'],
 ] as const
-/** The available brokers, each with every protocol that it supports. */
 export const WITH_PROTOCOLS = PROTOCOLS.filter(([kind]) => BROKERS.some((broker) => broker === kind))
 
 export interface Broker extends AsyncDisposable {
@@ -157,7 +152,7 @@ export interface Broker extends AsyncDisposable {
   readonly port: number
 }
 
-/** Starts a broker. `config`: additional lines of Mosquitto's configuration. */
+/** @param config additional lines of Mosquitto's configuration */
 export async function startBroker(kind: BrokerKind, config: readonly string[] = []): Promise<Broker> {
   if (kind === 'mosquitto') return Mosquitto.start({ persistent: true, config })
   const { commandFilters } = createTopics('hub2mqtt')

@@ -1,4 +1,3 @@
-/** The program as in the package and the image: a bundle of the current sources, in a separate folder. */
 import { copyFileSync, cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +5,9 @@ import { bundle } from '../../src/tooling/build/bundle.ts'
 
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Builds the bundle in an empty folder and links the checkout's packages; returns the path of the file to start. */
+/**
+ * Builds the bundle in an empty folder, with links to the checkout's packages; returns the path of the file to start.
+ */
 export async function bundled(folder: string): Promise<string> {
   await bundle(join(folder, 'dist'))
   mkdirSync(join(folder, 'src/emulator'), { recursive: true })

@@ -1,4 +1,3 @@
-/** Certificates for tests, made by openssl. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,11 +10,11 @@ const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-node
 export interface Certificate {
   /** The subject alternative names; default: the local names. */
   readonly names?: string
-  /** The validity in days; negative: already expired. Default 2. */
+  /** Days; negative: already expired. Default 2. */
   readonly days?: number
 }
 
-/** A certificate authority whose files are in one folder: `ca.pem`, `<name>.pem`, `<name>.key`. */
+/** A certificate authority. Its folder contains `ca.pem`, `<name>.pem`, `<name>.key`. */
 export class Authority {
   readonly #folder: string
 

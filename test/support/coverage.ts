@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import collector from '@vitest/coverage-v8'
 
-/** Moves the children's files to another folder, away from children that still write; returns the folder. */
+/** Moves the files away from children that still write; returns the new folder. */
 export async function takeWritten(folder: string): Promise<string> {
   if (!existsSync(folder)) return folder
   const taken = join(dirname(folder), randomUUID())

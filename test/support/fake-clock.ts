@@ -26,12 +26,12 @@ export class FakeClock implements Clock {
     }
   }
 
-  /** Sets the wall clock, forwards or backwards: no time passes. */
+  /** Sets the wall clock forwards or backwards; no time passes. */
   step(ms: number): void {
     this.#set += ms
   }
 
-  /** Advances the time, runs due timers in order, and lets promises settle after each. */
+  /** Runs due timers in order, and lets promises settle after each. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms
     for (;;) {
@@ -46,7 +46,6 @@ export class FakeClock implements Clock {
     await new Promise(setImmediate)
   }
 
-  /** The number of timers that have not run yet. */
   get pending(): number {
     return this.#timers.length
   }

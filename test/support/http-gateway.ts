@@ -10,13 +10,11 @@ import {
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** A request, as rules receive it. */
 export interface Asking {
   readonly method: string
   /** The path with the query. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** Whether the request opens a WebSocket. */
   readonly upgrade: boolean
 }
 
@@ -27,12 +25,12 @@ export interface Reply {
   readonly text: string
 }
 
-/** Answers, cuts the connection, or lets the hub execute the request and changes or cuts the answer. */
+/** Answers, cuts the connection, or lets the hub execute the request and then changes or cuts the answer. */
 export type Verdict = Reply | 'cut' | { readonly change: Change }
 
 export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
 
-/** Returns undefined if the rule does not apply to the request. */
+/** Returns `undefined` if the rule does not apply to the request. */
 export type Rule = (asking: Asking) => Verdict | undefined
 
 /** How long an idle connection stays open: as long as with the hub. */
@@ -61,7 +59,7 @@ export class HttpGateway implements AsyncDisposable {
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
   }
 
-  /** Listens on a free port of 127.0.0.1, in front of a hub on `port`. `below`: the path prefix of the hub. */
+  /** @param below the path prefix of the hub */
   static async to(port: number, below = ''): Promise<HttpGateway> {
     const gateway = new HttpGateway(port, below)
     await new Promise<void>((resolve) => gateway.#server.listen(0, '127.0.0.1', resolve))
@@ -77,7 +75,7 @@ export class HttpGateway implements AsyncDisposable {
     this.#hub = { ...this.#hub, port }
   }
 
-  /** Adds a rule. The first rule with a verdict counts. Returns a function that removes it. */
+  /** Adds a rule: the first rule with a verdict applies. Returns a function that removes the rule. */
   rule(rule: Rule): () => void {
     this.#rules.push(rule)
     return () => {
@@ -85,7 +83,6 @@ export class HttpGateway implements AsyncDisposable {
     }
   }
 
-  /** Forwards everything again. */
   heal(): void {
     this.#rules = []
   }

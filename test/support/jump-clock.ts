@@ -6,7 +6,7 @@ interface Timer {
   handle: NodeJS.Timeout
 }
 
-/** The system's clock, which a test can move forward: for a whole daemon, which cannot start with a stopped clock. */
+/** The system's clock, which a test can move forward: a whole daemon cannot start with a stopped clock. */
 export class JumpClock implements Clock {
   readonly #timers = new Set<Timer>()
   #ahead = 0
@@ -29,7 +29,7 @@ export class JumpClock implements Clock {
     return cancel
   }
 
-  /** Moves the time forward. Runs the due timers in order, each at its due time. */
+  /** Runs the due timers in order, each at its due time. */
   jump(ms: number): void {
     const ahead = this.#ahead + ms
     for (;;) {

@@ -1,4 +1,4 @@
-/** Real NATS servers for tests: one, or a cluster of three, with JetStream and optionally as MQTT 3.1.1 brokers. */
+/** Real NATS servers: one, or a cluster of three, with JetStream and optionally as MQTT 3.1.1 brokers. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
@@ -11,10 +11,10 @@ import { Process } from './process.ts'
 import { available } from './skipped.ts'
 import { until } from './until.ts'
 
-/** How long a cluster may take to elect a leader: a few seconds, but more on a busy machine. */
+/** A cluster elects a leader in a few seconds, but needs more on a busy machine. */
 const READY_MS = 60_000
 
-/** The program's path, or undefined. NATS_SERVER overrides it; with REQUIRE_NATS=1 a missing program is an error. */
+/** `undefined` if NATS is not installed, which is an error with REQUIRE_NATS=1. NATS_SERVER overrides the path. */
 export const natsPath = findNats()
 
 function findNats(): string | undefined {
@@ -57,11 +57,10 @@ const JSZ = v.object({
 })
 
 export interface NatsOptions {
-  /** One server, or a cluster of three (default one). */
+  /** Default one. */
   readonly nodes?: 1 | 3
-  /** Whether the servers also support MQTT (default false). */
+  /** Default false. */
   readonly mqtt?: boolean
-  /** Additional lines of each server's configuration. */
   readonly config?: readonly string[]
 }
 
@@ -71,9 +70,8 @@ export interface Nats extends AsyncDisposable {
   /** `mqtt://127.0.0.1:…`, one for each node; empty without `mqtt`. */
   readonly mqttUrls: readonly string[]
   readonly nodes: readonly NatsNode[]
-  /** Returns the node with this index, counted from 0. */
   node(index: number): NatsNode
-  /** Resolves with the node that leads a JetStream stream; `undefined` while no leader is known. */
+  /** Resolves with the node that leads a JetStream stream; `undefined` without a leader. */
   leaderOf(stream: string): Promise<NatsNode | undefined>
   /** Resolves when JetStream works on every running node. */
   untilReady(): Promise<void>
@@ -147,11 +145,10 @@ interface Ports {
 
 interface Paths {
   readonly config: string
-  /** The folder of JetStream's data. */
   readonly data: string
 }
 
-/** One server. It keeps its data and ports over `kill` and `restart`. */
+/** One server, which keeps its data and ports over `kill` and `restart`. */
 export class NatsNode {
   /** The name in the cluster: `n1`, `n2`, `n3`. */
   readonly name: string
@@ -178,12 +175,10 @@ export class NatsNode {
     this.#config = config
   }
 
-  /** Whether the process runs and is not suspended. */
   get runs(): boolean {
     return this.#process?.alive === true && !this.#hung
   }
 
-  /** Resolves when the server accepts connections. */
   async start(): Promise<void> {
     await writeFile(this.#paths.config, [...this.#lines, ...this.#config].map((line) => `${line}\n`).join(''))
     this.#hung = false
@@ -196,18 +191,17 @@ export class NatsNode {
     await until(`JetStream of ${this.name}`, () => this.#isReady(), READY_MS, 50)
   }
 
-  /** The process id. @throws Error while the process does not run */
+  /** @throws Error while the process does not run */
   get pid(): number {
     if (this.#process === undefined) throw new Error(`${this.name} does not run`)
     return this.#process.pid
   }
 
-  /** Sends SIGKILL; resolves when the process has ended. */
   async kill(): Promise<void> {
     await this.#process?.stop('SIGKILL')
   }
 
-  /** Sends SIGTERM, so that the node hands over its streams; resolves when the process has ended. */
+  /** On SIGTERM, the node hands over its streams. */
   async end(): Promise<void> {
     await this.#process?.stop('SIGTERM')
   }
@@ -244,7 +238,7 @@ export class NatsNode {
     }
   }
 
-  /** Deletes the data; only while the node is stopped. */
+  /** Call this only while the node is stopped. */
   async forget(): Promise<void> {
     await rm(this.#paths.data, { recursive: true })
   }

@@ -1,5 +1,3 @@
-/** A real nginx in front of a listener. */
-
 import { existsSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,7 +6,7 @@ import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { available } from './skipped.ts'
 
-/** The path of the program, or undefined. With REQUIRE_NGINX=1 a missing program is an error. */
+/** `undefined` if nginx is not installed, which is an error with REQUIRE_NGINX=1. */
 export const nginxPath = findNginx()
 
 function findNginx(): string | undefined {
@@ -24,7 +22,7 @@ export interface Nginx extends AsyncDisposable {
   readonly port: number
 }
 
-/** Starts nginx with these lines in its `server` block. */
+/** @param lines the content of the `server` block */
 export async function startNginx(lines: string): Promise<Nginx> {
   if (nginxPath === undefined) throw new Error('nginx is not installed')
   await using open = new AsyncDisposableStack()

@@ -1,4 +1,3 @@
-/** Ordinary MQTT clients that record the messages that they receive. */
 import { randomBytes } from 'node:crypto'
 import { connect as connectTcp } from 'node:net'
 import { type IClientPublishOptions, type IPublishPacket, MqttClient } from 'mqtt'
@@ -23,13 +22,12 @@ export interface ObserverOptions extends Partial<Login> {
   readonly protocol?: '5' | '3.1.1'
   /** Default `#`. */
   readonly filter?: string | readonly string[]
-  /** The QoS of the subscription; default 1. */
+  /** Default 1. */
   readonly qos?: 0 | 1
   /** Whether live messages keep their retain flag (MQTT 5). */
   readonly retainAsPublished?: boolean
   /** Whether to reconnect after each loss; with MQTT 5, retained messages are then not received again. */
   readonly comesBack?: boolean
-  /** Called for each message. */
   readonly onMessage?: (seen: Seen) => void
   /** Whether to keep messages in `seen`; default true. */
   readonly keeps?: boolean
@@ -38,9 +36,8 @@ export interface ObserverOptions extends Partial<Login> {
 const RETRY_MS = 25
 const closed = () => new Error('the broker closed the connection')
 
-/** Subscribes to topics and records the messages in order. */
+/** An ordinary MQTT client that records the messages that it receives. */
 export class Observer implements AsyncDisposable {
-  /** The messages since the last `forget`, in the order of arrival. */
   seen: Seen[] = []
   readonly #port: number
   readonly #options: ObserverOptions
@@ -63,7 +60,6 @@ export class Observer implements AsyncDisposable {
     return observer
   }
 
-  /** Whether the client is connected and subscribed. */
   get ready(): boolean {
     return this.#ready
   }
@@ -72,7 +68,6 @@ export class Observer implements AsyncDisposable {
     this.seen = []
   }
 
-  /** Returns the payloads on `topic`, oldest first. */
   texts(topic: string): string[] {
     return this.seen.filter((seen) => seen.topic === topic).map(({ text }) => text)
   }

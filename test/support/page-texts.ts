@@ -7,7 +7,6 @@ import type { Text } from '../../src/web/ui/app/terms.ts'
 export type Node = Readonly<Record<string, unknown>>
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null
 
-/** Yields all syntax nodes of a source file of the page. */
 export function* nodesOf(file: string): Generator<Node> {
   const open: unknown[] = [parseSync(file, readFileSync(file, 'utf8')).program]
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
@@ -24,7 +23,7 @@ const isPluralCategory = (key: string) => ['zero', 'one', 'two', 'few', 'many', 
 /** Texts that the page imports from the contract, by the name of their table. */
 const SHARED: Readonly<Record<string, Readonly<Record<string, string>>>> = { ERROR_CODES }
 
-/** Returns the texts of a literal by their keys. @throws Error if it is not plain data */
+/** @throws Error if the node is not plain data */
 function textsOf(node: unknown, path: string): [key: string, text: Text][] {
   const shared = fieldOf(node, 'type') === 'Identifier' ? SHARED[String(fieldOf(node, 'name'))] : undefined
   if (shared !== undefined) return Object.entries(shared).map(([key, text]) => [`${path}.${key}`, text])
@@ -44,7 +43,6 @@ function textsOf(node: unknown, path: string): [key: string, text: Text][] {
   return parts.flatMap(([key, part]) => textsOf(part, `${path}.${key}`))
 }
 
-/** The sources of the page. */
 export const files = globSync('src/web/ui/app/**/*.{ts,tsx}')
 const calls = files.flatMap((file) =>
   [...nodesOf(file)].filter(
@@ -53,7 +51,5 @@ const calls = files.flatMap((file) =>
 )
 /** The first level of each key. */
 export const parts = calls.map((call) => String(fieldOf(listOf(call['arguments'])[0], 'value')))
-/** The keys and texts that a translation must have. */
 export const english = calls.flatMap((call, i) => textsOf(listOf(call['arguments'])[1], parts[i] ?? ''))
-/** Returns the placeholders of a text. */
 export const namesIn = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort()

@@ -1,11 +1,9 @@
-/** Free and open ports of this machine. */
 import { connect, createServer } from 'node:net'
 
 /** Below the ephemeral ports, so that no other process is assigned such a port before it is used. */
 const RANGE = { from: 10_000, size: 20_000 }
 let next = Math.floor(Math.random() * RANGE.size)
 
-/** Returns a port that is not in use now. */
 export async function freePort(): Promise<number> {
   for (;;) {
     next = (next + 1) % RANGE.size
@@ -22,7 +20,6 @@ function canListen(port: number): Promise<boolean> {
   })
 }
 
-/** Returns whether the port accepts connections on 127.0.0.1. */
 export function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' })

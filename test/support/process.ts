@@ -1,4 +1,4 @@
-/** Child processes of tests: starts them, reads their output, sends messages, and always ends them. */
+/** Child processes of tests, which are always ended. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -11,8 +11,8 @@ const MAX_LINES = 100_000
 const TIMEOUT_MS = 10_000
 
 /**
- * Additional environment variables of all children: they share compiled code. Not with coverage, because V8 reports
- * only whether a cached function was called at all.
+ * The children share compiled code, but not with coverage: V8 then reports only whether a cached function was called
+ * at all.
  */
 const SHARED: NodeJS.ProcessEnv =
   process.env['NODE_V8_COVERAGE'] === undefined
@@ -55,7 +55,6 @@ export class Process implements AsyncDisposable {
   endedAt: number | undefined
   /** How the process ended, such as `code 0` or `signal SIGKILL`; undefined while it runs. */
   end: string | undefined
-  /** Standard output and standard error, line by line. */
   readonly lines: string[] = []
   readonly errors: string[] = []
   /** Resolves with `end`, after all output has been read. */
@@ -121,7 +120,7 @@ export class Process implements AsyncDisposable {
     if (!this.alive) throw this.#failure('does not start')
   }
 
-  /** Sends a signal without waiting for the end, such as SIGSTOP. */
+  /** Sends a signal without waiting for the end. */
   signal(signal: NodeJS.Signals): void {
     if (this.alive) send(this.#child, signal)
   }
@@ -143,12 +142,11 @@ export class Process implements AsyncDisposable {
     else stdout?.resume()
   }
 
-  /** Sends a message over the IPC channel. */
   send(message: object): void {
     if (this.alive && this.#child.connected) this.#child.send(message, () => undefined)
   }
 
-  /** Sends a message and resolves with the next message from the process. Only for one request at a time. */
+  /** Resolves with the next message from the process. Only for one request at a time. */
   async ask(message: object): Promise<unknown> {
     const answer = once(this.#child, 'message')
     this.send(message)
@@ -190,7 +188,7 @@ function keepLines(stream: Readable | null, lines: string[]): void {
 }
 
 export interface Ran {
-  /** The exit code; null if a signal terminated the program. */
+  /** `null` if a signal terminated the program. */
   readonly status: number | null
   readonly stdout: string
   readonly stderr: string
@@ -215,7 +213,7 @@ export function runProgram(command: string, args: readonly string[], options: Ru
   })
 }
 
-/** Runs a program and returns its output; rejects with the output if the exit code is not 0. */
+/** Returns the output of a program; rejects with the output if the exit code is not 0. */
 export async function execute(command: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
   const { status, stdout, stderr } = await runProgram(command, args, options)
   if (status !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${status}\n${stdout}${stderr}`)

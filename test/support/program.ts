@@ -1,6 +1,6 @@
 /**
- * The program that tests start as a separate process: the bundle of the package and the image, which starts in half the
- * time of the sources. It is built before the first test, unless it is newer than all sources.
+ * The program that tests start as a separate process: the bundle, which starts in half the time of the sources. It is
+ * built before the first test, unless it is newer than all sources.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,9 +9,8 @@ import { fileURLToPath } from 'node:url'
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 const FOLDER = join(CHECKOUT, 'node_modules/.cache/hub2mqtt-program')
 
-/** The file that runs the sources. */
 export const SOURCES = join(CHECKOUT, 'src/bin.js')
-/** The file to start: that of the sources with coverage or outside `npm test`, otherwise the bundle. */
+/** With coverage or outside `npm test`, the sources; otherwise the bundle. */
 export const PROGRAM = process.env['TESTED_PROGRAM'] ?? SOURCES
 
 function changedAt(path: string): number {

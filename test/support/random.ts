@@ -34,7 +34,6 @@ export class Random {
     return found
   }
 
-  /** Returns a copy of the list in random order. */
   shuffle<T>(list: readonly T[]): T[] {
     return list
       .map((one) => ({ one, order: this.next() }))

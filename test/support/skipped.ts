@@ -1,4 +1,4 @@
-/** Functions for tests with special requirements, which print in one line what is skipped, why, and what would help. */
+/** Prints in one line which tests are skipped, why, and what would help. */
 import { spawnSync } from 'node:child_process'
 
 /** Returns the condition, for `skipIf` and `runIf`; prints a line if it is false. */
@@ -7,7 +7,7 @@ export function available(is: boolean, what: string, why: string): boolean {
   return is
 }
 
-/** Returns whether a program exists and succeeds with these arguments. `from`: how to install it. */
+/** @param from how to install the program */
 export function hasProgram(program: string, args: readonly string[], what: string, from: string): boolean {
   const works = spawnSync(program, args, { stdio: 'ignore' }).status === 0
   return available(works, what, `${program} is not installed (${from})`)

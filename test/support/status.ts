@@ -18,7 +18,6 @@ export class Status {
     if (this.#terminal.isTTY) this.#terminal.write(`${CLEAR_LINE}${text}`)
   }
 
-  /** Prints a permanent line. */
   say(line: string): void {
     if (this.#terminal.isTTY) this.#terminal.write(CLEAR_LINE)
     console.log(line)

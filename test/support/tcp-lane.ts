@@ -20,7 +20,6 @@ export class Lane {
 
   push(chunk: Buffer): void {
     const { slice, delayMs } = this.#weather
-    // Fast path: nothing to delay or split.
     if (!this.#moving && delayMs === 0 && slice >= chunk.length) {
       this.#forward(chunk)
       return

@@ -1,4 +1,4 @@
-/** A TCP proxy between a client and its broker or hub that simulates network faults on request. */
+/** A TCP proxy between a client and its broker or hub that simulates network faults. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { Lane, type Weather } from './tcp-lane.ts'
 
@@ -11,7 +11,6 @@ interface Pair {
   readonly link: ProxiedLink
 }
 
-/** When a connection was open. */
 export interface ProxiedLink {
   /** Epoch milliseconds. */
   readonly openedAt: number
@@ -19,13 +18,11 @@ export interface ProxiedLink {
 }
 
 export class TcpProxy implements AsyncDisposable {
-  /** The number of connections accepted so far. */
   accepted = 0
   /** The number of bytes forwarded to the target so far. */
   sent = 0
-  /** Every connection that was forwarded, oldest first. */
   readonly links: ProxiedLink[] = []
-  readonly #target: { host: string; port: number }
+  readonly #target: number
   readonly #server: Server
   readonly #pairs = new Set<Pair>()
   readonly #weather: Weather = { slice: Number.POSITIVE_INFINITY, delayMs: 0 }
@@ -34,14 +31,13 @@ export class TcpProxy implements AsyncDisposable {
   #refusing = false
   #cutAt = Number.POSITIVE_INFINITY
 
-  private constructor(target: { host: string; port: number }) {
+  private constructor(target: number) {
     this.#target = target
     this.#server = createServer({ noDelay: true }, (client) => this.#accept(client))
   }
 
-  /** Listens on a free port of 127.0.0.1 and forwards to `port`. */
-  static async to(port: number, host = '127.0.0.1'): Promise<TcpProxy> {
-    const proxy = new TcpProxy({ host, port })
+  static async to(port: number): Promise<TcpProxy> {
+    const proxy = new TcpProxy(port)
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
     return proxy
   }
@@ -50,7 +46,6 @@ export class TcpProxy implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** The number of open connections. */
   get open(): number {
     return this.#pairs.size
   }
@@ -85,17 +80,16 @@ export class TcpProxy implements AsyncDisposable {
     this.#cutAt = this.sent + bytes
   }
 
-  /** Starts or stops closing new connections immediately. */
   refuse(refusing: boolean): void {
     this.#refusing = refusing
   }
 
-  /** Forwards at most this many bytes at a time; without a number, there is no limit. */
+  /** Forwards at most this many bytes at a time; default: no limit. */
   slice(bytes = Number.POSITIVE_INFINITY): void {
     this.#weather.slice = Math.max(1, bytes)
   }
 
-  /** Delays all bytes by this many milliseconds, and keeps their order. */
+  /** Delays all bytes, and keeps their order. */
   delay(ms: number): void {
     this.#weather.delayMs = ms
   }
@@ -134,7 +128,7 @@ export class TcpProxy implements AsyncDisposable {
       client.destroy()
       return
     }
-    const server = connect({ ...this.#target, noDelay: true })
+    const server = connect({ host: '127.0.0.1', port: this.#target, noDelay: true })
     server.on('error', () => undefined)
     const link: ProxiedLink = { openedAt: Date.now() }
     this.links.push(link)

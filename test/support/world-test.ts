@@ -2,7 +2,6 @@
 import { test as base } from 'vitest'
 import { World, type WorldOptions } from './world.ts'
 
-/** `world` is started with `options` and ends with the test. */
 export const test = base.extend<{ readonly options: WorldOptions; readonly world: World }>({
   options: {},
   world: async ({ options }, use) => {

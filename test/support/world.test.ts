@@ -4,7 +4,6 @@ import { Observer } from './observer.ts'
 import { freePort } from './ports.ts'
 import { World } from './world.ts'
 
-/** Returns the sockets, listeners, child processes and pipes of this process. */
 const held = () =>
   process
     .getActiveResourcesInfo()

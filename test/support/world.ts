@@ -26,17 +26,15 @@ export interface Answer {
 export interface WorldOptions {
   /** The kind of broker to start, or a broker that the test starts and stops itself. */
   readonly broker?: BrokerKind | Mosquitto
-  /** The emulated hub's options; by default it has one key with all scopes. */
+  /** By default, the emulated hub has one key with all scopes. */
   readonly hub?: EmulatedHubOptions
   /** The configuration as environment variables, without `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>
-  /** The configuration file. */
   readonly file?: string
-  /** The address of the app store, instead of the public one. */
+  /** Default: the public app store. */
   readonly storeUrl?: string
-  /** The bridge's source of chance, by default `Math.random`. */
+  /** Default: `Math.random`. */
   readonly random?: () => number
-  /** The observer's login. */
   readonly login?: Login
 }
 
@@ -51,7 +49,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   readonly #storeUrl: string | undefined
   readonly #random: (() => number) | undefined
   #base = 'hub2mqtt'
-  /** The bridge's clock, which is the system's clock until the test moves it. */
+  /** The system's clock, until the test moves it. */
   readonly clock = new JumpClock()
 
   private constructor(parts: Parts<EmulatedHub, Broker>, options: WorldOptions, open: AsyncDisposableStack) {
@@ -98,7 +96,6 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     }
   }
 
-  /** Restarts the bridge, optionally with a changed environment. */
   async restart(env: Readonly<Record<string, string>> = {}): Promise<void> {
     await this.bridge.stop()
     await this.#untilState('offline')
@@ -107,7 +104,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
 
   /**
    * Reads the hub and moves the clock until no delayed work is left and the bridge publishes nothing more. A test can
-   * then check that a message was never sent. Fails if the hub cannot be read.
+   * then check that a message was never sent.
    */
   async settle(hub = 'home'): Promise<void> {
     await this.#untilState('online')
@@ -133,7 +130,6 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return found.id
   }
 
-  /** Returns the number of requests for an operation that the hub received. */
   asked(operation: string): number {
     return this.hub.requests.filter((request) => request.operation === operation).length
   }
@@ -149,13 +145,11 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return JSON.parse(await this.#unlessEnded(answer))
   }
 
-  /** Returns the app's latest retained state. */
   state(app: string): Record<string, unknown> | undefined {
     const text = this.observer.last(`hub2mqtt/home/app/${app}`)
     return text === undefined || text === '' ? undefined : JSON.parse(text)
   }
 
-  /** Returns the app's events, oldest first. */
   events(app: string): Record<string, unknown>[] {
     return this.observer.texts(`hub2mqtt/home/app/${app}/event`).map((text) => JSON.parse(text))
   }
@@ -172,7 +166,6 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return Promise.race([waiting, this.bridge.ended])
   }
 
-  /** Waits for the bridge's state. */
   #untilState(state: 'online' | 'offline'): Promise<boolean> {
     return this.observer.until(
       `the bridge to be ${state}`,
