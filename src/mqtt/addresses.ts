@@ -10,14 +10,13 @@ export interface Address {
   readonly url: string
   readonly login: Login
   readonly pacing: Pacing
-  /** When the address may be tried again, in `clock.elapsed()` milliseconds. */
+  /** In `clock.elapsed()` milliseconds. */
   notBefore: number
 }
 
 export class Addresses {
   readonly #clock: Clock
   readonly #all: readonly Address[]
-  /** Changed only by `prefer` and `next`. */
   current: Address
 
   /** @throws TypeError if `link` has no address */
@@ -60,7 +59,7 @@ export class Addresses {
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
     this.current.notBefore = now + this.current.pacing.after(failure, ended)
-    // In a cluster, the other client with this id would also disconnect this one at the other addresses.
+    // In a cluster, the client with the same id would disconnect this one at every address.
     const candidates = failure.code === 'taken_over' ? [this.current] : this.#all
     const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
     const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))
@@ -80,9 +79,7 @@ export function shownUrl(url: string): string {
 export class Login {
   readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
   readonly #log: Logger | undefined
-  /** Changed only by `retry`. */
   credentials: Credentials
-  /** The version that worked last, or 5; changed only by `retry`. */
   protocol: Protocol
   #retried = false
 
@@ -102,7 +99,7 @@ export class Login {
     }
   }
 
-  /** Whether to retry immediately, with another version or other credentials; true at most once until `reset`. */
+  /** Returns whether to retry immediately with another login; true at most once until `reset`. */
   async retry(failure: Failure): Promise<boolean> {
     if (this.#retried) return false
     if (failure.code === 'protocol') this.#retried = this.#otherProtocol()
@@ -110,7 +107,6 @@ export class Login {
     return this.#retried
   }
 
-  /** Allows `retry` to return true again. */
   reset(): void {
     this.#retried = false
   }
@@ -144,8 +140,8 @@ const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**
- * A connection that ends sooner than this was unsteady. The limit is longer for an end without a reason, because an
- * MQTT 3.1.1 broker ends a connection this way when another client takes over. An MQTT 5 broker sends the reason.
+ * Connections that end sooner are unsteady. `wordless`: an MQTT 3.1.1 broker gives no reason, even when another client
+ * has taken over the client id.
  */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
 /** How many consecutive unsteady connections are suspicious. */

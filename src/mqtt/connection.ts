@@ -23,13 +23,11 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
   readonly onNoSubscribers?: (() => void) | undefined
 }
 
-/** The failure of a connection that this side ends. */
 export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 
 /** A DISCONNECT packet without a reason code, which means a normal disconnection. */
 const DISCONNECT = Buffer.from([0xe0, 0])
 
-/** PUBACK's reason code for a message without subscribers. */
 const NO_MATCHING_SUBSCRIBERS = 16
 
 export class Connection {
@@ -46,7 +44,7 @@ export class Connection {
   readonly down = this.#down.promise
   /** Aborted when `down` resolves. */
   readonly ended = this.#ended.signal
-  /** Packet ids of messages whose PUBACK is postponed. */
+  /** Packet ids whose PUBACK is postponed. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
   /** Whether DISCONNECT was sent: no packet may follow it. */
@@ -85,7 +83,7 @@ export class Connection {
     client.on('close', () => this.drop({ code: 'closed', detail: 'the other side closed the connection' }))
   }
 
-  /** Whether the broker accepted the connection; stays true after its end. */
+  /** Stays true after the end of the connection. */
   get isAccepted(): boolean {
     return this.#connack !== undefined
   }
@@ -123,7 +121,6 @@ export class Connection {
     })
   }
 
-  /** Sends the postponed acknowledgements. */
   acknowledge(): void {
     if (this.isDown || this.#ending) return
     for (const id of this.#postponed.splice(0)) this.#client.stream.write(Buffer.from([0x40, 2, id >> 8, id & 0xff]))

@@ -17,11 +17,10 @@ import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 export const REFUSED_MQTT_5 =
   'an MQTT 5 client was refused: the embedded broker supports only 3.1.1; for Home Assistant, which reports cannot_connect, use a broker such as Mosquitto'
 
-/** Home Assistant chooses a random client id: its birth topic identifies it. */
+/** Home Assistant's client id is random, so its birth topic identifies it. */
 export const HOME_ASSISTANT_HERE =
   'Home Assistant uses the embedded broker: this stops working with Home Assistant 2027.1, which supports only MQTT 5; use a broker such as Mosquitto for both, and set mqtt.url'
 
-/** The broker does not support MQTT 5, and its messages are lost when this process ends. */
 export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, for this machine'
 
 export interface EmbeddedBrokerOptions {
@@ -37,7 +36,7 @@ export interface EmbeddedBrokerOptions {
   readonly birthTopic?: string | undefined
   /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
-  /** Maximum number of connections (default 200). */
+  /** Default 200. */
   readonly maxConnections?: number | undefined
 }
 
@@ -63,7 +62,7 @@ export interface EmbeddedBroker extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** Starts the broker. Logs a notice of its limits, and its errors. */
+/** @throws {EmbeddedBrokerError} */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
   const { host, port, username, password, maxPayload = MAX_PAYLOAD, maxConnections = 200 } = options
   if (!isLoopback(host) && (username === undefined || password === undefined)) {
@@ -133,7 +132,6 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
       const open = username === undefined && password === undefined
       const right = sameSecret(givenName ?? '', username ?? '') && sameSecret(givenPassword ?? '', password ?? '')
       if (open || right) done(null, true)
-      // CONNACK 4: bad user name or password.
       else done(Object.assign(new Error('bad user name or password'), { returnCode: 4 }), null)
     },
     authorizePublish: (_client, packet, done) => {
@@ -172,8 +170,7 @@ async function listening(server: Server, host: string, port: number): Promise<st
 }
 
 /**
- * Destroys `stream` as soon as a packet header announces more than `limit` bytes: aedes would collect all of them in
- * memory. Checks each chunk that aedes reads, and does not read ahead.
+ * Destroys `stream` as soon as a packet header announces more than `limit` bytes: aedes would buffer the whole packet.
  */
 export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)
@@ -206,14 +203,14 @@ export function limitPackets(stream: Duplex, limit: number): void {
 /** More than a large home retains: a client that subscribes gets all retained messages at once. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
-/** Smaller backlogs are not counted. */
+/** With a smaller backlog, a write checks no limit. */
 const SMALL_BACKLOG = 1024 * 1024
 
 type Written = (error: Error | null | undefined) => void
 
 /**
- * Drops a client that does not read, before it stalls the others: aedes waits for every client, and while a hundred
- * messages wait, it accepts no more. Limits the backlog of each client, and of all `streams` together.
+ * Drops clients that do not read, before they stall the others: aedes waits for every client, and accepts no messages
+ * while a hundred wait. Limits the backlog of each client, and of all `streams` together.
  */
 function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (waitingBytes: number) => void): void {
   const write = stream.write.bind(stream)

@@ -25,7 +25,6 @@ const LACK_BY_REASON = new Map([
   [162, 'subscriptions with wildcards'],
 ])
 
-/** Returns the failure for a broker that lacks an MQTT feature. */
 export function lackFailure(lack: string): Failure {
   return { code: 'unsuitable', detail: `it lacks ${lack}, which the bridge needs` }
 }
@@ -42,7 +41,7 @@ export function reasonFailure(reason: number, detail: string): Failure {
   return lack === undefined ? { code, detail } : lackFailure(lack)
 }
 
-/** @param connected whether the broker had accepted the connection, so that it was lost rather than never made */
+/** @param connected whether the broker had accepted the connection */
 export function errorFailure(thrown: unknown, connected: boolean): Failure {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   const detail = describe(error)
@@ -58,7 +57,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
   return { code: connected ? 'reset' : 'refused', detail }
 }
 
-/** Returns an error's text. Happy Eyeballs wraps one error per address into an AggregateError without a message. */
+/** Happy Eyeballs wraps one error per address into an AggregateError without a message. */
 function describe(error: Error): string {
   // OpenSSL's text, without numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason
@@ -117,7 +116,7 @@ export function adviceOn({ code, detail, cause: system = '', names }: Failure): 
 }
 
 function wrongName(names: readonly string[]): Advice {
-  // A name with a wildcard is not an address.
+  // A name with a wildcard cannot be used as an address.
   const name = names.find((one) => !one.includes('*'))
   const such = name === undefined ? '' : `, such as ${name}`
   if (names.length === 0) return advice('its certificate names no host', 'create one that contains the broker’s name')

@@ -9,7 +9,7 @@ import type { Outbox, OutboxLimits } from './outbox.ts'
 import type { Retained } from './retained.ts'
 import type { Message, Protocol } from './types.ts'
 
-/** Decodes a packet. @param receivedAt the earliest time at which the packet may have arrived */
+/** @param receivedAt the earliest time at which the packet may have arrived */
 export function decodeMessage(packet: IPublishPacket, connection: number, receivedAt: number): Message {
   const { topic, payload, qos, dup, retain } = packet
   const { responseTopic, correlationData, messageExpiryInterval } = packet.properties ?? {}
@@ -44,9 +44,7 @@ const AT_ONCE = 64
  * times as long as its command. If too many commands wait, new ones are not acknowledged, so that the broker waits.
  */
 export class InboundQueue {
-  /** Whether too many messages wait, so that the broker should pause. */
   isFull = false
-  /** Messages dropped so far. */
   dropped = 0
   readonly #answers: Pick<Outbox, 'waiting' | 'bytes'>
   readonly #deliver: (message: Message) => void
@@ -57,7 +55,6 @@ export class InboundQueue {
   #resuming = false
 
   /**
-   * @param answers answers that wait to be sent
    * @param onDrained called when the queue has drained, to send the postponed acknowledgements
    * @param limits messages beyond these limits are not acknowledged
    */
@@ -73,7 +70,7 @@ export class InboundQueue {
     this.#limits = limits
   }
 
-  /** Passes a message on, now or later, in order. Returns false if it was dropped. */
+  /** Returns false if the message was dropped. */
   take(message: Message): boolean {
     if (this.#queue.size === 0 && this.#hasRoom()) {
       this.#deliver(message)
@@ -91,7 +88,6 @@ export class InboundQueue {
     return true
   }
 
-  /** Continues if there is room again. */
   resume(): void {
     if (this.#resuming || this.#queue.size === 0 || !this.#hasRoom()) return
     this.#resuming = true
@@ -163,14 +159,17 @@ export function echoFilter(
       if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)
     },
 
-    /** Whether an empty command is the echo of a clearing. Each clearing has at most one echo. */
+    /** Returns whether an empty command is the echo of a clearing. Each clearing has at most one echo. */
     isOfClearing(topic: string, receivedAt: number): boolean {
       const until = cleared.get(topic)
       cleared.delete(topic)
       return until !== undefined && receivedAt <= until
     },
 
-    /** Whether a message that is not a command is from another client. If so, records that the broker may hold it. */
+    /**
+     * Returns whether a message that is not a command is from another client. If so, records that the broker may hold
+     * it.
+     */
     foreign(topic: string, text: string): boolean {
       if (retained.mayBeOwn(topic, text) || unretained.get(topic) === text || !isWatched(topic)) return false
       retained.changedByOthers(topic, text)

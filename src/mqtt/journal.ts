@@ -86,7 +86,6 @@ export class Journal {
     this.warnOnce(`filter ${filter}`, `the MQTT broker denies the subscription to ${filter}: no commands arrive there`)
   }
 
-  /** Logs that the broker grants a filter that it denied before. */
   granted(filter: string): void {
     if (!this.#warned.delete(`filter ${filter}`)) return
     this.#log.info(`the MQTT broker now grants the subscription to ${filter}`)
@@ -99,7 +98,6 @@ export class Journal {
     this.#log.warn(message)
   }
 
-  /** Records that the condition `key` has ended, so that `warnOnce` logs its next occurrence. */
   forget(key: string): void {
     this.#warned.delete(key)
   }
@@ -109,5 +107,4 @@ const KINDS = { retained: 'retained topics', message: 'events and answers' } as 
 
 const DROPPABLE = ['events', 'answers', 'commands'] as const
 
-/** Converts milliseconds to seconds, rounded to a tenth. */
 const inSeconds = (ms: number) => Math.round(ms / 100) / 10

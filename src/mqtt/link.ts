@@ -34,13 +34,12 @@ export class MqttLink implements AsyncDisposable {
   readonly #suspendDetector: SuspendDetector
   readonly #isCommand: (topic: string) => boolean
   readonly #isTransient: (topic: string) => boolean
-  /** Set by `start`. */
   #handlers: LinkHandlers | undefined
   /** The current connection, from its acceptance until its loss is known. */
   #connection: Connection | undefined
-  /** Set at the start of a connection, while its session is set up. */
+  /** Set while the session of a new connection is set up. */
   #firstRead: ReadBack | undefined
-  /** Set during a later read-back on a connection. */
+  /** Set during a later read-back. */
   #reread: ReadBack | undefined
   #closing: Promise<void> | undefined
   #state: LinkStatus['state'] = 'stopped'
@@ -49,7 +48,6 @@ export class MqttLink implements AsyncDisposable {
   #deniedFilters: readonly string[] = []
   #lost = 0
 
-  /** `start` opens the connection. */
   constructor(options: LinkOptions, parts: LinkParts) {
     const { clock, log } = parts
     const order: Order = { next: 0 }
@@ -131,7 +129,7 @@ export class MqttLink implements AsyncDisposable {
     return this.#retained.expect(topic, payload)
   }
 
-  /** Resends the held payloads of `topics`, which may include the state topic: a reader may have lost them. */
+  /** Resends the held payloads of `topics`, which may include the state topic, even if the broker has them. */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
@@ -141,7 +139,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Stops holding topics that another client owns from now on. The broker keeps its messages; queued payloads are
+   * Stops holding topics that another client has taken over. The broker keeps their messages; queued payloads are
    * discarded.
    */
   release(isOthers: (topic: string) => boolean): void {
@@ -151,8 +149,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets whether retained topics, including the state topic, are published (default true). If not, held payloads are
-   * only remembered. Other messages are still sent.
+   * Sets whether retained topics, including the state topic, are published (default true). Held payloads are kept
+   * anyway; events and answers are still sent.
    */
   setWriting(writing: boolean): void {
     this.#sender.setWriting(writing)
@@ -203,8 +201,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Whether the connection on which a message arrived is still up, and the process has not been suspended since. If
-   * not, the message is stale.
+   * Returns whether a message is not stale: its connection is still up, and the process has not been suspended since.
    */
   isCurrent({ connection, receivedAt }: Message): boolean {
     const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
@@ -291,7 +288,6 @@ export class MqttLink implements AsyncDisposable {
     if (this.#suspendDetector.isUncertain) void this.#readAgain([])
   }
 
-  /** Records that the broker grants a filter that it denied at the start of the connection. */
   #granted(filter: string): void {
     this.#deniedFilters = this.#deniedFilters.filter((one) => one !== filter)
     this.#journal.granted(filter)
@@ -301,7 +297,7 @@ export class MqttLink implements AsyncDisposable {
   /** Reads back these filters again. Messages that arrive after the read-back were sent after this call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
-    // While the connection is starting, do nothing: `#setUp` calls this later.
+    // While the session is being set up, do nothing: `#setUp` calls this method later.
     if (connection === undefined || connection.isDown || this.#firstRead !== undefined) return
     const current = reread(connection, filters, this.#options, {
       clock: this.#parts.clock,
@@ -316,7 +312,7 @@ export class MqttLink implements AsyncDisposable {
     else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
-  /** Resets the state of a lost connection. Returns whether the cause of its end is known. */
+  /** Resets the state of a lost connection. Returns whether the cause of the loss is known. */
   #forget(failure: Failure): boolean {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined
@@ -365,7 +361,7 @@ export class MqttLink implements AsyncDisposable {
     }
   }
 
-  /** Logs an error in a handler, which must not end the connection or the loop. */
+  /** An error in a handler must not end the connection or the loop. */
   #failed(name: string, error: unknown): void {
     this.#parts.log.error({ err: error }, `${name} of the MQTT link failed`)
   }

@@ -10,7 +10,6 @@ export interface Outgoing {
   readonly payload: string
   readonly options: IClientPublishOptions
   readonly isAnswer: boolean
-  /** Returns a replacement if the broker does not accept the message. */
   readonly ifRefused: SendOptions['ifRefused']
   /** Size of the topic and the properties, in bytes. */
   readonly overheadBytes: number
@@ -23,7 +22,6 @@ export interface Outgoing {
   readonly sentBytes: number
 }
 
-/** Limits for waiting messages. */
 export interface OutboxLimits {
   readonly messages: number
   readonly bytes: number
@@ -35,13 +33,12 @@ const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
-  /** Number of messages that wait to be sent, without unacknowledged ones. */
+  /** Without unacknowledged messages. */
   waiting = 0
-  /** Total size of waiting messages, in bytes. */
+  /** Total size of the waiting messages. */
   bytes = 0
   /** Number of messages dropped so far because of the limits or a refusal by the broker. */
   dropped = 0
-  /** Whether a broker accepts messages. */
   connected = false
   readonly #order: Order
   readonly #byTopic: boolean
@@ -52,7 +49,6 @@ export class Outbox {
 
   /**
    * @param byTopic whether topics take turns; messages then keep their order only within a topic
-   * @param disconnected limits while there is no broker
    * @param ageMs messages that have waited longer when a connection begins are dropped
    */
   constructor(order: Order, byTopic: boolean, disconnected = DISCONNECTED, ageMs = 60_000) {
@@ -62,7 +58,10 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /** Appends a message. Beyond the limits, drops the oldest message of its key, and then of the next key in turn. */
+  /**
+   * Appends a message. Beyond the limits, drops the oldest other message of its key; without one, that of the next key
+   * in turn.
+   */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
@@ -102,7 +101,6 @@ export class Outbox {
     return this.dropped - before
   }
 
-  /** Returns the next message, which stays in the queue. */
   peek(): Outgoing | undefined {
     return this.#queues.values().next().value?.peek()
   }
@@ -160,7 +158,7 @@ function publishOptions({ correlationData, userProperties, contentType }: SendOp
   }
 }
 
-/** An upper bound for the size of the properties, which counts towards the broker's packet limit. */
+/** Returns an upper bound for the size of the properties, which counts towards the broker's packet limit. */
 function propertyBytes({ correlationData, userProperties = {}, contentType = '' }: SendOptions): number {
   let bytes = 13 + (correlationData?.length ?? 0) + Buffer.byteLength(contentType)
   for (const [key, values] of Object.entries(userProperties)) {

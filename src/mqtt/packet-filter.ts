@@ -84,7 +84,7 @@ export class PacketFilter {
     return from === 0 ? data : Buffer.concat([...parts, data.subarray(from)])
   }
 
-  /** Reads from a header. Returns the number of bytes read. */
+  /** Returns the number of bytes read. */
   #header(data: Buffer, at: number): number {
     const size = this.#malformed ? MALFORMED : headerSize(data, at)
     // mqtt.js reports the malformed packet as an error.
@@ -98,7 +98,7 @@ export class PacketFilter {
     return size
   }
 
-  /** Reads from a body. Returns the number of bytes read. */
+  /** Returns the number of bytes read. */
   #body(data: Buffer, at: number): number {
     const begin = this.#done
     const size = Math.min(this.#length - begin, data.length - at)

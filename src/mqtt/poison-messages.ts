@@ -32,7 +32,7 @@ const MOST_DOUBLINGS = 8
 /** Few brokers have a lower limit, so smaller payloads become suspects only with evidence. */
 const LEAST_LIMIT = 2048
 
-/** Whether a publish cannot have caused a failure. */
+/** Returns whether a publish cannot have caused a failure. */
 export const isBlameless = ({ code }: Failure) => code === 'timeout' || code === 'taken_over'
 
 /** Why an item is no longer sent; `detail` is for the log. */
@@ -57,7 +57,6 @@ export class PoisonMessages {
   #largestAccepted = LEAST_LIMIT
   #relearnAt = 0
   #failedTries = 0
-  /** The last item that the broker refused, and the time of the refusal. */
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
   /** Whether a connection was lost with a payload in flight larger than any accepted one; until `allTried`. */
   doubted = false
@@ -68,13 +67,13 @@ export class PoisonMessages {
     this.#limit = known
   }
 
-  /** @param announced the largest packet that the broker accepts, as it announced */
+  /** @param announced the broker's maximum packet size, in bytes */
   connected(announced: number): void {
     this.#limit = Math.min(this.#known, announced)
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  /** Whether an item can be sent normally, not at all, or only alone. */
+  /** Returns whether an item can be sent normally, not at all, or only alone. */
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
@@ -84,7 +83,7 @@ export class PoisonMessages {
     return isSuspect || losses >= SUSPECT_AFTER ? 'suspect' : 'fine'
   }
 
-  /** Whether to try a suspect even if it may end the connection. */
+  /** Returns whether to try a suspect even if it may end the connection. */
   isWorthALoss({ sentBytes }: Item): boolean {
     return sentBytes < this.#fatalFrom || this.#clock.elapsed() >= this.#relearnAt
   }

@@ -16,7 +16,7 @@ export interface ReadBackOptions {
   readonly heldFilters: readonly string[]
   readonly probeTopic: string
   readonly clock: Clock
-  /** How long a marker may take to come back after the latest retained message. */
+  /** How long the broker may take to deliver a marker after the latest retained message. */
   readonly timeoutMs: number
   /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
@@ -32,11 +32,11 @@ export interface ReadBackOptions {
 
 export interface ReadBackResult {
   readonly probe: 'ok' | 'denied'
-  /** Filters that were read back completely: the broker holds no other topics there. */
+  /** Filters that were read back completely: all retained messages under them were found. */
   readonly known: readonly string[]
 }
 
-/** The read-back is complete when no retained message arrives for this long after the markers. */
+/** The read-back ends when no retained message has arrived for this long after the markers. */
 const QUIET_MS = 20
 /**
  * With more messages than this, a read-back may be incomplete: Mosquitto queues 1,000 packets for a client, including
@@ -49,7 +49,6 @@ export class ReadBack {
   readonly #options: ReadBackOptions
   /** Grows during the read-back: a message may name additional filters. */
   readonly #filters: string[]
-  /** Filter → its levels, and the number of messages found with it. */
   readonly #counts = new Map<string, { readonly levels: readonly string[]; found: number }>()
   /** Marker → callback for its return. */
   readonly #markers = new Map<string, () => void>()
@@ -68,7 +67,6 @@ export class ReadBack {
     this.#publishes = new Limiter({ clock: options.clock, slots: connection.receiveMaximum })
   }
 
-  /** Whether a message was found that matches a filter. */
   hasFound(filter: string): boolean {
     return this.#countOf(filter) > 0
   }
@@ -136,7 +134,7 @@ export class ReadBack {
     return { probe: 'ok', known: certain }
   }
 
-  /** Reads filters, whose list may grow. Returns the filters whose marker came back promptly. */
+  /** Reads filters; also those that `additionalFilters` adds. Returns those whose first marker was delivered. */
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const known: string[] = []
     const readOne = async (filter: string) => {
@@ -155,7 +153,6 @@ export class ReadBack {
     return known
   }
 
-  /** Groups filters with few messages, so that each group also has few messages. */
   #groupsOf(filters: readonly string[]): string[][] {
     const groups: string[][] = []
     let room = 0
@@ -172,10 +169,10 @@ export class ReadBack {
     return groups
   }
 
-  /** Repeats a marker until it returns. Resolves to `prompt` if the marker returned before it was repeated. */
+  /** Publishes a marker repeatedly until the broker delivers it. Resolves to `prompt` if one publish was enough. */
   async #mark(): Promise<'prompt' | 'late' | 'lost'> {
     const marker = randomUUID()
-    /** Resolves to `true` if the marker came back, and to `false` if the broker refuses it. */
+    /** `true`: the broker delivered the marker; `false`: it refused the publish. */
     const { promise: answered, resolve } = Promise.withResolvers<boolean>()
     const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
     const acked = (reason: number) => {
@@ -195,7 +192,6 @@ export class ReadBack {
     return asked === 1 ? 'prompt' : 'late'
   }
 
-  /** Publishes when the broker has room for another message. */
   #publishInTurn(marker: string, done: (reason: number) => void): void {
     void this.#publishes.run({}, async () => {
       const { promise: acked, resolve } = Promise.withResolvers<number>()
@@ -226,16 +222,16 @@ interface RetryUntilAnswered {
   readonly ask: () => void
   /** Settles when an answer arrives, or when none can arrive any more. */
   readonly answered: Promise<unknown>
-  /** Whether to repeat the request. */
   readonly repeats: boolean
-  /** When to give up, in `clock.elapsed()` milliseconds. May move while waiting. */
+  /** The time to give up, in `clock.elapsed()` milliseconds; may move later. */
   readonly deadline: () => number
   /**
-   * When the latest retained message arrived, on the same clock. Retained messages precede the answer: while they keep
-   * arriving, the answer is not overdue, and another SUBSCRIBE would make the broker send all of them again.
+   * When the latest retained message arrived, in `clock.elapsed()` milliseconds. Retained messages precede the answer:
+   * while they keep arriving, the answer is not overdue, and another SUBSCRIBE would make the broker send all of them
+   * again.
    */
   readonly foundAt: () => number
-  /** Whether other evidence proves that there was an answer; checked before each repetition. Default: never. */
+  /** Returns whether other evidence proves that the broker answered; checked before each repetition. Default: never. */
   readonly isEvident?: () => boolean
   /** Aborted when the connection has ended. */
   readonly signal: AbortSignal

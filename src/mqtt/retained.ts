@@ -38,7 +38,7 @@ export class Entry {
   held: string | null | undefined = undefined
   /** The payload in flight; undefined if there is none. */
   sent: string | null | undefined = undefined
-  /** The entry's place in the order; a new one each time the entry is queued. */
+  /** The place in the order; a new one each time the entry is queued. */
   seq = 0
   queued = false
   /** Whether `online` waits for this entry. */
@@ -64,7 +64,6 @@ export class Entry {
 }
 
 export class Retained {
-  /** Number of blocked entries. */
   blocked = 0
   /** Number of entries that delay `online`: they had to be sent at `settle`, and are not acknowledged or blocked. */
   awaiting = 0
@@ -74,7 +73,7 @@ export class Retained {
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
   readonly #unowned = new Unowned()
-  /** Whether everything that the broker holds on a topic has been read back. */
+  /** Returns whether the broker's copy of a topic has been read back. */
   #known: (topic: string) => boolean = () => false
   /** Topics that were cleared on this connection without being read back; they need not be cleared again. */
   readonly #cleared = new Set<string>()
@@ -93,7 +92,7 @@ export class Retained {
     return this.#queue.size
   }
 
-  /** Sets the wanted payload. Returns whether it must be sent. */
+  /** Returns whether the payload must be sent. */
   hold(topic: string, payload: string | null, source?: PayloadSource): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
@@ -104,7 +103,7 @@ export class Retained {
     entry.source = source
     const wanted = kept(payload, entry)
     if (entry.wanted === wanted) {
-      // Without a source, keep the text.
+      // Nothing else can return the text again.
       if (entry.marked && source === undefined) entry.text = payload ?? undefined
       return false
     }
@@ -130,10 +129,7 @@ export class Retained {
     return entry
   }
 
-  /**
-   * Sets a wanted payload that another connection of this process is about to publish. Call the returned function when
-   * the broker has it.
-   */
+  /** See `MqttLink.expect`. */
   expect(topic: string, payload: string | null): () => void {
     const entry = this.#entries.get(topic) ?? this.#create(topic, payload)
     if (entry === undefined) return () => {}
@@ -158,7 +154,6 @@ export class Retained {
     return this.blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
   }
 
-  /** Requeues the entries with this block for which `due` returns true. */
   retry(block: Block, due: (entry: Entry) => boolean = () => true): void {
     for (const entry of this.#entries.values()) {
       if (entry.blocked !== block || !due(entry)) continue
@@ -167,7 +162,6 @@ export class Retained {
     }
   }
 
-  /** Sends the wanted payload of a topic again, even if the broker holds it. */
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
@@ -191,7 +185,6 @@ export class Retained {
     }
   }
 
-  /** Returns the next entry to send, which stays in the queue. */
   peek(): Entry | undefined {
     for (;;) {
       const entry = this.#queue.peek()
@@ -219,7 +212,7 @@ export class Retained {
     return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
   }
 
-  /** Requeues, in the last place, an entry that was taken but not sent. */
+  /** Requeues an entry that was taken but not sent, behind all others. */
   putBack(entry: Entry): void {
     if (entry.released) return
     entry.sent = undefined
@@ -273,7 +266,6 @@ export class Retained {
     for (const entry of this.#entries.values()) entry.held = undefined
   }
 
-  /** Records that the broker holds `text` under `topic`. */
   found(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
@@ -291,12 +283,12 @@ export class Retained {
     this.#cleared.delete(topic)
   }
 
-  /** Whether `topic` is wanted, being cleared, or was found on the broker. */
+  /** Returns whether a topic is wanted, being cleared, or was found on the broker. */
   concerns(topic: string): boolean {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
-  /** Whether a live message may be this link's publish, because its text is wanted, in flight, or known to be held. */
+  /** Returns whether a live message may be this link's own: its text is wanted, in flight, or known to be held. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
@@ -339,7 +331,9 @@ export class Retained {
     this.#queue.reset(different.sort((a, b) => Number(b.awaited) - Number(a.awaited) || a.seq - b.seq))
   }
 
-  /** Whether to send an entry: the broker lacks the wanted payload, and the entry is not in flight or blocked. */
+  /**
+   * Returns whether to send an entry: the broker lacks the wanted payload, and the entry is not in flight or blocked.
+   */
   #differs(entry: Entry): boolean {
     return entry.held !== entry.wanted && entry.sent === undefined && entry.blocked === undefined && !entry.released
   }
@@ -379,7 +373,6 @@ function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string
   return payload === null || !marked ? payload : digest(payload)
 }
 
-/** Converts the entry's payloads to digests. */
 function markAll(entry: Entry): void {
   entry.marked = true
   entry.text = entry.wanted ?? undefined

@@ -12,10 +12,8 @@ import type { Retained } from './retained.ts'
 import { type Item, Sequence } from './sequence.ts'
 import type { LinkOptions } from './types.ts'
 
-/** The part of a connection on which suspects are tried. */
 type TrialWire = Pick<Connection, 'publish'>
 
-/** The part of a connection that sending needs. */
 export type Wire = Pick<Connection, 'isDown' | 'receiveMaximum' | 'maximumPacketSize' | 'publish' | 'drop'>
 
 export interface SenderOptions
@@ -28,11 +26,11 @@ export interface SenderOptions
   readonly clock: Clock
   readonly journal: Journal
   /**
-   * Runs `task` on another connection to the broker, without a will, so that other clients do not see its loss.
-   * Resolves to the failure if that connection could not be made, or ended before the task did.
+   * Runs `task` on a separate connection without a will, so that other clients do not notice its loss. Resolves to the
+   * failure if this connection could not be made, or was lost before `task` ended.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
-  /** Notified of publishes whose echo may come back. */
+  /** Records publishes whose echo may arrive. */
   readonly echoes: Pick<EchoFilter, 'sending' | 'clearing'>
 }
 
@@ -45,16 +43,16 @@ const MOST_DOUBLINGS = 10
 const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
 
 export class Sender {
-  /** Number of QoS 1 publishes so far, acknowledged or not. */
+  /** Number of publishes so far, acknowledged or not; all are QoS 1. */
   publishes = 0
-  /** Payload bytes of these publishes. */
+  /** Payload bytes published so far. */
   bytes = 0
   readonly #options: SenderOptions
   /** Oldest first. */
   readonly #unacknowledged = new Set<Item>()
   readonly #sequence: Sequence
   readonly #poison: PoisonMessages
-  /** Items that were taken, but are held back until they are tried alone. */
+  /** Items that were taken, but are withheld until they are tried alone. */
   readonly #suspects = new Set<Item>()
   #trial: AbortController | undefined
   /** The suspect in flight on a separate connection. */
@@ -170,7 +168,7 @@ export class Sender {
     })
   }
 
-  /** Schedules a retry of too large items for the time when a size that ended a connection may be tried again. */
+  /** Retries the items that were too large when a size that ended a connection may be tried again. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()
@@ -252,7 +250,7 @@ export class Sender {
     if (this.#unacknowledged.size === 0) this.#onIdle?.()
   }
 
-  /** Tries the held-back items, smallest first, when nothing else waits. Returns whether an item was refused. */
+  /** Tries suspects, smallest first, when nothing else waits. Returns whether a suspect was refused. */
   #try(connection: Wire): boolean {
     if (this.#trial !== undefined || this.#sequence.closing) return false
     const before = this.#suspects.size
@@ -272,7 +270,6 @@ export class Sender {
     return false
   }
 
-  /** Tries suspects on a separate connection, one after another. */
   async #tryAside(): Promise<void> {
     const trial = new AbortController()
     this.#trial = trial

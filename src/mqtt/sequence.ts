@@ -3,7 +3,6 @@ import type { Outgoing } from './outbox.ts'
 import type { Entry } from './retained.ts'
 import type { SenderOptions } from './sender.ts'
 
-/** The state topic's `online` or `offline`. */
 interface State {
   readonly kind: 'state'
   readonly topic: string
@@ -19,11 +18,8 @@ export class Sequence {
   readonly #options: SenderOptions
   /** The last payload taken for the state topic on this connection. */
   state: State['payload'] | undefined
-  /** Whether retained topics are published. */
   writing = true
-  /** Whether the bridge is ending. */
   closing = false
-  /** Whether the last item taken was an answer while other items waited. */
   #answeredLast = false
 
   constructor(options: SenderOptions) {
@@ -58,7 +54,7 @@ export class Sequence {
     }
   }
 
-  /** Whether an item that was taken may be published. */
+  /** Returns whether an item that was taken may still be published. */
   may(item: Item): boolean {
     const isAnswer = item.kind === 'message' && item.isAnswer
     return (item.kind === 'message' || this.writing) && (isAnswer || (this.#options.mayPublish?.(item.topic) ?? true))
@@ -79,7 +75,6 @@ export class Sequence {
     return item.payload
   }
 
-  /** Puts back items that were taken. */
   restore(items: readonly Item[], putBack: (entry: Entry) => void): void {
     for (const item of items) if (item.kind === 'retained') putBack(item)
     const messages = items.filter((item) => item.kind === 'message')

@@ -1,6 +1,5 @@
 /**
- * Runs at the start of each connection: subscribes to the commands, reads back what the broker holds, and checks
- * access. Parts of this can be repeated later.
+ * Sets up the session of each connection: subscribes to the commands, reads back the broker's messages, checks access.
  */
 import type { IClientSubscribeOptions } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
@@ -48,7 +47,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   })
 
   async function run() {
-    // One SUBSCRIBE for each: if one of several filters is denied, brokers differ in how they treat the rest.
+    // One SUBSCRIBE per filter: if one of several is denied, brokers differ in how they treat the rest.
     const granted = await Promise.all(subscriptions.map((filter) => subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await readBack.run()
@@ -110,7 +109,6 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   return { readBack, done: run() }
 }
 
-/** How long the probe may take. */
 const PROOF_MS = 10_000
 
 /**
@@ -153,7 +151,7 @@ export async function resubscribe(
   const backoff = new Backoff({ ...WAIT_MS, random })
   const left = new Set(denied)
   const askFor = async (filter: string) => {
-    // Stays pending if the connection ends first.
+    // `subscribe` stays pending if the connection ends first.
     if (!(await connection.subscribe(filter, COMMAND)) || ended.aborted) return
     left.delete(filter)
     onGranted(filter)
@@ -161,7 +159,7 @@ export async function resubscribe(
   while (left.size > 0) {
     await sleep(clock, backoff.next(), ended)
     if (ended.aborted) return
-    // All at once: a cluster without a leader takes seconds to deny each.
+    // In parallel: a cluster without a leader takes seconds to deny each filter.
     await Promise.all([...left].map(askFor))
   }
 }

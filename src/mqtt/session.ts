@@ -15,7 +15,6 @@ export interface SessionOptions {
   readonly clientId: string
   /** Time limit, including the connection; default: none. */
   readonly timeoutMs?: number | undefined
-  /** Ends the session when aborted, as a lost connection would. */
   readonly signal?: AbortSignal | undefined
   readonly onPublish?: ((packet: IPublishPacket) => void) | undefined
   readonly onNoSubscribers?: (() => void) | undefined
@@ -74,11 +73,11 @@ async function connectToAny(options: SessionOptions, late: Promise<never>): Prom
   const { urls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options.broker
   // If one address hangs, leave time for the others.
   const { timeoutMs = Number.POSITIVE_INFINITY } = options
-  const patience = urls.length > 1 ? timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
+  const maxConnectMs = urls.length > 1 ? timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
   const failures: unknown[] = []
   for (const url of urls) {
     try {
-      return await connect(url, Math.min(connectTimeoutMs, patience), options, late)
+      return await connect(url, Math.min(connectTimeoutMs, maxConnectMs), options, late)
     } catch (error) {
       if (!(error instanceof SessionError) || error.code === 'timeout') throw error
       failures.push(error)

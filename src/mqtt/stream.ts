@@ -1,4 +1,6 @@
-/** Opens byte streams for MQTT: TCP, TLS and WebSocket, without Nagle, with one write per event loop turn. */
+/**
+ * Opens byte streams for MQTT: TCP, TLS and WebSocket, without Nagle's algorithm, with one write per event loop turn.
+ */
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
@@ -31,7 +33,10 @@ const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca,
 /** The name for SNI; empty for an IP address, which SNI excludes. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
-/** Sets the option at `connect`: earlier, without a file descriptor, Node.js would consider the option as set. */
+/**
+ * Waits for `connect`: before it, the socket has no file descriptor, and Node.js would record the option without
+ * setting it.
+ */
 function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
   socket.once('connect', () => socket.setNoDelay(true))
   return socket
@@ -39,7 +44,7 @@ function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
 
 /**
  * Keeps a stream corked until the event loop has handled all pending events, so that many packets share one system
- * call, which is most of a packet's cost. mqtt.js itself corks a stream only until the next tick, for each packet.
+ * call, the most expensive part of sending. mqtt.js itself corks a stream only until the next tick, for each packet.
  */
 function oncePerTurn<S extends Duplex>(stream: S): S {
   const cork = stream.cork.bind(stream)
@@ -57,7 +62,7 @@ function oncePerTurn<S extends Duplex>(stream: S): S {
   return stream
 }
 
-/** Opens a WebSocket. `ws` is loaded on demand, and disables Nagle's algorithm itself. */
+/** `ws` is loaded on demand, and disables Nagle's algorithm itself. */
 async function webSocketOpener(url: URL, options: Tls): Promise<() => Duplex> {
   const { createWebSocketStream, WebSocket } = await import('ws')
   const address = new URL(url)

@@ -18,7 +18,6 @@ export class SuspendDetector {
   #ahead: number
   /** The last moment before the suspension, in `clock.elapsed()` milliseconds, while messages may be that old. */
   #since: number | undefined
-  /** The end of the last long suspension. */
   #wokeAt = Number.NEGATIVE_INFINITY
   #cancel: (() => void) | undefined
 
@@ -51,18 +50,17 @@ export class SuspendDetector {
     this.#since = undefined
   }
 
-  /** Whether arriving messages may be old. */
   get isUncertain(): boolean {
     return this.#since !== undefined
   }
 
-  /** The earliest time at which a message that is read now may have arrived. */
+  /** Returns the earliest time at which a message that is read now may have arrived. */
   arrivedAt(): number {
     this.look()
     return this.#since ?? this.#seen.elapsed
   }
 
-  /** Whether a long suspension has occurred since a message arrived. */
+  /** Returns whether a long suspension has occurred since a message arrived. */
   outdates(arrivedAt: number): boolean {
     this.look()
     return arrivedAt < this.#wokeAt

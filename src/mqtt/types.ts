@@ -25,7 +25,6 @@ export interface BrokerOptions extends Credentials {
   readonly connectTimeoutMs?: number | undefined
 }
 
-/** Observes publishes as they are sent. */
 interface PublishObserver {
   held(topic: string, payload: string | null): void
   /** Called when another client takes over these topics. */
@@ -164,7 +163,7 @@ export interface LinkStatus {
   readonly reconnects: number
   /** Number of QoS 1 publishes since the start, acknowledged or not. */
   readonly publishes: number
-  /** Payload bytes of these publishes. */
+  /** Payload bytes of `publishes`. */
   readonly bytes: number
   /** Number of events, answers and commands dropped because too many waited, or they waited too long. */
   readonly dropped: number

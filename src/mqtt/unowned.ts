@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 
-/** The digest of a payload that is only compared: many large payloads would take too much memory. */
+/** Returns the digest of a payload that is only compared: many large payloads would take too much memory. */
 export const digest = (payload: string): string => hash('sha256', payload, 'base64')
 
 /** The limit for texts, in UTF-16 code units. Beyond the limit, only digests are kept. */
@@ -18,7 +18,6 @@ interface Found {
 
 export class Unowned {
   readonly #found = new Map<string, Found>()
-  /** Keyed by topic. */
   readonly all: ReadonlyMap<string, Found> = this.#found
   #length = 0
 
