@@ -33,7 +33,7 @@ export class Addresses {
     this.current = first
   }
 
-  /** The name of the current address in the log; undefined if there is only one. */
+  /** For the log; undefined if there is only one address. */
   get name(): string | undefined {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
@@ -44,7 +44,6 @@ export class Addresses {
     return first === this.current ? undefined : first
   }
 
-  /** Makes the preferred address the next one to try, without a delay. */
   prefer(): void {
     const { preferred } = this
     if (preferred === undefined) return
@@ -52,10 +51,7 @@ export class Addresses {
     this.current = preferred
   }
 
-  /**
-   * Chooses the next address after a failure of the current one: the first that may be tried now, otherwise the one
-   * that may be tried soonest. Returns how long to wait, in milliseconds.
-   */
+  /** After a failure, chooses the address that may be tried soonest. Returns how long to wait, in milliseconds. */
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
     this.current.notBefore = now + this.current.pacing.after(failure, ended)
@@ -69,7 +65,6 @@ export class Addresses {
   }
 }
 
-/** Returns an address without its user name and password. */
 export function shownUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url)
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
@@ -139,21 +134,17 @@ const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
 /** The wait if the broker ends connections soon after accepting them: short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
-/**
- * Connections that end sooner are unsteady. `wordless`: an MQTT 3.1.1 broker gives no reason, even when another client
- * has taken over the client id.
- */
+/** Connections that end sooner are unsteady. An MQTT 3.1.1 broker gives no reason, even for a takeover (`wordless`). */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
-/** How many consecutive unsteady connections are suspicious. */
+/** The number of consecutive unsteady connections that is suspicious. */
 const UNSTEADY_LIMIT = 5
 /** A connection that lasts this long resets the waits after takeovers. */
 const TAKEOVERS_OVER_MS = 5 * 60_000
 
-/** A connection that was accepted and has ended. */
 export interface Ended {
   readonly livedMs: number
   readonly protocol: Protocol
-  /** Whether the cause of the end is known and will not recur soon. */
+  /** Whether the connection ended for a known reason that will not recur soon. */
   readonly explained: boolean
 }
 
@@ -171,12 +162,11 @@ export class Pacing {
     this.#flapping = new Backoff({ ...UNSTEADY_WAIT_MS, random })
   }
 
-  /** Whether the latest connection reached the limit of unsteady connections. */
   get suspicious(): boolean {
     return this.#unsteady === UNSTEADY_LIMIT
   }
 
-  /** Returns the time to wait, in milliseconds. `ended` is undefined if no connection was accepted. */
+  /** Returns milliseconds. `ended` is undefined if no connection was accepted. */
   after(failure: Failure, ended: Ended | undefined): number {
     if (ended !== undefined) {
       const { livedMs, protocol, explained } = ended
@@ -189,7 +179,7 @@ export class Pacing {
     }
     if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return HOPELESS_WAIT_MS
     if (failure.code === 'taken_over') {
-      // Two clients use one id: if both reconnect immediately, they keep disconnecting each other.
+      // Two clients use one id. If both reconnect immediately, they keep disconnecting each other.
       const ceiling = Math.min(TAKEOVER_WAIT_MS.max, TAKEOVER_WAIT_MS.min * 2 ** this.#takeovers)
       this.#takeovers += 1
       return Math.round(ceiling * (0.5 + 0.5 * this.#random()))

@@ -12,7 +12,6 @@ import type { FailureCode, LinkOptions, LinkStatus, Protocol } from './types.ts'
 
 /** How long a broker may take to close its side after DISCONNECT. */
 const GOODBYE_MS = 1_000
-/** How long a task may take on a separate connection. */
 const ASIDE_MS = 30_000
 
 export interface ConnectionLoopOptions {
@@ -31,12 +30,11 @@ export interface ConnectionLoopOptions {
   readonly onLost?: (failure: Failure) => boolean
   /** Whether ending the connection now would resend messages or affect a running command. */
   readonly isBusy?: () => boolean
-  /** Called before the current connection is ended in favour of the preferred address. */
   readonly onMove?: () => void
 }
 
 export class ConnectionLoop {
-  /** The current connection, accepted or not; undefined while there is none. */
+  /** May not be accepted yet. */
   connection: Connection | undefined
   /** Counts connections from 1. Callbacks of a connection are valid while its number is the latest. */
   number = 0
@@ -45,7 +43,6 @@ export class ConnectionLoop {
   readonly #failbackProbe: ReturnType<typeof failbackProbe>
   readonly #stop = new AbortController()
   #startingOver = false
-  /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
 
   constructor(options: ConnectionLoopOptions) {
@@ -63,7 +60,6 @@ export class ConnectionLoop {
     return this.#stop.signal.aborted
   }
 
-  /** Connects repeatedly until `stop`. */
   async run(): Promise<void> {
     const { clock, journal } = this.#options
     const { signal } = this.#stop
@@ -107,10 +103,7 @@ export class ConnectionLoop {
     return true
   }
 
-  /**
-   * Runs `task` on a separate connection to the current address, without a will. Resolves to the failure if this
-   * connection could not be made, or was lost before `task` ended.
-   */
+  /** Runs `task` on a separate connection without a will. Resolves to the failure of this connection, if any. */
   async aside(task: (connection: Connection) => Promise<void>, signal: AbortSignal): Promise<Failure | undefined> {
     const { link, clock } = this.#options
     const { url, login } = this.#addresses.current
@@ -125,7 +118,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** Reports the connection as ready; to be called when `onAccepted` has finished its work. */
+  /** To be called when `onAccepted` has finished its work. */
   ready(protocol: Protocol): void {
     const { preferred, name } = this.#addresses
     this.#options.journal.connected(protocol, name)
@@ -138,9 +131,7 @@ export class ConnectionLoop {
     this.#options.onState?.(state, reason)
   }
 
-  /**
-   * Opens a connection, and resolves after its end. `ended` is undefined if the broker did not accept the connection.
-   */
+  /** Resolves after the end of the connection. `ended` is undefined if the broker did not accept it. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)
@@ -183,7 +174,6 @@ const PROBE_INTERVAL_MS = 5 * 60_000
 /** If the preferred address is lost again soon after each return, the interval doubles, up to this factor. */
 const MOST_INTERVALS = 16
 const PROBE_TIMEOUT_MS = 10_000
-/** How long to wait for running commands, and how often to check for them. */
 const BUSY_MS = { most: 60_000, step: 250 }
 
 /** Tests whether the preferred address accepts connections again, while the link uses another one. */

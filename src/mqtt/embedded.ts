@@ -1,4 +1,4 @@
-/** A small broker in this process, for users who do not have one: aedes over TCP, with limits that aedes lacks. */
+/** A small broker for users who do not have one: aedes over TCP, with limits that aedes lacks. */
 
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
@@ -32,7 +32,6 @@ export interface EmbeddedBrokerOptions {
   readonly commandFilters: readonly string[]
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** The topic of Home Assistant's birth message. */
   readonly birthTopic?: string | undefined
   /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
@@ -56,7 +55,6 @@ const OVERHEAD_BYTES = 5 + 2 + 65_535 + 2
 const MAX_PAYLOAD = 1024 * 1024
 
 export interface EmbeddedBroker extends AsyncDisposable {
-  /** The URL for clients on this machine. */
   readonly url: string
   /** Ends all connections; safe to call twice. */
   close(): Promise<void>
@@ -169,9 +167,7 @@ async function listening(server: Server, host: string, port: number): Promise<st
   return `${inUrl(host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host)}:${bound}`
 }
 
-/**
- * Destroys `stream` as soon as a packet header announces more than `limit` bytes: aedes would buffer the whole packet.
- */
+/** Destroys `stream` if a packet header announces more than `limit` bytes, because aedes would buffer the packet. */
 export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)
   /** The incomplete header at the end of the last chunk. */
@@ -200,7 +196,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** More than a large home retains: a client that subscribes gets all retained messages at once. */
+/** More than a large home retains: a new subscriber gets all retained messages in one burst. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
 /** With a smaller backlog, a write checks no limit. */
@@ -209,8 +205,8 @@ const SMALL_BACKLOG = 1024 * 1024
 type Written = (error: Error | null | undefined) => void
 
 /**
- * Drops clients that do not read, before they stall the others: aedes waits for every client, and accepts no messages
- * while a hundred wait. Limits the backlog of each client, and of all `streams` together.
+ * Drops clients that do not read: aedes waits for every client, and accepts no messages while a hundred wait. The
+ * limits apply to each client, and to all `streams` together.
  */
 function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (waitingBytes: number) => void): void {
   const write = stream.write.bind(stream)

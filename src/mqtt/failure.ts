@@ -1,8 +1,8 @@
-/** Maps errors of brokers, sockets and mqtt.js to one code, which determines what happens next. */
+/** Maps errors of brokers, sockets and mqtt.js to one code, which decides whether and when to retry. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { FailureCode } from './types.ts'
 
-/** Why a connection could not be made or was lost; `detail` is for the log. */
+/** `detail` is for the log. */
 export interface Failure {
   readonly code: FailureCode
   readonly detail: string
@@ -79,7 +79,6 @@ const ADVICE: Partial<Record<FailureCode, Advice>> = {
   taken_over: advice('another client uses the same client id', 'give each client its own mqtt.client_id'),
 }
 
-/** More precise advice, by the system's error code. */
 const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)$/, advice('its name cannot be resolved', 'check the spelling, or use its IP address')],
   [/^(ECONNRESET|EPIPE)$/, advice('it ends the connection immediately', PORTS)],
@@ -107,7 +106,6 @@ const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   ],
 ]
 
-/** Returns the meaning of a failure, followed by the broker's or the system's own text. */
 export function adviceOn({ code, detail, cause: system = '', names }: Failure): Advice {
   if (names !== undefined) return wrongName(names)
   const [, known] = BY_CAUSE.find(([causes]) => causes.test(system)) ?? []

@@ -35,7 +35,7 @@ export class MqttLink implements AsyncDisposable {
   readonly #isCommand: (topic: string) => boolean
   readonly #isTransient: (topic: string) => boolean
   #handlers: LinkHandlers | undefined
-  /** The current connection, from its acceptance until its loss is known. */
+  /** Set from the acceptance of a connection until its loss. */
   #connection: Connection | undefined
   /** Set while the session of a new connection is set up. */
   #firstRead: ReadBack | undefined
@@ -110,8 +110,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets the payload that the broker should retain under `topic`; null for none. Only the newest payload is sent, and
-   * only if the broker does not have it.
+   * Sets the payload that the broker should retain; null for none. Sends only the newest payload, and only if it
+   * differs.
    * @param source returns the payload again if it must be resent, so that the link need not keep it
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
@@ -122,14 +122,14 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Like `hold`, for a payload that another connection of this process is about to publish: this link sends the payload
-   * only if the broker turns out to lack it. Call the returned function when the broker has the payload.
+   * Like `hold`, for a payload that another connection of this process is about to publish: sends it only if the broker
+   * turns out to lack it. Call the returned function when the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
     return this.#retained.expect(topic, payload)
   }
 
-  /** Resends the held payloads of `topics`, which may include the state topic, even if the broker has them. */
+  /** Resends held payloads, also that of the state topic, even if the broker has them. */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
@@ -138,28 +138,19 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.pump()
   }
 
-  /**
-   * Stops holding topics that another client has taken over. The broker keeps their messages; queued payloads are
-   * discarded.
-   */
+  /** Stops holding topics of another client. The broker keeps their messages; queued payloads are discarded. */
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()
     this.#handlers?.observer?.released(isOthers)
   }
 
-  /**
-   * Sets whether retained topics, including the state topic, are published (default true). Held payloads are kept
-   * anyway; events and answers are still sent.
-   */
+  /** Sets whether retained topics, including the state topic, are published; default true. */
   setWriting(writing: boolean): void {
     this.#sender.setWriting(writing)
   }
 
-  /**
-   * Under MQTT 3.1.1, reads the retained messages on the topics of `transientFilters` again, and calls `onTouched`.
-   * Does nothing under MQTT 5, where a lasting subscription reports them.
-   */
+  /** Reads the retained messages on `transientFilters` again; under MQTT 5, a lasting subscription reports them. */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
     const { transientFilters = [], probeTopic } = this.#options
@@ -167,8 +158,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Reconnects to read back the broker's retained messages, which another client may have changed. Returns `false`
-   * while disconnected: the next connection reads them anyway.
+   * Reconnects to read back the broker's messages again. Returns false while disconnected: the next connection reads
+   * them.
    */
   startOver(): boolean {
     return this.#loop.startOver()
@@ -191,8 +182,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Clears retained messages that were read back, are not held, and for which `owned` returns true. `owned` gets '' as
-   * the payload if too much was read back to keep. Returns their number; 0 before `onConnected` and while disconnected.
+   * Clears messages that were read back, are not held, and for which `owned` returns true. `owned` gets '' as the
+   * payload if too much was read back to keep. Returns their number.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const count = this.#retained.sweep(owned)
@@ -200,9 +191,7 @@ export class MqttLink implements AsyncDisposable {
     return count
   }
 
-  /**
-   * Returns whether a message is not stale: its connection is still up, and the process has not been suspended since.
-   */
+  /** Returns whether a message's connection is still up, and the process has not been suspended since. */
   isCurrent({ connection, receivedAt }: Message): boolean {
     const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
     return isUp && !this.#suspendDetector.outdates(receivedAt)
@@ -226,8 +215,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Publishes the waiting answers, `offline` and then the rest, and disconnects. Always resolves within `deadlineMs`
-   * (default 3,000 ms: a supervisor kills the process after ten seconds). A second call waits for the first.
+   * Publishes the waiting answers, `offline` and the rest, and disconnects. The deadline is short (default 3,000 ms)
+   * because a supervisor kills the process after ten seconds. A second call waits for the first.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(deadlineMs)
@@ -250,7 +239,6 @@ export class MqttLink implements AsyncDisposable {
     this.#setState('stopped', undefined)
   }
 
-  /** Subscribes to the commands, reads back the broker's messages, and sends those that differ, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#connection = connection
     this.#guard('onAccepted', () => this.#handlers?.onAccepted?.())
@@ -294,7 +282,7 @@ export class MqttLink implements AsyncDisposable {
     this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
-  /** Reads back these filters again. Messages that arrive after the read-back were sent after this call. */
+  /** Reads filters back again. Messages that arrive after this read-back were sent after the call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
     // While the session is being set up, do nothing: `#setUp` calls this method later.
@@ -312,7 +300,7 @@ export class MqttLink implements AsyncDisposable {
     else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
-  /** Resets the state of a lost connection. Returns whether the cause of the loss is known. */
+  /** Returns whether the cause of the loss is known. */
   #forget(failure: Failure): boolean {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined
@@ -336,7 +324,6 @@ export class MqttLink implements AsyncDisposable {
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
     } else if (this.#firstRead !== undefined) this.#firstRead.received(packet)
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
-    // On transient topics, only retained messages count.
     else if (retain || !isTransient) this.#live(topic, payload.toString())
   }
 

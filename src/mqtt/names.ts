@@ -10,7 +10,6 @@ export function topicFault(topic: string): string | undefined {
   return undefined
 }
 
-/** Returns a predicate for topics that match any of `filters`. */
 export function topicMatcher(filters: readonly string[]): (topic: string) => boolean {
   const split = filters.map((filter) => filter.split('/'))
   return (topic) => {
@@ -20,7 +19,7 @@ export function topicMatcher(filters: readonly string[]): (topic: string) => boo
   }
 }
 
-/** Returns whether a filter matches a topic, both split into levels. */
+/** Both are split into levels. */
 export function matches(filter: readonly string[], levels: readonly string[]): boolean {
   // A wildcard at the first level does not match topics that begin with `$`.
   if (levels[0]?.startsWith('$') && filter[0] !== levels[0]) return false

@@ -21,13 +21,12 @@ export interface SenderOptions
   readonly retained: Retained
   readonly events: Outbox
   readonly answers: Outbox
-  /** Called when answers have left the outbox. */
   readonly onAnswer: () => void
   readonly clock: Clock
   readonly journal: Journal
   /**
    * Runs `task` on a separate connection without a will, so that other clients do not notice its loss. Resolves to the
-   * failure if this connection could not be made, or was lost before `task` ended.
+   * failure of this connection, if any.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
   /** Records publishes whose echo may arrive. */
@@ -45,14 +44,13 @@ const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
 export class Sender {
   /** Number of publishes so far, acknowledged or not; all are QoS 1. */
   publishes = 0
-  /** Payload bytes published so far. */
   bytes = 0
   readonly #options: SenderOptions
   /** Oldest first. */
   readonly #unacknowledged = new Set<Item>()
   readonly #sequence: Sequence
   readonly #poison: PoisonMessages
-  /** Items that were taken, but are withheld until they are tried alone. */
+  /** Items that are withheld until they are tried alone. */
   readonly #suspects = new Set<Item>()
   #trial: AbortController | undefined
   /** The suspect in flight on a separate connection. */
@@ -78,7 +76,6 @@ export class Sender {
     return this.#unacknowledged.size + this.#suspects.size
   }
 
-  /** The last payload published to the state topic on this connection. */
   get state(): string | undefined {
     return this.#sequence.state
   }
@@ -101,7 +98,7 @@ export class Sender {
     this.pump()
   }
 
-  /** Publishes the waiting answers, `offline`, and then everything else. Resolves when everything is acknowledged. */
+  /** Resolves when everything is acknowledged. */
   finish(connection: Wire): Promise<void> {
     this.#sequence.closing = true
     this.#trial?.abort()
@@ -113,7 +110,7 @@ export class Sender {
     })
   }
 
-  /** Publishes `online` again at the next `pump`, if it was published before. */
+  /** Publishes `online` again at the next `pump`. */
   repeatState(): void {
     if (!this.#sequence.closing) this.#sequence.state = undefined
   }
@@ -123,7 +120,7 @@ export class Sender {
     if (writing) this.pump()
   }
 
-  /** Handles a lost connection: unacknowledged items wait again. Returns whether the loss revealed a fatal size. */
+  /** Requeues unacknowledged items. Returns whether the loss revealed a fatal size. */
   detach(failure: Failure): boolean {
     this.#connection = undefined
     this.#cancelAckTimer?.()
@@ -180,7 +177,6 @@ export class Sender {
     })
   }
 
-  /** Sends as much as the window allows; to be called after each new item. */
   pump(): void {
     const connection = this.#connection
     if (connection === undefined || connection.isDown) return
@@ -192,10 +188,7 @@ export class Sender {
     }
   }
 
-  /**
-   * Takes an item, and publishes it unless the broker would refuse it or it may end the connection.
-   * @param wire the connection, or another one on which a suspect is tried
-   */
+  /** Sends an item, unless the broker would refuse it or it may end the connection. */
   #send(wire: TrialWire, item: Item): void {
     const payload = this.#sequence.take(item, this.#suspects.has(item))
     const fault = item.kind === 'retained' && item.sentAt === 0 ? topicFault(item.topic) : undefined
@@ -280,7 +273,7 @@ export class Sender {
         const { promise, resolve } = Promise.withResolvers<boolean>()
         this.#tried = { item, done: resolve }
         this.#send(wire, item)
-        // The refusal may end this connection, and the loss would count against the next item.
+        // The refusal may end this connection, and the next item would be blamed.
         if (!(await promise)) return
       }
     }
@@ -302,7 +295,7 @@ export class Sender {
     return allowed.length === 0 ? undefined : allowed.reduce((a, b) => (b.sentBytes < a.sentBytes ? b : a))
   }
 
-  /** Handles an item that was acknowledged, refused or given up. */
+  /** For an item that was acknowledged, refused or given up. */
   #settle(item: Item, accepted: boolean): void {
     this.#unacknowledged.delete(item)
     this.#suspects.delete(item)
@@ -320,7 +313,6 @@ export class Sender {
     this.#sequence.restore(free, (entry) => this.#options.retained.putBack(entry))
   }
 
-  /** Stops sending an item: a retained topic is blocked, a message dropped or replaced. */
   #refuse(item: Item, { block, detail }: Refusal): void {
     this.#settle(item, false)
     const { retained, events, answers, clock, journal, redact = (payload) => payload } = this.#options

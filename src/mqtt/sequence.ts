@@ -26,7 +26,7 @@ export class Sequence {
     this.#options = options
   }
 
-  /** Returns the next item, which stays queued until `take`. The state topic comes first. */
+  /** The item stays queued until `take`. The state topic comes first. */
   next(): Item | undefined {
     const { retained, answers, stateTopic } = this.#options
     const answer = answers.peek()
@@ -41,7 +41,7 @@ export class Sequence {
     return this.#earliest() ?? answer
   }
 
-  /** Returns the retained topic or event that has waited longest. Drops events that must not be published. */
+  /** Drops events that must not be published. */
   #earliest(): Entry | Outgoing | undefined {
     const { retained, events, mayPublish } = this.#options
     for (;;) {
@@ -54,13 +54,12 @@ export class Sequence {
     }
   }
 
-  /** Returns whether an item that was taken may still be published. */
   may(item: Item): boolean {
     const isAnswer = item.kind === 'message' && item.isAnswer
     return (item.kind === 'message' || this.writing) && (isAnswer || (this.#options.mayPublish?.(item.topic) ?? true))
   }
 
-  /** Takes the item that `next` returned, or one that was taken but not sent (`again`). Returns the payload to send. */
+  /** @param again whether the item was taken before, but not sent */
   take(item: Item, again: boolean): string {
     const { retained, events, answers, onAnswer } = this.#options
     this.#answeredLast = item.kind === 'message' && item.isAnswer

@@ -1,6 +1,4 @@
-/**
- * Sets up the session of each connection: subscribes to the commands, reads back the broker's messages, checks access.
- */
+/** Sets up each connection: subscribes to the commands, reads back the broker's messages, checks access. */
 import type { IClientSubscribeOptions } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -15,7 +13,7 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. If so, the self-test gets a fifth of the time. */
+  /** Whether the self-test failed on the previous connection. If so, it gets a fifth of the time. */
   readonly deniedBefore: boolean
 }
 
@@ -26,10 +24,7 @@ const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // Receives only new publishes (`rh: 2`) of other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
-/**
- * Sets up the session of a new connection. `readBack` must get each message that is not a command; `done` stays pending
- * if the connection ends first.
- */
+/** `readBack` must get each message that is not a command; `done` stays pending if the connection ends first. */
 export function setUpSession(connection: Connection, options: SessionSetupOptions) {
   const { link, clock, journal } = options
   const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = link
@@ -59,9 +54,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   }
 
   /**
-   * Subscribes to the watched filters again, after the read-back has unsubscribed from them: Mosquitto 2.0 does not
-   * change the options of an existing subscription. The read-back subscribes without `nl`, because with it a broker may
-   * withhold retained messages of this client. The broker handles the SUBSCRIBE before any later publish.
+   * Subscribes again after the read-back has unsubscribed: Mosquitto 2.0 does not change the options of a subscription,
+   * and with `nl` during the read-back, a broker may withhold retained messages of this client.
    */
   function watch(): void {
     if (connection.protocol !== '5') return
@@ -69,8 +63,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   }
 
   /**
-   * Subscribes; drops the connection and stays pending if no SUBACK arrives in time. Mosquitto always drops the SUBACK
-   * if a filter has more retained messages than it queues: then the received messages prove the grant.
+   * Drops the connection and stays pending if no SUBACK arrives in time. Mosquitto always drops the SUBACK if a filter
+   * has more retained messages than it queues: then the received messages prove the grant.
    */
   async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const began = clock.elapsed()
@@ -112,8 +106,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
 const PROOF_MS = 10_000
 
 /**
- * Makes the broker send the retained messages under these filters again, on an established connection. When the probe
- * is `ok`, all messages that the broker had before have been received.
+ * Makes the broker send retained messages again. If the probe is `ok`, all messages that it had before have been
+ * received.
  * @param publish sends to the probe topic, in turn with all other messages
  */
 export function reread(
@@ -137,9 +131,8 @@ export function reread(
 const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 
 /**
- * Repeats subscriptions that the broker denied, until all are granted or the connection ends. A cluster that has just
- * lost a node temporarily denies subscriptions, and access rules may change during a connection.
- * @param onGranted called with each filter that was denied before
+ * Repeats denied subscriptions until all are granted or the connection ends. A cluster that has just lost a node
+ * temporarily denies subscriptions, and access rules may change during a connection.
  */
 export async function resubscribe(
   connection: Pick<Connection, 'subscribe' | 'ended'>,
