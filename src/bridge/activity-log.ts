@@ -53,10 +53,7 @@ function short(text: string, length = MAX_NAME): string {
   return line.length <= length ? line : `${line.slice(0, length - 1)}…`
 }
 
-/**
- * Returns one line for each missing scope that an allowed command needs, such as `no enable, disable: the API key lacks
- * hub.app`.
- */
+/** Returns one line per missing scope, such as `no enable, disable: the API key lacks hub.app`. */
 export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
   const lacking = new Map<string, string[]>()
   for (const command of COMMANDS) {

@@ -1,7 +1,4 @@
-/**
- * Sends the answer of a command, and logs commands that may change something. Limits the logged refusals per minute,
- * and logs the number of the rest.
- */
+/** Sends the answers of commands, logs commands that may change something, and limits the logged refusals. */
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'
 import { CommandError, type ErrorCode } from '../contract/errors.ts'
@@ -21,10 +18,7 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /**
-   * Refused commands in the current minute, by app and hub. Commands for unknown apps and hubs count together, because
-   * any client can invent names.
-   */
+  /** By app and hub. Unknown apps and hubs count together, because any client can invent names. */
   readonly #refused = new Map<string, number>()
   #endMinute: () => void = () => {}
 

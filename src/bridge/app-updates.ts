@@ -1,7 +1,4 @@
-/**
- * Tracks data about updates that the hub does not report: whether an install is running, and when an update without a
- * version was found. The time distinguishes such an update from an earlier one.
- */
+/** Tracks running installs, and when an update without a version was found, to distinguish it from an earlier one. */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
 import { type FoundUpdate, foundIn, shownTime } from '../contract/update-state.ts'
@@ -11,7 +8,7 @@ import type { App } from '../hub/app.ts'
 const SHOWN_WITHIN_MS = 60_000
 
 interface Install {
-  /** The previous version; `undefined` if the app was not installed. */
+  /** The previous version; undefined if the app was not installed. */
   readonly from: string | null | undefined
   /** Cancels the timer for the result; set once the hub has confirmed the install. */
   readonly cancel?: () => void

@@ -38,7 +38,6 @@ export interface FleetSide {
   whyNotServed(hub: string): string | undefined
 }
 
-/** Home Assistant's discovery. */
 export interface Discovery {
   /** Called after the retained messages have been read. */
   connected(): void

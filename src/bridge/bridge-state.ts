@@ -1,4 +1,3 @@
-/** Publishes the bridge's own facts. */
 import { Throttle } from '../base/throttle.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { Hub } from '../hub/hub.ts'

@@ -157,7 +157,7 @@ export class Bridge {
     this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
-  /** To be called for a new hub in `hubs`. Its topics remain unchanged until its state is known. */
+  /** Call this for a new hub in `hubs`. Its topics remain unchanged until its state is known. */
   addHub(name: string, hub: Hub): HubState {
     const { live, guardian, homeAssistant, log } = this.#options
     this.#upkeep.hubAdded(name)
@@ -177,7 +177,7 @@ export class Bridge {
     return state
   }
 
-  /** To be called for a hub that was removed from `hubs`. Clears its topics. */
+  /** Call this for a hub that was removed from `hubs`. Clears its topics. */
   removeHub(name: string): void {
     const { guardian, homeAssistant } = this.#options
     this.#upkeep.hubGone(name)
@@ -190,7 +190,7 @@ export class Bridge {
     this.#upkeep.sweep()
   }
 
-  /** To be called when the list of hubs is complete. */
+  /** Call this when the list of hubs is complete. */
   hubsKnown(): void {
     this.#upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
@@ -213,7 +213,7 @@ export class Bridge {
     })
   }
 
-  /** Called when the members, the epoch or the leader of the fleet have changed. */
+  /** Call this after the members, the epoch or the leader of the fleet have changed. */
   fleetChanged(): void {
     const { fleet, topics } = this.#options
     if (fleet === undefined) return
@@ -292,7 +292,7 @@ export class Bridge {
     if (this.#link.startOver()) this.#startingOver = true
   }
 
-  /** For topics of earlier configurations. */
+  /** Returns filters for the topics of earlier configurations. */
   #additionalFilters(topic: string, payload: string): string[] {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
@@ -315,7 +315,6 @@ export class Bridge {
     else this.#upkeep.touched(topic, payload)
   }
 
-  /** Reads data of an earlier run or of another bridge. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     if (owner.kind !== 'hub' && owner.kind !== 'app') return
@@ -352,7 +351,9 @@ export class Bridge {
     return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
   }
 
-  /** For a command that did not arrive over MQTT. Returns false, without an answer, if this bridge is not active. */
+  /**
+   * Executes a command that did not arrive over MQTT. Returns false, without an answer, if this bridge is not active.
+   */
   command(message: Message, requester: Requester): boolean {
     if (this.#early.role !== 'active' || this.#early.hasLeft) return false
     this.#dispatcher.receive(message, requester)

@@ -24,7 +24,6 @@ import { usageHistory } from './hub-history.ts'
 import { Replay, replayKey } from './replay.ts'
 import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
 
-/** Maximum wait in the bridge. */
 const MAX_WAIT_MS = 10_000
 /** Per app, and for the hub itself. */
 const MAX_WAITING = 32
@@ -32,10 +31,9 @@ const MAX_WAITING = 32
 const ANSWER_MS = 1500
 /** How long `stop` waits for the answers of aborted commands. */
 const CUT_MS = 300
-/** For the bridge's own commands, which do not arrive over MQTT. */
+/** The connection of the bridge's own commands, which do not arrive over MQTT. */
 const NO_CONNECTION = -1
 
-/** A command for a hub whose input has been read. */
 interface Order {
   readonly request: Request
   readonly bridged: DispatchHub
@@ -150,10 +148,7 @@ export class Dispatcher {
     return command
   }
 
-  /**
-   * @param input if omitted, the command is refused only if no input is permitted
-   * @throws {CommandError}
-   */
+  /** Without `input`, refuses the command only if no input is permitted. @throws {CommandError} */
   #authorize(command: Command, input?: unknown): void {
     const refusal = refusedBy(policyOf(this.#options.live.value), command, input)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
@@ -342,10 +337,7 @@ function settingOf({ argument, input }: Order): string {
 const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
 const FULL = 'Too many writes within five minutes for the bridge to remember; try again later.'
 
-/**
- * Returns the command that a generic call stands for; `row` itself if the input is invalid. The audit log needs it even
- * if the answer comes from memory.
- */
+/** Returns the command that a generic call stands for, for the audit log; `row` itself if the input is invalid. */
 function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
   try {
     const input = reading.input()
@@ -367,10 +359,7 @@ function readArgument(level: string): string {
   return text
 }
 
-/**
- * Returns whether an app may exist. Until the list has been read, and for an app to install, only the filter decides.
- * @param id `undefined` if the topic's level is not a valid id
- */
+/** Returns whether an app may exist. Before the list has been read, and for an install, only the filter decides. */
 function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {
   if (id === undefined) return false
   const mayBeNew = target === 'hub' && operation === 'installFromAppStore'

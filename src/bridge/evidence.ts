@@ -63,7 +63,7 @@ class HubEvidence {
   readonly #name: string
   readonly #all: Evidence
   readonly #clock: Clock
-  /** When apps started, in `clock.elapsed()` milliseconds. */
+  /** In `clock.elapsed()` milliseconds. */
   readonly #startedAt = new Map<string, number>()
   #priorEvents: Noted[] = []
   #firmware: string | null = null
@@ -166,7 +166,7 @@ class HubEvidence {
     if (others.length > 0) this.#logLater()
   }
 
-  /** For an app that had crashed before the bridge knew it, or a crash message that arrives later. */
+  /** Handles an app that had crashed before the bridge knew it, or a crash message that arrives later. */
   #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
     const { id, crash_message: message, version } = app
     const known = this.crashes.get(id)

@@ -1,7 +1,4 @@
-/**
- * Remembers former hubs on this base topic, and former discovery prefixes: the bridge may clear their topics. All other
- * topics belong to other clients.
- */
+/** Remembers former hubs and discovery prefixes, whose topics the bridge may clear; others belong to other clients. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
@@ -80,7 +77,7 @@ export class Prefixes {
     return prefix === this.#current || this.#former.has(prefix)
   }
 
-  /** To be called when the sweep has checked all topics. */
+  /** Call this when the sweep has checked all topics. */
   settle(): void {
     this.#former.clear()
     this.#doubtful = false

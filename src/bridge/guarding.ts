@@ -83,10 +83,7 @@ export function guardedHub(
         return false
       }
     },
-    /**
-     * Sends a GET request to the app's own web API. Returns the HTTP status, null if the app does not respond, or
-     * undefined if the request failed for another reason.
-     */
+    /** Returns the HTTP status, null if the app does not respond, or undefined after any other failure. */
     async ask(app: string, path: string): Promise<number | null | undefined> {
       try {
         return await hub.askApp(app, path)

@@ -1,7 +1,4 @@
-/**
- * Reads a hub's health, and the devices and flows of its apps: one request at a time, with pauses, only while the hub
- * is idle.
- */
+/** Reads a hub's health, devices and flows in the background: one request at a time, and only while the hub is idle. */
 import { isDeepStrictEqual } from 'node:util'
 import type { HubHealth } from '../contract/crash.ts'
 import { countsOf, type PublicationName } from '../contract/publications.ts'
@@ -38,15 +35,9 @@ const MAX_FAILURES = 3
 
 interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
   readonly onHealth: () => void
-  /**
-   * @param read apps whose devices were read, or whose links have changed
-   * @param changed apps whose links have changed
-   */
+  /** `read`: apps whose devices were read or whose links have changed; `changed`: apps whose links have changed. */
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
-  /**
-   * @param at the hub's start time, in epoch milliseconds
-   * @param again whether the hub has restarted
-   */
+  /** `at`: the hub's start time, in epoch milliseconds; `again`: whether the hub has restarted. */
   readonly onBoot: (at: number, again: boolean) => void
   /** Called when enough figures have been read to recognize obsolete retained messages. */
   readonly onSettled: () => void
@@ -68,7 +59,7 @@ export class HubFigures {
   #publishedAt = Number.NEGATIVE_INFINITY
   /** Keyed by app. Null if the API key no longer permits them; without an entry: not read yet. */
   readonly links = new Map<string, AppLinks | null>()
-  /** The figures from which the links were computed; `undefined` until all permitted figures have been read. */
+  /** The figures from which the links were computed; undefined until all permitted figures have been read. */
   #linksFrom: readonly unknown[] | undefined
   /** In epoch milliseconds; undefined if the firmware has not changed since the bridge started. */
   firmwareChangedAt: number | undefined
@@ -89,7 +80,7 @@ export class HubFigures {
     this.links.delete(app)
   }
 
-  /** To be called when the hub's status has changed or its list of apps was read. */
+  /** Call this when the hub's status has changed or its list of apps was read. */
   changed(): void {
     const { online, id, firmware, scopes } = this.#hub.status
     const before = this.#status
@@ -110,7 +101,6 @@ export class HubFigures {
     }
   }
 
-  /** Called if permissions may have changed. */
   #permissionsChanged(): void {
     this.#dueAt.clear()
     this.#forbidden.clear()
@@ -210,7 +200,6 @@ export class HubFigures {
     if (before === undefined) this.#options.onSettled()
   }
 
-  /** Returns undefined if there is nothing to publish. */
   #newHealth(before: HubHealth | null | undefined): HubHealth | undefined {
     const now = this.#options.clock.elapsed()
     const age = now - this.#publishedAt

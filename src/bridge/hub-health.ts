@@ -1,4 +1,3 @@
-/** Computes a hub's health from its figures. */
 import type { Clock } from '../base/clock.ts'
 import type { HubHealth } from '../contract/crash.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'

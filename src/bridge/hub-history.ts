@@ -39,7 +39,6 @@ export async function usageHistory(query: Query): Promise<UsageHistory> {
   return found !== undefined && startOf(found) < startOf(own) ? found : own
 }
 
-/** Returns undefined if there are no logs or no usable values. */
 async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Query): Promise<UsageHistory | undefined> {
   const owner = `homey:app:${app}`
   const logs = await largeReads.run({ deadline }, () => hub.read('getLogs', {}))
@@ -75,6 +74,6 @@ function distance(points: Points): number {
   return gaps.sort((one, other) => one - other)[Math.floor(gaps.length / 2)] ?? 0
 }
 
-/** The time of the oldest point, in epoch seconds. */
+/** In epoch seconds. */
 const startOf = ({ cpu_percent: [cpu], memory_bytes: [memory] }: UsageHistory) =>
   Math.min(cpu?.[0] ?? Number.POSITIVE_INFINITY, memory?.[0] ?? Number.POSITIVE_INFINITY)

@@ -1,7 +1,4 @@
-/**
- * Publishes the state of one hub, its apps and their settings, sends the events, and notifies the subscribers in a
- * fixed order.
- */
+/** Publishes the state of one hub, its apps and settings, sends events, and notifies subscribers in a fixed order. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
@@ -25,10 +22,7 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/**
- * The limit is common to all hubs, because each large read takes megabytes of memory. A slow read does not block
- * others.
- */
+/** Common to all hubs, because each large read takes megabytes of memory. A slow read does not block others. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, patienceMs: 1_000 })
 
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
@@ -44,7 +38,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly largeReads: Limiter
 }
 
-/** A change of an app that is not only a change of usage figures. */
+/** A change of more than usage figures. */
 export interface NotableChange extends Change {
   readonly events: readonly AppEventPayload[]
 }
@@ -95,7 +89,7 @@ export class HubState {
     hub.subscribe(() => this.#statusChanged())
   }
 
-  /** To be called after the broker's data has been read, and before any other part uses the data. */
+  /** Call this after the broker's data has been read, and before any other part uses the data. */
   begin(): void {
     this.#formerId = this.#options.upkeep.former.idOf(this.#name)
     this.#compare()
@@ -168,13 +162,13 @@ export class HubState {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 
-  /** To be called when data about an app has changed that the hub does not report. */
+  /** Call this when data about an app has changed that the hub does not report. */
   appChanged(id: string): void {
     const app = this.#hub.apps.all.get(id)
     if (app !== undefined) this.#setApp(app)
   }
 
-  /** To be called when data about the hub, or about all its apps together, has changed. */
+  /** Call this when data about the hub, or about all its apps together, has changed. */
   changed(): void {
     const { guardian, fleet } = this.#options
     const { status, apps } = this.#hub

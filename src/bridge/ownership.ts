@@ -36,9 +36,7 @@ export interface OwnershipState {
   >
   /** Includes all configured hubs, whichever bridge serves them. */
   readonly live: { readonly value: { readonly hubs: Readonly<Record<string, unknown>> } }
-  /** Whether several bridges share the hubs. */
   readonly isShared: boolean
-  /** Former hubs on this base topic. */
   readonly former: Names
   /** Hubs whose topics are not swept until they have been read again. */
   readonly unread: Pick<ReadonlySet<string>, 'has' | 'size'>
@@ -46,7 +44,6 @@ export interface OwnershipState {
   readonly fresh: Names
   /** `held`: topics of the records that this process maintains. */
   readonly rollouts: { readonly held: Names }
-  /** Discovery prefixes under which the broker may have messages of this bridge. */
   readonly prefixes: Pick<Prefixes, 'includes'>
   readonly homeAssistant: Pick<Discovery, 'has'> | undefined
 }
@@ -54,7 +51,7 @@ export interface OwnershipState {
 const FOREIGN: Ownership = { whose: 'foreign', verdict: 'keep' }
 const PEER: Ownership = { whose: 'peer', verdict: 'keep' }
 
-/** @param payload `undefined` if it was too large to store */
+/** @param payload undefined if it was too large to store */
 export function ownership(topic: string, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, prefixes } = state
   const own = topics.parse(topic)

@@ -1,7 +1,4 @@
-/**
- * Detects other bridges on the same base topic. The bridge that started first is active; the others are on standby
- * until it stops.
- */
+/** Detects other bridges on the same base topic: the one that started first is active, the others are on standby. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
@@ -15,7 +12,6 @@ import type { FormerHubs } from './former.ts'
 const INTERVAL_MS = 60_000
 /** A bridge that is silent for this long counts as stopped. */
 const GONE_MS = 3 * INTERVAL_MS
-/** Maximum time for another bridge to answer. */
 const ANSWER_MS = 1_000
 /** A limit, because any client can publish such messages. */
 const MAX_OTHERS = 8
@@ -91,7 +87,7 @@ export class Presence {
     this.#sayHello(true)
   }
 
-  /** For an `offline` on the state topic: gives older bridges `ANSWER_MS` to answer. */
+  /** Gives older bridges `ANSWER_MS` to answer, after an `offline` on the state topic. */
   doubt(): void {
     const { clock } = this.#options
     for (const other of this.#others.values()) {

@@ -79,7 +79,7 @@ export class PublishedSettings {
     for (const rows of this.#rows.values()) yield* rows.rendered()
   }
 
-  /** To be called after each list of apps, because hubs send no events for settings. */
+  /** Call this after each list of apps, because hubs send no events for settings. */
   refresh(): void {
     for (const app of this.#published.keys()) this.refreshApp(app)
   }

@@ -122,9 +122,8 @@ const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 const LONGEST_TEXT = 128
 
 /**
- * Returns the key of a command, and whether the command may be a repetition (`consult`). Without a transaction or
- * correlation data, the key contains the payload, which identifies a redelivered message (`dup`). A topic contains no
- * NUL, so keys are unambiguous.
+ * `consult`: whether the command may be a repetition. Without a transaction or correlation data, the payload identifies
+ * a redelivered message (`dup`). A topic contains no NUL, so keys are unambiguous.
  */
 export function replayKey(
   { topic, payload, dup, correlationData }: Message,

@@ -1,4 +1,3 @@
-/** The dispatcher's types. */
 import type { Logger } from 'pino'
 import type { Limiter } from '../base/limiter.ts'
 import type { Outcome } from '../contract/answer.ts'
@@ -15,7 +14,7 @@ import type { BridgeOptions, FleetSide } from './bridge-options.ts'
 import type { Evidence } from './evidence.ts'
 
 export interface Requester {
-  /** For the log. */
+  /** The name in the log. */
   readonly by: string
   /** Returns whether the requester still wants the command. Called before each step; default: true. */
   readonly isCurrent?: (() => boolean) | undefined
@@ -102,7 +101,6 @@ export interface CommandHandlers {
   /** Called when a write or generic call begins or ends. */
   readonly onRun?: (run: CommandRun) => void
   readonly guard?: (hub: string, app: string, control: GuardControl) => void
-  /** Restores what other clients have changed on the broker. */
   readonly repair?: () => void
   /** Called for a limited number of refused writes per minute. */
   readonly onFailedWrite?: (failed: FailedWrite) => void

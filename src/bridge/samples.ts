@@ -138,7 +138,7 @@ class HubSamples {
     this.records.clear()
   }
 
-  /** For a hub that is offline: the usage of its apps is unknown. */
+  /** Marks the usage as unknown while the hub is offline. */
   pause(): void {
     const { clock, size } = this.#all
     const bucket = Math.floor(clock.elapsed() / (size.minutes * MINUTE_MS))

@@ -1,7 +1,4 @@
-/**
- * Runs tasks only while this bridge is active. Before its role is decided, a limited number of tasks waits for a
- * limited time.
- */
+/** Runs tasks only while this bridge is active. Before its role is decided, some tasks wait for a limited time. */
 import type { Clock } from '../base/clock.ts'
 import type { Role } from '../contract/schemas.ts'
 
@@ -22,7 +19,7 @@ export class StartupBuffer {
   }
 
   /**
-   * To be called for a new connection. Tasks wait until the role is decided again.
+   * Call this for a new connection. Tasks wait until the role is decided again.
    * @param isSure whether no other bridge can be active, because this bridge ended the last connection on purpose
    */
   pause(isSure: boolean): void {

@@ -1,7 +1,4 @@
-/**
- * Keeps the broker's retained messages correct: clears obsolete ones as soon as that is safe, and restores topics that
- * other clients have changed, in batches, at a limited rate.
- */
+/** Clears obsolete retained messages as soon as that is safe, and restores topics that other clients have changed. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
@@ -41,10 +38,7 @@ export class Upkeep {
   /** Former hubs on this base topic, and hubs of another bridge. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /**
-   * Hubs that are not swept until their list is read: by a requested read (`asked`) or, if that fails, by the `next`
-   * one.
-   */
+  /** Hubs that are not swept until their list is read: on request (`asked`) or, if that fails, at the `next` read. */
   readonly #unread = new Map<string, 'asked' | 'next'>()
   /** Hubs whose first list has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
@@ -68,7 +62,7 @@ export class Upkeep {
     this.#sweeping.request()
   }
 
-  /** To be called for each new hub, and after each read-back. */
+  /** Call this for each new hub, and after each read-back. */
   hubAdded(name: string): void {
     this.#fresh.add(name)
   }
@@ -138,7 +132,7 @@ export class Upkeep {
     }
   }
 
-  /** To be called before all retained messages are read: earlier changes need no repair. */
+  /** Call this before all retained messages are read: earlier changes need no repair. */
   forget(): void {
     this.#cancelRepair?.()
     this.#cancelRepair = undefined
@@ -155,10 +149,7 @@ export class Upkeep {
     if (this.#unread.delete(name)) this.#sweeping.request()
   }
 
-  /**
-   * Reads a hub's list again before clearing the topics of apps that its first list lacks: a hub that is starting, for
-   * example after a power cut, may list only a few apps.
-   */
+  /** Reads lists that lack apps again before clearing: a hub that is starting may list only a few apps. */
   #lookTwice(): void {
     const { hubs, topics, link, clock } = this.#options
     const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))

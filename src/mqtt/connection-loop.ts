@@ -118,7 +118,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** To be called when `onAccepted` has finished its work. */
+  /** Call this when `onAccepted` has finished its work. */
   ready(protocol: Protocol): void {
     const { preferred, name } = this.#addresses
     this.#options.journal.connected(protocol, name)

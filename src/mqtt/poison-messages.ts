@@ -143,7 +143,7 @@ export class PoisonMessages {
     return { block: 'too_large', detail: `the broker ends the connection when it receives it (${sentBytes} bytes)` }
   }
 
-  /** To be called when no suspects are left. */
+  /** Call this when no suspects are left. */
   allTried(): void {
     this.doubted = this.#fatalFrom !== Number.POSITIVE_INFINITY
   }

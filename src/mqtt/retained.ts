@@ -204,7 +204,7 @@ export class Retained {
     return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
   }
 
-  /** For an entry that was taken but not sent. */
+  /** Requeues an entry that was taken but not sent. */
   putBack(entry: Entry): void {
     if (entry.released) return
     entry.sent = undefined
@@ -240,8 +240,8 @@ export class Retained {
   }
 
   /**
-   * For an entry in flight when the connection was lost: the broker may or may not have the payload. The entry keeps
-   * its place in the order; `settle` requeues it.
+   * Records that an entry was in flight when the connection was lost: the broker may or may not have the payload. The
+   * entry keeps its place in the order; `settle` requeues it.
    */
   lost(entry: Entry): void {
     if (entry.released) return
@@ -250,7 +250,7 @@ export class Retained {
     entry.queued = true
   }
 
-  /** For a lost connection. Call `lost` for every unacknowledged entry first. */
+  /** Forgets the broker's copies after a lost connection. Call `lost` for every unacknowledged entry first. */
   forget(): void {
     this.#unowned.clear()
     this.#cleared.clear()
@@ -270,7 +270,7 @@ export class Retained {
     dropText(entry)
   }
 
-  /** For another client's publish on a topic that is not held: the broker may hold a message there again. */
+  /** Records another client's publish on a topic that is not held: the broker may hold a message there again. */
   published(topic: string): void {
     this.#cleared.delete(topic)
   }

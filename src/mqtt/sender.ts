@@ -295,7 +295,7 @@ export class Sender {
     return allowed.length === 0 ? undefined : allowed.reduce((a, b) => (b.sentBytes < a.sentBytes ? b : a))
   }
 
-  /** For an item that was acknowledged, refused or given up. */
+  /** Removes an item that was acknowledged, refused or given up. */
   #settle(item: Item, accepted: boolean): void {
     this.#unacknowledged.delete(item)
     this.#suspects.delete(item)

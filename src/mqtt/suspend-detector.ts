@@ -47,7 +47,7 @@ export class SuspendDetector {
     this.#cancel = undefined
   }
 
-  /** To be called when all messages that arrive later are new. */
+  /** Call this when all messages that arrive later are new. */
   isOver(): void {
     this.#since = undefined
   }
