@@ -44,7 +44,7 @@ const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'
 const MAX_LEARNED = 16 * 1024 * 1024
 
 /** The hub's data at the time of a crash. */
-export interface HubThen {
+interface HubThen {
   readonly firmware: string | null
   readonly health: HubHealth | null
   /** In seconds; null if the hub does not report it. */

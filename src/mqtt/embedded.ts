@@ -23,7 +23,7 @@ export const HOME_ASSISTANT_HERE =
 
 export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, for this machine'
 
-export interface EmbeddedBrokerOptions {
+interface EmbeddedBrokerOptions {
   /** Addresses beyond loopback require `username` and `password`. */
   readonly host: string
   /** 0: any free port. */
