@@ -26,7 +26,7 @@ export class Answers {
     this.#options = options
   }
 
-  /** Logs the number of the refusals that were not logged. */
+  /** Logs the number of refusals that were not logged individually. */
   stop(): void {
     this.#endMinute()
     const unlogged = this.#refused.values().reduce((sum, count) => sum + Math.max(0, count - REFUSALS_A_MINUTE), 0)

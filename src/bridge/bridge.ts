@@ -144,7 +144,7 @@ export class Bridge {
       onMove: () => {
         this.#startingOver = true
       },
-      // A lost connection would expire running commands.
+      // A move to another address would expire running commands.
       isBusy: () => this.#dispatcher.isBusy,
     })
   }
@@ -334,7 +334,7 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // The other bridge may also have published other wrong values.
+    // The other bridge may have published more wrong values.
     if (this.contested) this.#startOverLater()
   }
 

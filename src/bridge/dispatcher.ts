@@ -27,7 +27,7 @@ import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Reque
 const MAX_WAIT_MS = 10_000
 /** Per app, and for the hub itself. */
 const MAX_WAITING = 32
-/** How long `stop` waits for running commands: shorter than supervisors wait, even with the link's timeout added. */
+/** How long `stop` waits for running commands. Supervisors wait longer than this and the link's timeout together. */
 const ANSWER_MS = 1500
 /** How long `stop` waits for the answers of aborted commands. */
 const CUT_MS = 300

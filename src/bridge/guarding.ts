@@ -16,11 +16,11 @@ import type { CommandRun, OwnCommand } from './requests.ts'
 export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {
-  /** Null if the guardian is off, undefined if not known yet. */
+  /** Null if the guardian is off, undefined if its facts are not available yet. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined
   /** Undefined if the guardian is off. */
   attentionOf(hub: string): readonly string[] | undefined
-  /** Null if the guardian is off, undefined if not known yet. */
+  /** Null if the guardian is off, undefined if its list is not available yet. */
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
   /** Called before `begin`. `app` is empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void

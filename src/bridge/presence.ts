@@ -13,7 +13,7 @@ const INTERVAL_MS = 60_000
 /** A bridge that is silent for this long counts as stopped. */
 const GONE_MS = 3 * INTERVAL_MS
 const ANSWER_MS = 1_000
-/** A limit, because any client can publish such messages. */
+/** The number of other bridges is limited, because any client can publish presence messages. */
 const MAX_OTHERS = 8
 /** Enough for the names of a thousand hubs. */
 const MAX_BYTES = 64 * 1024
@@ -54,7 +54,7 @@ export class Presence {
   readonly #others = new Map<string, Other>()
   #role: Role = 'undecided'
   #wasContested = false
-  /** In `clock.elapsed()` milliseconds, if no older bridge answers. */
+  /** When to become active unless an older bridge answers, in `clock.elapsed()` milliseconds. */
   #decideAt = Number.POSITIVE_INFINITY
   #cancelHello: () => void = () => {}
   #cancelCheck: () => void = () => {}

@@ -35,7 +35,7 @@ export class PublishedSettings {
   readonly #rows = new Map<string, OwnerRows<'setting'>>()
   /** Apps whose settings are read one after another. */
   readonly #due = new Set<string>()
-  /** The logged reasons, keyed by app and name. */
+  /** The logged reasons of failures, keyed by app and name. */
   readonly #failures = new Map<string, string>()
   #reading = false
 
@@ -46,7 +46,7 @@ export class PublishedSettings {
     this.#published = options.live.value.settings.publish
   }
 
-  /** The sweep keeps the topics of these settings. */
+  /** Returns whether the configuration publishes a setting. The sweep keeps the topics of published settings. */
   publishes({ app, name }: Pick<OwnerOf<'setting'>, 'app' | 'name'>): boolean {
     return this.#published.get(app)?.has(name) === true
   }

@@ -27,7 +27,7 @@ class Line {
   readonly entries = new Map<string, Entry>()
   length = 0
   #oldest: Entry | undefined
-  /** Positioned after `#oldest`. A new iterator would skip all deleted entries again. */
+  /** Positioned after `#oldest`. Reused, because a new iterator would visit all deleted entries again. */
   #inOrder = this.entries.values()
 
   delete(key: string): void {

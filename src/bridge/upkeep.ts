@@ -76,7 +76,7 @@ export class Upkeep {
     if (this.#unread.get(name) === 'next') this.#wasRead(name)
   }
 
-  /** Another bridge may have published newer data about these hubs. */
+  /** Reads hubs again, because another bridge may have published newer data about them. */
   readAgain(names: Iterable<string>): void {
     for (const name of names) {
       const hub = this.#options.hubs.get(name)?.hub

@@ -33,7 +33,7 @@ export class Addresses {
     this.current = first
   }
 
-  /** For the log; undefined if there is only one address. */
+  /** The name for the log; undefined if there is only one address. */
   get name(): string | undefined {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
@@ -136,7 +136,7 @@ const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /** Connections that end sooner are unsteady. An MQTT 3.1.1 broker gives no reason, even for a takeover (`wordless`). */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
-/** The number of consecutive unsteady connections that is suspicious. */
+/** This many consecutive unsteady connections are suspicious. */
 const UNSTEADY_LIMIT = 5
 /** A connection that lasts this long resets the waits after takeovers. */
 const TAKEOVERS_OVER_MS = 5 * 60_000
@@ -166,7 +166,7 @@ export class Pacing {
     return this.#unsteady === UNSTEADY_LIMIT
   }
 
-  /** Returns milliseconds. `ended` is undefined if no connection was accepted. */
+  /** Returns the time to wait, in milliseconds. `ended` is undefined if no connection was accepted. */
   after(failure: Failure, ended: Ended | undefined): number {
     if (ended !== undefined) {
       const { livedMs, protocol, explained } = ended

@@ -34,7 +34,7 @@ export interface ConnectionLoopOptions {
 }
 
 export class ConnectionLoop {
-  /** May not be accepted yet. */
+  /** The broker may not have accepted it yet. */
   connection: Connection | undefined
   /** Counts connections from 1. Callbacks of a connection are valid while its number is the latest. */
   number = 0

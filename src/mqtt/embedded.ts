@@ -199,7 +199,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
 /** More than a large home retains: a new subscriber gets all retained messages in one burst. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
-/** With a smaller backlog, a write checks no limit. */
+/** Writes with a smaller backlog are not checked. */
 const SMALL_BACKLOG = 1024 * 1024
 
 type Written = (error: Error | null | undefined) => void

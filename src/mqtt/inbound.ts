@@ -28,9 +28,9 @@ export function decodeMessage(packet: IPublishPacket, connection: number, receiv
 const LIMITS: OutboxLimits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
 /** While this many answers wait, new commands are queued. */
 const MANY_ANSWERS: OutboxLimits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
-/** Messages beyond this multiple of the limits are dropped: aedes, for one, does not wait for acknowledgements. */
+/** Messages beyond this multiple of the limits are dropped, because aedes does not wait for acknowledgements. */
 const DROP_FACTOR = 5
-/** The number of commands to pass on before the event loop continues, because answers follow with a delay. */
+/** The number of commands to pass on in one turn of the event loop, because answers follow with a delay. */
 const AT_ONCE = 64
 
 /**

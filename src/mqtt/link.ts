@@ -110,8 +110,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets the payload that the broker should retain; null for none. Sends only the newest payload, and only if it
-   * differs.
+   * Sets the payload that the broker should retain; null for none. Sends only the newest payload, if the broker lacks
+   * it.
    * @param source returns the payload again if it must be resent, so that the link need not keep it
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
@@ -129,7 +129,7 @@ export class MqttLink implements AsyncDisposable {
     return this.#retained.expect(topic, payload)
   }
 
-  /** Resends held payloads, also that of the state topic, even if the broker has them. */
+  /** Resends held payloads, which may include the state topic's, even if the broker has them. */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
@@ -157,10 +157,7 @@ export class MqttLink implements AsyncDisposable {
     void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
 
-  /**
-   * Reconnects to read back the broker's messages again. Returns false while disconnected: the next connection reads
-   * them.
-   */
+  /** Reconnects to read back the broker's messages. Returns false while disconnected. */
   startOver(): boolean {
     return this.#loop.startOver()
   }
@@ -183,7 +180,7 @@ export class MqttLink implements AsyncDisposable {
 
   /**
    * Clears messages that were read back, are not held, and for which `owned` returns true. `owned` gets '' as the
-   * payload if too much was read back to keep. Returns their number.
+   * payload if too much was read back to keep. Returns the number of cleared messages.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const count = this.#retained.sweep(owned)

@@ -43,7 +43,7 @@ export class Outbox {
   readonly #byTopic: boolean
   readonly #disconnected: OutboxLimits
   readonly #ageMs: number
-  /** The next queue to send from comes first. Empty queues are removed. */
+  /** The next queue to send from is first. Empty queues are removed. */
   readonly #queues = new Map<string, Fifo<Outgoing>>()
 
   /**
@@ -152,7 +152,7 @@ function publishOptions({ correlationData, userProperties, contentType }: SendOp
   }
 }
 
-/** An upper bound, which counts towards the broker's packet limit. */
+/** Returns an upper bound, because properties count towards the broker's packet limit. */
 function propertyBytes({ correlationData, userProperties = {}, contentType = '' }: SendOptions): number {
   let bytes = 13 + (correlationData?.length ?? 0) + Buffer.byteLength(contentType)
   for (const [key, values] of Object.entries(userProperties)) {

@@ -1,5 +1,5 @@
 /**
- * Reads back the broker's retained messages, and checks whether it delivers this link's publishes.
+ * Reads back the broker's retained messages, and checks whether the broker delivers this link's publishes.
  *
  * No broker reports that it has sent all retained messages. So a marker is published to the probe topic after each
  * subscription: retained messages arrive before the marker or (aedes) shortly after it.
@@ -226,7 +226,7 @@ interface RetryUntilAnswered {
    * answer is not overdue, and another SUBSCRIBE would make the broker send all of them again.
    */
   readonly foundAt: () => number
-  /** Returns whether other evidence proves an answer; checked before each repetition. Default: never. */
+  /** Returns whether other messages prove that the broker answered. Checked before each repetition. */
   readonly isEvident?: () => boolean
   readonly signal: AbortSignal
 }

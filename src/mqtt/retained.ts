@@ -70,7 +70,7 @@ export class Retained {
   readonly #unowned = new Unowned()
   /** Returns whether the broker's copy of a topic has been read back. */
   #known: (topic: string) => boolean = () => false
-  /** Topics that were cleared on this connection without being read back; they need no clearing again. */
+  /** Topics that were cleared on this connection without being read back. They need not be cleared again. */
   readonly #cleared = new Set<string>()
 
   /** @param redact applied to the payloads of a source; payloads passed to `hold` are already redacted */
@@ -162,7 +162,7 @@ export class Retained {
     this.#enqueue(entry)
   }
 
-  /** Treats the broker's copies as read back. */
+  /** Stops holding these topics, and treats the broker's copies as read back. */
   release(isOthers: (topic: string) => boolean): void {
     for (const entry of this.#entries.values()) {
       if (!isOthers(entry.topic)) continue
@@ -296,8 +296,8 @@ export class Retained {
   }
 
   /**
-   * Ends the read-back and queues the difference, starting with the topics that delay `online`. On a `known` topic, the
-   * broker holds nothing unless it was found.
+   * Ends the read-back and queues the difference, starting with the topics that delay `online`. On `known` topics, the
+   * broker holds only messages that were found.
    */
   settle(known: (topic: string) => boolean): void {
     this.#known = known

@@ -13,7 +13,7 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. If so, it gets a fifth of the time. */
+  /** Whether the self-test failed on the previous connection. If so, this self-test gets a fifth of the time. */
   readonly deniedBefore: boolean
 }
 
@@ -106,8 +106,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
 const PROOF_MS = 10_000
 
 /**
- * Makes the broker send retained messages again. If the probe is `ok`, all messages that it had before have been
- * received.
+ * Makes the broker send retained messages again. If the probe is `ok`, all messages from before the call have arrived.
  * @param publish sends to the probe topic, in turn with all other messages
  */
 export function reread(

@@ -90,7 +90,7 @@ export interface Message {
   readonly expiresInMs?: number
   /** `clock.elapsed()` at arrival. */
   readonly receivedAt: number
-  /** The connection's number, from 1; `link.isCurrent` checks whether it is still up. */
+  /** The connection's number, from 1; `link.isCurrent` checks whether the connection is still up. */
   readonly connection: number
 }
 

@@ -47,7 +47,7 @@ export interface Desk {
   readonly writes: () => (string | undefined)[]
 }
 
-/** The dispatcher does not have `attic`. */
+/** The dispatcher does not serve `attic`, although it is configured. */
 const FILE = `
 guard: { watch: ["*"] }
 commands: { response_topics: [me] }

@@ -68,7 +68,7 @@ async function runBatch(world: World, batch: readonly BadInput[], tally: Tally):
   observer.seen.length = 0
   const answers = () => observer.seen.filter(({ topic }) => /\/result(\/|$)/.test(topic))
   for (const { topic, payload, retain = false } of batch) {
-    // In parallel: one after the other would be too easy.
+    // In parallel, because a sequence would be too easy for the bridge.
     void observer.publish(`hub2mqtt/${topic}`, payload, { retain }).catch(tally.crash)
   }
   await until('all answers', () => answers().length >= batch.length, PATIENCE_MS).catch(() => undefined)

@@ -26,10 +26,10 @@ interface Row {
   readonly name: string
   readonly topic: (column: Column) => string
   readonly payload: (column: Column) => string
-  /** Scopes of a key that lacks only this command's; absent if the command needs none. */
+  /** The scopes of a key that lacks only the scope for this command; absent if the command needs none. */
   readonly lacking?: readonly string[]
   readonly olderOnly?: true
-  /** Whether the payload may have `expires_at`; without it, only MQTT 5 has an expiry. */
+  /** Whether the payload may contain `expires_at`. Otherwise, only the message expiry of MQTT 5 applies. */
   readonly enveloped: boolean
   readonly repeatable?: true
 }

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 export interface RawBrokerOptions {
   /** The reason code of CONNACK under MQTT 5 (default 0). */
   readonly connack?: number
-  /** As bytes; default: none. */
+  /** The properties of CONNACK as bytes; default: none. */
   readonly properties?: readonly number[]
   /** Whether each publisher receives its own messages. */
   readonly echoes?: boolean

@@ -114,7 +114,7 @@ describe('a held message', () => {
     expect(entry.text).toBe('a large one')
     set.acked(entry)
     expect(JSON.stringify(entry)).not.toContain('large')
-    // Also on another connection, the read-back finds the payload.
+    // The read-back finds the payload, also on another connection.
     expect(set.mayBeOwn('a', 'a large one')).toBe(true)
     set.forget()
     set.found('a', 'a large one')

@@ -168,7 +168,7 @@ export class Theatre implements AsyncDisposable {
     }
   }
 
-  /** Advances the clock from timer to timer, with rests, until `probe` returns true. */
+  /** Advances the clock from timer to timer, with a rest after each, until `probe` returns true. */
   async reach(what: string, probe: () => boolean | undefined): Promise<void> {
     for (let steps = 0; !probe(); steps += 1) {
       if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)
