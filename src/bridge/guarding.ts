@@ -12,7 +12,7 @@ import type { Hub } from '../hub/hub.ts'
 import type { HubState } from './hub-state.ts'
 import type { CommandRun, OwnCommand } from './requests.ts'
 
-/** The known numbers of an app's devices. */
+/** The number of an app's devices, and of those that are unavailable. */
 export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {
@@ -88,7 +88,7 @@ export function guardedHub(
       try {
         return await hub.askApp(app, path)
       } catch (error) {
-        // If the hub does not answer in time, the app does not respond. Other errors do not concern the app.
+        // If the hub does not answer in time, the app has not responded. Other errors do not concern the app.
         return asHubError(error).code === 'no_answer' ? null : undefined
       }
     },

@@ -112,7 +112,7 @@ export class HubState {
     this.#rows.clear()
   }
 
-  /** Leaves all topics unchanged for another bridge. */
+  /** Stops, and leaves all topics unchanged for another bridge. */
   release(): void {
     this.stop()
     this.settings.release()

@@ -1,6 +1,6 @@
 /**
- * Generates bad commands with their expected error codes. The expectations do not use the command table: with it, the
- * test could not find errors in the table.
+ * Generates bad commands with their expected error codes. These do not depend on the command table, so that the test
+ * finds errors in the table.
  */
 
 import { nasty } from '../fuzz/nasty.ts'

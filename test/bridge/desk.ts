@@ -26,7 +26,7 @@ export interface Sent {
 export interface Desk {
   readonly emulated: EmulatedHub
   readonly dispatcher: Dispatcher
-  /** For the bridge; the hub runs in real time. */
+  /** The bridge's clock; the hub runs in real time. */
   readonly clock: FakeClock
   readonly sent: Sent[]
   readonly cleared: string[]

@@ -3,7 +3,7 @@
 export const APP = 'the.app'
 export const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 
-/** The payload is valid. */
+/** The payload is valid on the topic. */
 export type Right = readonly [topic: string, payload: string]
 
 export const OBJECTS: readonly Right[] = [

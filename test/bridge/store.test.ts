@@ -18,7 +18,7 @@ async function open(file = '') {
   return { shop, world, update }
 }
 
-/** Past the first request to the store. The steps keep the connection to the broker up. */
+/** Advances the clock past the first request to the store, in steps that keep the connection to the broker up. */
 async function twoMinutes(world: World) {
   const end = world.clock.elapsed() + 120_000
   while (world.clock.elapsed() < end) await world.settle()

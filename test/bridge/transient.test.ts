@@ -1,4 +1,4 @@
-/** A message that is retained on these topics is as wrong as a forged state. */
+/** On topics without retained messages, a retained message is as wrong as a forged state. */
 import { describe, expect, test } from 'vitest'
 import { type BrokerKind, WITH_PROTOCOLS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'

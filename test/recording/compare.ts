@@ -50,7 +50,7 @@ function differsAt(one = '', other = ''): number {
 
 const CONTEXT = 80
 
-/** Returns the part around a difference. */
+/** Returns the part of a line around a difference. */
 function cut(line: string | undefined, at: number): string {
   if (line === undefined) return '(no such message)'
   const from = Math.max(0, at - CONTEXT)

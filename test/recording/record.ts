@@ -20,7 +20,7 @@ export type Messages = Readonly<Record<string, readonly Seen[]>>
 
 export interface Stage {
   readonly name: string
-  /** By client, then by topic. MQTT guarantees the order only within a topic. */
+  /** Keyed by client, then by topic. MQTT guarantees the order only within a topic. */
   readonly live: Readonly<Record<string, Messages>>
   /** The retained messages that have changed, as a new client receives them; null: cleared. */
   readonly retained: Readonly<Record<string, Seen | null>>
