@@ -1,4 +1,4 @@
-/** Logs, in readable form, the events of a hub's apps and the permissions that its API key lacks. */
+/** Logs the events of a hub's apps, and the permissions that its API key lacks, as readable text. */
 import type { Logger } from 'pino'
 import { COMMANDS } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
@@ -8,11 +8,10 @@ import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import type { HubState, NotableChange } from './hub-state.ts'
 
-/** Maximum lengths: a line with its time and fields should fit a terminal. */
+/** A line with its time and fields should fit a terminal. */
 const MAX_NAME = 30
 const MAX_MESSAGE = 60
 
-/** Starts logging the events of a hub's apps. */
 export function logActivity(hub: Hub, state: HubState, policy: () => CommandPolicy, log: Logger): void {
   let logged = ''
   state.subscribe((changes) => {
@@ -20,14 +19,14 @@ export function logActivity(hub: Hub, state: HubState, policy: () => CommandPoli
   })
   hub.subscribe(({ online }) => {
     const lines = online ? lackingRights(hub, policy()) : []
-    // Do not repeat the same lines each time the hub comes back online.
+    // Do not repeat the same lines when the hub is online again.
     if (!online || lines.join() === logged) return
     logged = lines.join()
     for (const line of lines) log.info(line)
   })
 }
 
-/** Returns the log lines for one change of an app; omits starts and stops. */
+/** Omits starts and stops. */
 export function activityOf({ before, after, events }: NotableChange): string[] {
   const name = nameOf(after ?? before)
   const lines = events.flatMap((event) => LINES[event.event_type]?.(name, event) ?? [])
@@ -49,16 +48,12 @@ const LINES: { readonly [T in AppEventPayload['event_type']]?: (name: string, ev
 
 const nameOf = (app: App | undefined) => short(app?.name?.trim() || (app?.id ?? 'An app'))
 
-/** Puts a text on one line and shortens it. */
 function short(text: string, length = MAX_NAME): string {
   const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim()
   return line.length <= length ? line : `${line.slice(0, length - 1)}…`
 }
 
-/**
- * Returns one line for each permission that the key lacks and that an allowed command needs, for example
- * `no enable, disable, restart: the API key lacks hub.app`.
- */
+/** Returns one line per missing scope, such as `no enable, disable: the API key lacks hub.app`. */
 export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
   const lacking = new Map<string, string[]>()
   for (const command of COMMANDS) {
@@ -70,7 +65,7 @@ export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy):
   return [...lacking].map(([scope, names]) => `no ${[...new Set(names)].join(', ')}: the API key lacks ${scope}`)
 }
 
-/** Operations that need optional permissions, and the data that each operation adds. */
+/** Operations that need optional scopes, and the data that each adds. */
 const HELPFUL = [
   ['getInfo', 'the health of the hub'],
   ['getUpdates', "updates of the hub's firmware"],
@@ -79,7 +74,6 @@ const HELPFUL = [
   ['getLogs', 'CPU and memory of each app from before the bridge started'],
 ] as const
 
-/** Returns one line for each missing optional permission: `hub.system.readonly would add the health of the hub`. */
 export function helpfulRights({ permits }: Pick<Hub, 'permits'>): string[] {
   const lacking = HELPFUL.filter(([name]) => permits(name) === 'forbidden')
   return lacking.map(([name, brings]) => `${OPERATIONS[name].scope} would add ${brings}`)

@@ -1,7 +1,4 @@
-/**
- * The last step of a command: sends its answer to the requester, and logs the command if it may change something.
- * Logs a limited number of refusals per minute, and then only the number of further refusals.
- */
+/** Sends the answers of commands, logs commands that may change something, and limits the logged refusals. */
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'
 import { CommandError, type ErrorCode } from '../contract/errors.ts'
@@ -10,10 +7,10 @@ import type { Endpoint } from '../hub/endpoints.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
 import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 
-/** Maximum size of the correlation data in the answer `too_large`. */
+/** In bytes. The answer `too_large` omits longer correlation data. */
 const MAX_SHORT_MARK = 256
 
-/** Of each app and each hub, so that a client's refused commands do not hide those for other apps. */
+/** Separate for each app and hub, so that a client's refused commands do not hide those for other apps. */
 const REFUSALS_A_MINUTE = 60
 const MINUTE_MS = 60_000
 
@@ -21,10 +18,7 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /**
-   * Number of commands in the current minute that were refused before any request to the hub, by app and hub. Commands
-   * for unknown apps and hubs, whose names any client can invent, count together.
-   */
+  /** By app and hub. Unknown apps and hubs count together, because any client can invent names. */
   readonly #refused = new Map<string, number>()
   #endMinute: () => void = () => {}
 
@@ -105,7 +99,6 @@ export class Answers {
   }
 }
 
-/** Names the endpoint of a call, without query and body. */
 function nameOf({ method, section, item, path }: Endpoint): string {
   return `${method} ${section}/${item}${path}`
 }

@@ -1,7 +1,4 @@
-/**
- * Tracks facts about an app's update that the hub does not report: whether the bridge is installing the update and, if
- * the update has no version, when the bridge found it. The time distinguishes the update from an earlier one.
- */
+/** Tracks running installs, and when an update without a version was found, to distinguish it from an earlier one. */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
 import { type FoundUpdate, foundIn, shownTime } from '../contract/update-state.ts'
@@ -10,9 +7,8 @@ import type { App } from '../hub/app.ts'
 /** Maximum time between the hub's confirmation of an install and its report of the app's new version. */
 const SHOWN_WITHIN_MS = 60_000
 
-/** An install in progress, until it fails or the hub reports the app's new version. */
 interface Install {
-  /** The previous version; `undefined` if the app was not installed. */
+  /** The previous version; undefined if the app was not installed. */
   readonly from: string | null | undefined
   /** Cancels the timer for the result; set once the hub has confirmed the install. */
   readonly cancel?: () => void
@@ -27,14 +23,14 @@ export class AppUpdates {
     this.#clock = clock
   }
 
-  /** Returns the facts about an app's update. Ends a confirmed install if the version changed or no update is left. */
+  /** Ends a confirmed install if the version has changed or no update is left. */
   of(hub: string, app: App): Pick<Facts['app'], 'installing' | 'foundAt'> {
     const key = keyOf(hub, app.id)
     if (app.version !== this.#installs.get(key)?.from || app.update_available !== true) this.#settle(key)
     return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
   }
 
-  /** Returns when the app's update was found; `undefined` if there is no update, or if the hub reports its version. */
+  /** Returns undefined if there is no update, or if the hub reports its version. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
     const known = this.#found.get(key)
     if (update_available === false || (known !== undefined && known.version !== version)) this.#found.delete(key)
@@ -45,7 +41,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Reads from a retained payload when an earlier run found an app's update. Returns whether that time is new. */
+  /** Reads from a retained payload when an earlier run found the update. Returns whether this time is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)
@@ -56,13 +52,13 @@ export class AppUpdates {
     return true
   }
 
-  /** An install begins. `app`: the app before the install; `undefined` if it is not installed yet. */
+  /** @param app the app before the install; undefined if it is not installed */
   begin(hub: string, id: string, app: App | undefined): void {
     this.end(hub, id)
     this.#installs.set(keyOf(hub, id), { from: app?.version })
   }
 
-  /** The hub has confirmed the install. Calls `onOver` if the hub does not report the new version in time. */
+  /** Called when the hub has confirmed the install. Calls `onOver` if it does not report the new version in time. */
   confirm(hub: string, id: string, onOver: () => void): void {
     const key = keyOf(hub, id)
     const install = this.#installs.get(key)
@@ -74,7 +70,6 @@ export class AppUpdates {
     this.#installs.set(key, { ...install, cancel })
   }
 
-  /** An install has ended, with or without success. */
   end(hub: string, id: string): void {
     this.#end(keyOf(hub, id))
   }
@@ -84,12 +79,11 @@ export class AppUpdates {
     this.#settle(keyOf(hub, id))
   }
 
-  /** Forgets the installs on a hub. */
   hubGone(hub: string): void {
     for (const key of this.#installs.keys()) if (key.startsWith(keyOf(hub, ''))) this.#end(key)
   }
 
-  /** Ends an install that the hub has confirmed; an unconfirmed one continues. */
+  /** Ends a confirmed install; an unconfirmed one continues. */
   #settle(key: string): void {
     if (this.#installs.get(key)?.cancel !== undefined) this.#end(key)
   }

@@ -1,4 +1,3 @@
-/** The options of the bridge. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { RolloutControl } from '../contract/command.ts'
@@ -12,7 +11,6 @@ import type { Guardian } from './guarding.ts'
 import type { OwnershipState } from './ownership.ts'
 import type { DispatchHub } from './requests.ts'
 
-/** The options of the configuration that the bridge reads. */
 export interface BridgeSettings extends Rules {
   readonly commands: Rules['commands'] & { readonly response_topics: readonly string[] }
   readonly discovery: {
@@ -30,33 +28,28 @@ export interface BridgedHub extends DispatchHub {
   readonly url: string
 }
 
-/** The fleet's state, from the point of view of one member. */
 export interface FleetSide {
   readonly member: string
-  /** Whether this member is the leader, which publishes for the fleet and answers commands that address no hub. */
+  /** The leader publishes for the fleet, and answers commands that address no hub. */
   readonly isLeader: boolean
   readonly epoch: number
-  /** The fleet's state as published. */
   readonly payload: FleetPayload
-  /** Explains why this member does not serve a hub; returns `undefined` if no member serves it. */
+  /** Returns undefined if no member serves the hub. */
   whyNotServed(hub: string): string | undefined
 }
 
-/** Publishes the devices of hubs and apps for Home Assistant. */
 export interface Discovery {
-  /** The broker is connected, and the retained messages have been read. */
+  /** Called after the retained messages have been read. */
   connected(): void
-  /** Handles Home Assistant's birth message. */
   receive(message: Pick<Message, 'payload' | 'retain'>): void
-  /** Another client has published on a discovery topic. */
   touched(topic: string, payload: string): void
-  /** Returns whether a device is published in either format, or is queued to be published or removed. */
+  /** Returns whether a device is published in either format, or is queued for publication or removal. */
   has(prefix: string, objectId: string): boolean
   appsChanged(hub: string, changes: readonly Change[]): void
-  /** The hub's status has changed. Returns whether discovery messages may now be obsolete. */
+  /** Returns whether discovery messages may now be obsolete. */
   hubChanged(hub: string): boolean
   hubAdded(): void
-  /** Another member of the fleet has taken over the hub: its discovery messages stay on the broker. */
+  /** Called when another member has taken over the hub: its discovery messages stay on the broker. */
   hubReleased(hub: string): void
   hubRemoved(hub: string): void
   reconfigured(): void
@@ -73,11 +66,11 @@ export interface BridgeOptions {
   /** The current configuration. Call `reconfigured` after each change. */
   readonly live: {
     readonly value: BridgeSettings
-    /** Whether the hubs' folder is empty, perhaps only temporarily, so that hubs may be missing. Default: false. */
+    /** Whether the hubs' folder is empty, so that hubs may be missing; default: false. */
     readonly awaitsHubs?: boolean
   }
   readonly guardian: Guardian
-  /** `undefined` if discovery is turned off: the bridge then only clears old discovery messages. */
+  /** Undefined if discovery is turned off: the bridge then only clears old discovery messages. */
   readonly homeAssistant: Discovery | undefined
   readonly version: string
   /** In ISO 8601 format. */

@@ -1,4 +1,3 @@
-/** The facts about the bridge itself, and their retained topics. */
 import { Throttle } from '../base/throttle.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -9,7 +8,7 @@ export function newBridgeState({ hubs, live, version, startedAt, clock }: Bridge
   const unknown = { protocol: null, hubs: {}, health: undefined, prefixes: undefined, fleet: undefined }
   let facts: Facts['bridge'] = { version, startedAt, logLevel: live.value.log.level, ...unknown }
   const rows = new OwnerRows({ kind: 'bridge' }, table)
-  // If many hubs are added at the same time, publish only once.
+  // Many hubs may be added at the same time.
   const publishingHubs = new Throttle(clock, hubsChanged)
 
   function set(changed: Partial<Facts['bridge']>): void {
@@ -17,7 +16,6 @@ export function newBridgeState({ hubs, live, version, startedAt, clock }: Bridge
     rows.set(facts)
   }
 
-  /** Publishes the list of hubs. */
   function hubsChanged(): void {
     const entries = [...hubs].map(
       ([name, { url, hub }]) => [name, { url_host: new URL(url).host, api: hub.status.api }] as const,
@@ -25,7 +23,6 @@ export function newBridgeState({ hubs, live, version, startedAt, clock }: Bridge
     set({ hubs: Object.fromEntries(entries) })
   }
 
-  /** Publishes the list of hubs again when a new hub's API becomes known. */
   function follow(name: string, hub: Hub): void {
     hub.subscribe(({ api }) => {
       if (facts.hubs[name]?.api !== api) publishingHubs.request()

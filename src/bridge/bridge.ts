@@ -21,20 +21,17 @@ import type { CommandEnd, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 import { Upkeep } from './upkeep.ts'
 
-/** Events that other parts subscribe to. */
 interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
-  /** Another bridge on the same base topic has started or stopped, or this bridge's role has changed. */
+  /** Called when another bridge has started or stopped, or this bridge's role has changed. */
   readonly onPresence?: () => void
   readonly onAnswer?: (end: CommandEnd) => void
-  /** A retained message was read back after connecting. */
   readonly onReadBack?: (topic: string, payload: string) => void
-  /** Another client has published on a topic that is read back. */
   readonly onTouched?: (topic: string, payload: string) => void
 }
 
 /** Another bridge that stops or goes to standby may still send queued messages for this long. */
 const FAREWELL_MS = 2_000
-/** Minimum time between immediate corrections of a wrong `offline`; others wait for the next repair. */
+/** Minimum time between immediate corrections of a wrong `offline`; later ones wait for the next repair. */
 const TAKE_BACK_MS = 1_000
 
 export class Bridge {
@@ -43,7 +40,6 @@ export class Bridge {
   readonly #link: MqttLink
   readonly #state: BridgeState
   readonly #dispatcher: Dispatcher
-  /** Keyed by hub name. */
   readonly #states = new Map<string, HubState>()
   readonly #stateOptions: HubStateOptions
   readonly #updates: AppUpdates
@@ -54,10 +50,10 @@ export class Bridge {
   readonly #presence: Presence
   readonly #early: StartupBuffer
   #saidStandby = false
-  /** Whether another bridge has been active since this one was. The broker may then have newer data about the hubs. */
+  /** Set while another bridge may have published newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
-  /** Whether this bridge is reconnecting on purpose, without having published `offline`. */
+  /** Set during a deliberate reconnect, before which no `offline` is published. */
   #startingOver = false
   /** The retained state of the bridge when the connection began. */
   #foundState: string | undefined
@@ -108,7 +104,6 @@ export class Bridge {
     this.#stateOptions = { ...common, table, upkeep: this.#upkeep, updates: this.#updates, early: this.#early }
   }
 
-  /** Accepts commands, and connects the link. */
   start(handlers: BridgeHandlers): void {
     this.#handlers = handlers
     this.#dispatcher.start({
@@ -146,11 +141,10 @@ export class Bridge {
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
         else this.#early.run(() => this.#dispatcher.receive(message))
       },
-      // The link reconnects to another address without publishing `offline`.
       onMove: () => {
         this.#startingOver = true
       },
-      // The link delays a move while commands run, because a lost connection would expire them.
+      // A move to another address would expire running commands.
       isBusy: () => this.#dispatcher.isBusy,
     })
   }
@@ -163,7 +157,7 @@ export class Bridge {
     this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
-  /** Adds a hub that is new in `hubs`. Its topics remain unchanged until its state is known. */
+  /** Call this for a new hub in `hubs`. Its topics remain unchanged until its state is known. */
   addHub(name: string, hub: Hub): HubState {
     const { live, guardian, homeAssistant, log } = this.#options
     this.#upkeep.hubAdded(name)
@@ -183,7 +177,7 @@ export class Bridge {
     return state
   }
 
-  /** Clears all topics of a hub that is no longer in `hubs`. */
+  /** Call this for a hub that was removed from `hubs`. Clears its topics. */
   removeHub(name: string): void {
     const { guardian, homeAssistant } = this.#options
     this.#upkeep.hubGone(name)
@@ -204,7 +198,7 @@ export class Bridge {
     this.#state.set({ protocol: this.#protocol })
   }
 
-  /** Hands over a hub that is no longer in `hubs`, with all its topics, to another member of the fleet. */
+  /** Like `removeHub`, but leaves the topics to another member of the fleet. */
   releaseHub(name: string): void {
     const { topics, guardian, homeAssistant } = this.#options
     this.#upkeep.hubGone(name)
@@ -219,7 +213,7 @@ export class Bridge {
     })
   }
 
-  /** The members, the epoch or the leader of the fleet has changed. */
+  /** Call this after the members, the epoch or the leader of the fleet have changed. */
   fleetChanged(): void {
     const { fleet, topics } = this.#options
     if (fleet === undefined) return
@@ -228,7 +222,6 @@ export class Bridge {
     for (const state of this.#states.values()) state.changed()
   }
 
-  /** The rules for commands, the published settings or the guardian's options have changed. */
   reconfigured(): void {
     const { guardian, homeAssistant } = this.#options
     guardian.reconfigured()
@@ -236,7 +229,6 @@ export class Bridge {
     homeAssistant?.reconfigured()
   }
 
-  /** The broker is connected, and the retained messages have been read. */
   #onConnected({ protocol, probe }: LinkStatus): void {
     this.#protocol = protocol
     const keepsRole = this.#early.role === 'active' && this.#startingOver
@@ -248,7 +240,6 @@ export class Bridge {
     this.#followRole()
   }
 
-  /** Starts or stops publishing and executing, according to this bridge's role. */
   #followRole(): void {
     const { role } = this
     if (role === 'active' && this.#early.role !== 'active') this.#begin()
@@ -260,7 +251,6 @@ export class Bridge {
     this.#wasReplaced = true
   }
 
-  /** This bridge has become the active one, and has just read the retained messages. */
   #begin(): void {
     const { hubs, guardian, homeAssistant } = this.#options
     this.#early.role = 'active'
@@ -286,7 +276,7 @@ export class Bridge {
     this.#handlers.onPresence?.()
   }
 
-  /** Another bridge was also active: it executed the waiting commands, and may have published wrong values. */
+  /** The other bridge has executed the waiting commands, and may have published wrong values. */
   #onOtherActive(): void {
     this.#early.drop()
     this.#wasReplaced = true
@@ -302,7 +292,7 @@ export class Bridge {
     if (this.#link.startOver()) this.#startingOver = true
   }
 
-  /** Returns additional filters to read back, for topics from earlier configurations. */
+  /** Returns filters for the topics of earlier configurations. */
   #additionalFilters(topic: string, payload: string): string[] {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
@@ -310,11 +300,10 @@ export class Bridge {
     return this.#prefixes.learn(topic, payload)
   }
 
-  /** Another client has published on one of the bridge's topics. */
   #onTouched(topic: string, payload: string): void {
     const { topics, hubs, fleet } = this.#options
     const own = topics.parse(topic)
-    // This bridge may have to clear another bridge's topics, and to continue with the guardian state of other members.
+    // Learn the topics that this bridge may have to clear, and the guardian state of hubs that it may take over.
     const isOfMember = fleet !== undefined && own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)
     if (own?.name === 'bridgeInfo' || isOfMember) this.#learn(own, payload)
     const saidOffline = own?.name === 'bridgeState' && payload === 'offline'
@@ -326,7 +315,6 @@ export class Bridge {
     else this.#upkeep.touched(topic, payload)
   }
 
-  /** Reads the data that an earlier run or another bridge has stored on the broker. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     if (owner.kind !== 'hub' && owner.kind !== 'app') return
@@ -338,7 +326,7 @@ export class Bridge {
     else if (learner.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
   }
 
-  /** Another bridge on this base topic, or an earlier run, has published `offline` although this bridge is running. */
+  /** Corrects an `offline` that another bridge or an earlier run has published. */
   #takeBack(bridgeState: string): void {
     const { clock } = this.#options
     const due = clock.elapsed() - this.#tookBackAt >= TAKE_BACK_MS
@@ -346,16 +334,15 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // The other bridge may also have published other wrong values.
+    // The other bridge may have published more wrong values.
     if (this.contested) this.#startOverLater()
   }
 
-  /** Whether another bridge uses the same base topic. */
   get contested(): boolean {
     return this.#presence.contested
   }
 
-  /** This bridge's role: only the active bridge publishes and executes. */
+  /** Only the active bridge publishes and executes. */
   get role(): Role {
     return this.#presence.role
   }
@@ -365,7 +352,7 @@ export class Bridge {
   }
 
   /**
-   * Handles a command that did not arrive over MQTT. Returns `false`, without an answer, if this bridge is not active.
+   * Executes a command that did not arrive over MQTT. Returns false, without an answer, if this bridge is not active.
    */
   command(message: Message, requester: Requester): boolean {
     if (this.#early.role !== 'active' || this.#early.hasLeft) return false
@@ -373,7 +360,6 @@ export class Bridge {
     return true
   }
 
-  /** Waits for running commands, and starts no more requests to hubs. */
   async stop(): Promise<void> {
     this.#options.guardian.standBy()
     await this.#dispatcher.stop()
@@ -389,7 +375,7 @@ export class Bridge {
     this.#options.homeAssistant?.stop()
   }
 
-  /** Renders the topics and payloads that the broker should hold, without Home Assistant's discovery. */
+  /** Yields the wanted topics and payloads, without Home Assistant's discovery. */
   *retained(): ReturnType<HubState['rendered']> {
     yield* this.#state.rendered()
     for (const state of this.#states.values()) yield* state.rendered()

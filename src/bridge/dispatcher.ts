@@ -1,6 +1,6 @@
 /**
- * Runs the steps of a command, from the message to the answer: find the command, read the payload, refuse an expired
- * command, answer a repetition from memory, read the input, check, wait in the queue, check again, run, answer.
+ * Runs the steps of a command: find it, read the payload, refuse it if expired, answer a repetition from memory, read
+ * the input, check, wait in the queue, check again, run, answer.
  */
 import { within } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
@@ -24,18 +24,16 @@ import { usageHistory } from './hub-history.ts'
 import { Replay, replayKey } from './replay.ts'
 import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
 
-/** Maximum time that a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
-/** Maximum number of waiting commands per app, and for the hub itself. */
+/** Per app, and for the hub itself. */
 const MAX_WAITING = 32
 /** How long `stop` waits for running commands. Supervisors wait longer than this and the link's timeout together. */
 const ANSWER_MS = 1500
-/** How long `stop` then waits for the answers of aborted commands. */
+/** How long `stop` waits for the answers of aborted commands. */
 const CUT_MS = 300
-/** The connection number of the bridge's own commands, which do not arrive over MQTT. */
+/** The connection of the bridge's own commands, which do not arrive over MQTT. */
 const NO_CONNECTION = -1
 
-/** A command for a hub whose input has been read. */
 interface Order {
   readonly request: Request
   readonly bridged: DispatchHub
@@ -53,7 +51,6 @@ export class Dispatcher {
   /** Hubs on which a command that sends other commands is running. */
   readonly #sending = new WeakSet<DispatchHub>()
   readonly #ending = new AbortController()
-  /** Resolves when the dispatcher is stopping and the last command has been answered. */
   readonly #answered = Promise.withResolvers<void>()
   #underWay = 0
   #handlers: CommandHandlers = {}
@@ -68,12 +65,11 @@ export class Dispatcher {
     this.#handlers = handlers
   }
 
-  /** Whether a command is waiting or running. */
   get isBusy(): boolean {
     return this.#underWay > 0
   }
 
-  /** Expires waiting and new commands. Waits for running commands, then aborts those that are still running. */
+  /** Expires waiting and new commands. Waits for running commands, and aborts them after a time limit. */
   async stop(): Promise<void> {
     const { clock, hubs } = this.#options
     this.#ending.abort()
@@ -86,7 +82,7 @@ export class Dispatcher {
     await within(clock, CUT_MS, answered)
   }
 
-  /** Handles a message on a command topic, or a command from another source. Never throws; answers every command. */
+  /** Never throws; answers every command. */
   receive(message: Message, requester?: Requester): void {
     const { topics, fleet } = this.#options
     const topic = topics.parseCommand(message.topic)
@@ -105,7 +101,7 @@ export class Dispatcher {
     return isLeader && (hub === null || !Object.hasOwn(live.value.hubs, hub))
   }
 
-  /** Sends a command of the bridge itself to an app, as any client would. Resolves to the outcome. */
+  /** Sends a command of the bridge itself, as any client would. */
   send({ hub, app, command, payload, by, isCurrent }: OwnCommand): Promise<Outcome> {
     const { topics, clock } = this.#options
     const sent = {
@@ -138,7 +134,6 @@ export class Dispatcher {
     if (this.#underWay === 0 && this.#ending.signal.aborted) this.#answered.resolve()
   }
 
-  /** Returns the command if it exists and the configuration permits it. */
   #find({ message, topic, command }: Request): Command {
     const { hubs, link, fleet } = this.#options
     if (message.retain) {
@@ -148,12 +143,12 @@ export class Dispatcher {
     if (topic.hub !== null && !hubs.has(topic.hub))
       throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    // With some inputs, a command works without the part that it needs: authorize it later, when its input is known.
+    // With some inputs, the command does not need the part that may be forbidden: authorize it when its input is known.
     if (command.target === 'bridge' || command.worksWithout === undefined) this.#authorize(command)
     return command
   }
 
-  /** Throws unless the configuration permits a command with this input or, if it is omitted, with any input. */
+  /** Without `input`, refuses the command only if no input is permitted. @throws {CommandError} */
   #authorize(command: Command, input?: unknown): void {
     const refusal = refusedBy(policyOf(this.#options.live.value), command, input)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
@@ -169,13 +164,12 @@ export class Dispatcher {
     if (request.deadline <= now) throw new CommandError('expired')
   }
 
-  /** Runs a command or, if it is a repetition, returns the outcome from memory. */
   #deduplicate(request: Request, command: Command, run: () => Promise<Outcome>): Promise<Outcome> {
     const { message, requester, transaction } = request
     const isWrite = isAudited(command)
     const isMarked = transaction !== null || message.correlationData !== undefined
-    // The broker redelivers only messages with a QoS above 0, and sets their DUP flag. A redelivered read without a
-    // transaction or correlation data simply runs again.
+    // The broker redelivers only messages with a QoS above 0. A redelivered read without a transaction or correlation
+    // data runs again.
     const mayReturn = isMarked || (isWrite && message.qos > 0 && requester === undefined)
     const isRepeatable = command.target === 'bridge' && command.repeatable === true
     if (!mayReturn || isRepeatable) return run()
@@ -189,12 +183,12 @@ export class Dispatcher {
     return running
   }
 
-  /** Resolves to the outcome. Never rejects, because a failure is remembered like any other outcome. */
+  /** Never rejects, because a failure is remembered like any other outcome. */
   async #execute(request: Request, command: Command, reading: Reading<unknown>): Promise<Outcome> {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // In MQTT 3.1.1, an empty value looks like a message that clears a retained message.
+      // In MQTT 3.1.1, an empty value looks like the clearing of a retained message.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
@@ -214,7 +208,7 @@ export class Dispatcher {
     }
   }
 
-  /** Waits in the queue and runs the command. Resolves to the data of the answer. @throws CommandError or HubError */
+  /** Resolves to the data of the answer. @throws {CommandError | HubError} */
   async #carryOut(order: Order): Promise<unknown> {
     const { request, bridged, command } = order
     this.#check(order)
@@ -237,7 +231,7 @@ export class Dispatcher {
     return queue
   }
 
-  /** Checks a command: when it arrives, when it leaves the queue, and before each of its requests. */
+  /** Called when the command arrives, when it leaves the queue, and before each of its requests. */
   #check({ request, bridged: { hub }, command, input }: Order): void {
     const { topic, endpoint } = request
     if (this.#ending.signal.aborted || !this.#isCurrent(request)) throw new CommandError('expired')
@@ -250,12 +244,11 @@ export class Dispatcher {
     if (permitted === 'forbidden') throw new CommandError('forbidden', lackOf(command))
   }
 
-  /** Returns whether the requester still wants the command. */
   #isCurrent({ message, requester }: Request): boolean {
     return requester === undefined ? this.#options.link.isCurrent(message) : requester.isCurrent?.() !== false
   }
 
-  /** Runs a command outside the queue. In the queue, it would block the commands that it sends. */
+  /** Runs outside the queue, where the command would block those that it sends. */
   async #fanOut(order: Order): Promise<unknown> {
     const { bridged } = order
     if (this.#sending.has(bridged)) throw new CommandError('busy', 'This command is already running on this hub.')
@@ -267,7 +260,6 @@ export class Dispatcher {
     }
   }
 
-  /** Notifies the handlers when the command begins and when it ends. */
   async #runNotifying(order: Order, isLate: () => boolean): Promise<unknown> {
     const { request, command, input } = order
     const { hub, app = null } = request.topic
@@ -294,14 +286,14 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Called just before the request is sent, which may first wait for a connection and for the hub's id.
+    // Called just before the request is sent, because it may wait for a connection and for the hub's id.
     const beginWrite = () => {
       // Earlier requests may have taken long, and permissions may have changed.
       if ((!request.asked && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.asked = true
     }
-    // Check again before each retry: several commands share one read of the list, and that read checks no command.
+    // Check before each retry, because several commands share one read of the list, which checks none of them.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt
@@ -336,7 +328,7 @@ export class Dispatcher {
   }
 }
 
-/** Returns the name of the setting that a command changes, from its topic or payload. */
+/** The topic or the payload names the setting. */
 function settingOf({ argument, input }: Order): string {
   const name = isRecord(input) && argument === '' ? input['name'] : argument
   return typeof name === 'string' ? name : ''
@@ -345,10 +337,7 @@ function settingOf({ argument, input }: Order): string {
 const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
 const FULL = 'Too many writes within five minutes for the bridge to remember; try again later.'
 
-/**
- * Returns the command that a generic call with this input stands for; the row itself if the input is invalid. The audit
- * log needs this command, so it is determined before the checks, even if the answer comes from memory.
- */
+/** Returns the command that a generic call stands for, for the audit log; `row` itself if the input is invalid. */
 function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
   try {
     const input = reading.input()
@@ -370,17 +359,13 @@ function readArgument(level: string): string {
   return text
 }
 
-/**
- * Returns whether an app may exist. Until the list has been read, and for an app to install, only the filter decides.
- * @param id `undefined` if the topic's level is not a valid id
- */
+/** Returns whether an app may exist. Before the list has been read, and for an install, only the filter decides. */
 function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {
   if (id === undefined) return false
   const mayBeNew = target === 'hub' && operation === 'installFromAppStore'
   return apps.all.has(id) || ((mayBeNew || !apps.complete) && apps.shows(id))
 }
 
-/** Returns an error message that suggests the most similar command. */
 function suggestion({ target, command }: CommandTopic): string {
   const names = COMMANDS.filter((row) => row.target === target).map(({ name }) => name)
   const meant = nearest(command, names)

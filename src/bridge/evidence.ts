@@ -1,4 +1,4 @@
-/** Records data about each app, and keeps it as evidence if the app crashes. */
+/** Records data about each app, as evidence for its crashes. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
@@ -31,41 +31,40 @@ const DAY_MS = 24 * HOUR_MS
 const SAMPLES_MS = 6 * HOUR_MS
 /** Crashes within this time are reported together. */
 const TOGETHER_MS = 10 * 60_000
-/** How long to wait for more crashes before logging them together. */
+/** The wait for more crashes before they are logged together. */
 const QUIET_MS = 60_000
-/** The app events that the evidence contains, and their names in it. */
+/** The recorded app events, and their names in the evidence. */
 const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'] } = {
   installed: 'installed',
   updated: 'updated',
   removed: 'removed',
   crashed: 'crashed',
 }
-/** Maximum total length of the evidence read from the broker, in characters. */
+/** Limits the evidence read from the broker, in characters. */
 const MAX_LEARNED = 16 * 1024 * 1024
 
-/** The hub's current data, for the evidence. */
-export interface HubThen {
+/** The hub's data at the time of a crash. */
+interface HubThen {
   readonly firmware: string | null
   readonly health: HubHealth | null
-  /** Uptime of the hub in seconds; `null` if the hub does not report it. */
+  /** In seconds; null if the hub does not report it. */
   readonly uptime: number | null
   readonly guardOf: (app: string) => GuardFacts | null | undefined
 }
 
 interface Noted extends PriorEvent {
-  /** Time of the event, in `clock.elapsed()` milliseconds. */
+  /** In `clock.elapsed()` milliseconds. */
   readonly elapsed: number
 }
 
 class HubEvidence {
-  /** Keyed by app. `null`: clear the broker's message. No entry: keep the broker's message. */
+  /** Keyed by app. Null clears the broker's message; without an entry, the broker keeps it. */
   readonly crashes = new Map<string, Crash | null>()
   readonly #name: string
   readonly #all: Evidence
   readonly #clock: Clock
-  /** When apps started, in `clock.elapsed()` milliseconds. */
+  /** In `clock.elapsed()` milliseconds. */
   readonly #startedAt = new Map<string, number>()
-  /** Events of the hub and its apps, newest first. */
   #priorEvents: Noted[] = []
   #firmware: string | null = null
   /** When the bridge added the hub, in epoch milliseconds. */
@@ -81,7 +80,7 @@ class HubEvidence {
     this.#since = all.clock.now()
   }
 
-  /** The hub has reported its firmware. Adds it to the evidence of earlier crashes, and returns their apps. */
+  /** Adds the reported firmware to the evidence of earlier crashes. Returns the affected apps. */
   hasFirmware(firmware: string | null): string[] {
     const before = this.#firmware
     this.#firmware = firmware ?? before
@@ -107,7 +106,7 @@ class HubEvidence {
   }
 
   /**
-   * Apps have changed, and not only their usage. Returns the apps whose evidence has changed.
+   * Returns the apps whose evidence has changed.
    * @param silent whether the apps only became known, so that no events occurred
    */
   appsChanged(changes: readonly NotableChange[], then: HubThen, silent: boolean): Set<string> {
@@ -144,7 +143,7 @@ class HubEvidence {
   #note(what: PriorEvent['what'], more: Partial<PriorEvent> = {}): void {
     const elapsed = this.#clock.elapsed()
     const at = new Date(this.#clock.now()).toISOString()
-    // Keep the order of the schema, because payloads are compared as text.
+    // The order of the schema, because payloads are compared as text.
     const noted = { at, what, app: null, from: null, to: null, by: null, ...more, elapsed }
     this.#priorEvents.unshift(noted)
     if (this.#priorEvents.length > MAX_BEFORE) this.#priorEvents.pop()
@@ -167,7 +166,7 @@ class HubEvidence {
     if (others.length > 0) this.#logLater()
   }
 
-  /** Handles an app that had crashed before the bridge knew it, and the message of a crash that arrives later. */
+  /** Handles an app that had crashed before the bridge knew it, or a crash message that arrives later. */
   #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
     const { id, crash_message: message, version } = app
     const known = this.crashes.get(id)
@@ -221,13 +220,12 @@ class HubEvidence {
     return this.#priorEvents.filter(({ what, elapsed }) => what === 'crashed' && now - elapsed <= TOGETHER_MS)
   }
 
-  /** Logs one message for all crashes that occur together. */
   #logLater(): void {
     this.#cancelLog ??= this.#clock.after(QUIET_MS, () => {
       this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, Date.parse(at)]))
       const text = together([...crashes.values()], this.#priorEvents)
-      // Log nothing if the last message already contains all these apps.
+      // The last message may already contain all these apps.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())
       if (text !== undefined && isNew) this.#all.log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
@@ -238,7 +236,6 @@ class HubEvidence {
 const isCrashOf = ({ what, app }: PriorEvent, id: string) => what === 'crashed' && app === id
 
 export class Evidence {
-  /** CPU and memory samples of the apps of all hubs. */
   readonly samples: Samples
   readonly clock: Clock
   readonly log: Logger
@@ -257,7 +254,7 @@ export class Evidence {
     return known
   }
 
-  /** Reads evidence of an earlier run or another bridge from the broker. Returns whether it is new. */
+  /** Reads evidence of an earlier run or another bridge. Returns whether it is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const { crashes } = this.of(hub)
     if (payload.length > MAX_CRASH_BYTES || this.#learned + payload.length > MAX_LEARNED) return false
@@ -276,7 +273,7 @@ export class Evidence {
     this.#hubs.delete(hub)
   }
 
-  /** Returns the crash report for the app's developer; `null` if there is no evidence. */
+  /** Returns the report for the app's developer; null if there is no evidence. */
   report(hub: string, app: string): string | null {
     const crash = this.of(hub).crashes.get(app)
     return crash ? reportOf(app, crash) : null
@@ -292,7 +289,7 @@ export class Evidence {
   }
 }
 
-/** Reduces samples to the maximum number: replaces each group by its highest values, at the time of its last sample. */
+/** Replaces groups of samples with their highest values, at the time of the group's last sample. */
 function thinned(samples: readonly Sample[]): Sample[] {
   const step = Math.ceil(samples.length / MAX_CRASH_SAMPLES)
   return samples.flatMap(([at], i): Sample[] => {

@@ -1,7 +1,4 @@
-/**
- * Remembers which topics of earlier runs the broker may still have: those of former hubs on this base topic, and
- * discovery messages under other prefixes. The bridge may clear both; all other topics belong to other clients.
- */
+/** Remembers former hubs and discovery prefixes, whose topics the bridge may clear; others belong to other clients. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
@@ -26,19 +23,18 @@ export class FormerHubs {
     if (this.#names.size < MAX_HUBS && name.length <= MAX_NAME) this.#names.add(name)
   }
 
-  /** Adds the hubs in a payload of `bridge/info`. */
+  /** @param payload of `bridge/info` */
   learn(payload: string): this {
     for (const name of Object.keys(readJson(INFO, payload)?.hubs ?? {})) this.add(name)
     return this
   }
 
-  /** Remembers the hub id in a payload of the hub's `info` topic. */
+  /** @param payload of the hub's `info` topic */
   learnId(hub: string, payload: string): void {
     const id = readJson(HUB_INFO, payload)?.id
     if (id !== undefined && (this.#ids.has(hub) || this.#ids.size < MAX_HUBS)) this.#ids.set(hub, id)
   }
 
-  /** Returns the id of the hub that last had this name, if it is known. */
   idOf(hub: string): string | undefined {
     return this.#ids.get(hub)
   }
@@ -47,7 +43,7 @@ export class FormerHubs {
 const PREFIX = /^[^$/+#\p{Cc}][^+#\p{Cc}]{0,127}$/u
 const MEMORY = v.object({ prefixes: v.array(v.unknown()) })
 
-/** The discovery prefixes, current and earlier, under which the broker may have messages of this bridge. */
+/** The discovery prefixes under which the broker may have messages of this bridge. */
 export class Prefixes {
   readonly #current: string
   readonly #topic: string
@@ -56,14 +52,17 @@ export class Prefixes {
   #doubtful = false
   readonly #isPublishing: boolean
 
-  /** `topic` stores the prefixes. `isPublishing`: discovery messages are published under the current prefix. */
+  /**
+   * @param topic stores the prefixes
+   * @param isPublishing whether discovery messages are published under the current prefix
+   */
   constructor(current: string, topic: string, isPublishing = false) {
     this.#current = current
     this.#topic = topic
     this.#isPublishing = isPublishing
   }
 
-  /** Adds the stored prefixes, and returns the filters with which to read the new ones. */
+  /** Returns the filters with which to read the stored prefixes. */
   learn(topic: string, payload: string): string[] {
     if (topic !== this.#topic) return []
     this.#doubtful = true
@@ -78,13 +77,13 @@ export class Prefixes {
     return prefix === this.#current || this.#former.has(prefix)
   }
 
-  /** Call this when the sweep has checked all topics: no obsolete message remains. */
+  /** Call this when the sweep has checked all topics. */
   settle(): void {
     this.#former.clear()
     this.#doubtful = false
   }
 
-  /** The prefixes to store; `null` if the broker has no discovery message of this bridge. */
+  /** Null if the broker has no discovery message of this bridge. */
   get all(): readonly string[] | null {
     return this.#isPublishing || this.#doubtful ? [this.#current, ...this.#former] : null
   }

@@ -1,7 +1,4 @@
-/**
- * Reads a hub's health, and the devices and flows of its apps, in the background: one request at a time, with pauses,
- * only what the API key permits, and only while the hub is idle.
- */
+/** Reads a hub's health, devices and flows in the background: one request at a time, and only while the hub is idle. */
 import { isDeepStrictEqual } from 'node:util'
 import type { HubHealth } from '../contract/crash.ts'
 import { countsOf, type PublicationName } from '../contract/publications.ts'
@@ -31,19 +28,18 @@ const [NAMES, LINKS, HEALTH] = [namesOf(EVERY), namesOf(LINKS_EVERY), namesOf(HE
 
 /** Pause between requests, and between checks for an idle hub. Some hubs refuse four requests in half a second. */
 const APART_MS = 1_000
-/** Health is published again after this time even if little has changed. */
+/** Health is published again after this time even without a significant change. */
 const REPEAT_MS = 15 * MINUTE_MS
 /** A figure becomes unknown after this many consecutive failures, because a single failure may be temporary. */
 const MAX_FAILURES = 3
 
 interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
-  /** The published health has changed. */
   readonly onHealth: () => void
-  /** `read`: apps whose devices were read, or whose links have changed. `changed`: only the apps with changed links. */
+  /** `read`: apps whose devices were read or whose links have changed; `changed`: apps whose links have changed. */
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
-  /** The hub's start time `at`, in epoch milliseconds, has become known. `again`: the hub has restarted. */
+  /** `at`: the hub's start time, in epoch milliseconds; `again`: whether the hub has restarted. */
   readonly onBoot: (at: number, again: boolean) => void
-  /** Enough figures have been read to recognize obsolete retained messages. */
+  /** Called when enough figures have been read to recognize obsolete retained messages. */
   readonly onSettled: () => void
 }
 
@@ -51,22 +47,21 @@ export class HubFigures {
   readonly #hub: Hub
   readonly #options: FigureHandlers
   #figures: Figures = {}
-  /** When to read each figure, in `clock.elapsed()` milliseconds; no entry: now. */
+  /** In `clock.elapsed()` milliseconds; without an entry: now. */
   readonly #dueAt = new Map<Name, number>()
   readonly #failures = new Map<Name, number>()
-  /** Figures that the hub has refused, although the API key seems to have the required scope. */
+  /** Figures that the hub refused although the API key seems to have the scope. */
   readonly #forbidden = new Set<Name>()
-  /** When the hub started, as computed from its uptime. */
   boot: Boot | undefined
   #status: Pick<HubStatus, 'online' | 'id' | 'firmware' | 'scopes'> | undefined
-  /** The published health: `null` without the permission, `undefined` until all its figures have been read. */
+  /** Null without the permission; undefined until all figures have been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
-  /** The links of each app; `null` if the API key no longer permits them. No entry: not read yet. */
+  /** Keyed by app. Null if the API key no longer permits them; without an entry: not read yet. */
   readonly links = new Map<string, AppLinks | null>()
-  /** The figures from which the links were computed; `undefined` until all permitted figures have been read. */
+  /** The figures from which the links were computed; undefined until all permitted figures have been read. */
   #linksFrom: readonly unknown[] | undefined
-  /** When the firmware changed, in epoch milliseconds; `undefined` if it has not since the bridge started. */
+  /** In epoch milliseconds; undefined if the firmware has not changed since the bridge started. */
   firmwareChangedAt: number | undefined
   #cancel: (() => void) | undefined
   #stopped = false
@@ -76,7 +71,7 @@ export class HubFigures {
     this.#options = options
   }
 
-  /** Returns whether the payload of a row is still unknown, so that the broker must keep its message. */
+  /** Returns whether a row's payload is still unknown, so that the broker must keep its message. */
   isPending(row: PublicationName): boolean {
     return (row === 'hubHealth' && this.health === undefined) || (row === 'appLinks' && this.#linksFrom === undefined)
   }
@@ -106,7 +101,6 @@ export class HubFigures {
     }
   }
 
-  /** The permissions may have changed: forgets the refusals, and drops the figures that are no longer permitted. */
   #permissionsChanged(): void {
     this.#dueAt.clear()
     this.#forbidden.clear()
@@ -118,7 +112,7 @@ export class HubFigures {
     this.#cancel?.()
   }
 
-  /** Another hub responds at this address: forgets all figures. */
+  /** Called when another hub responds at this address. */
   #forget(): void {
     this.#figures = {}
     this.boot = undefined
@@ -135,7 +129,6 @@ export class HubFigures {
     return this.#hub.permits('getInfo') === 'yes' && !this.#forbidden.has('getInfo')
   }
 
-  /** Returns whether each of these figures has been read or is not permitted. */
   #areMade(names: readonly Name[]): boolean {
     return names.every((name) => this.#figures[name] !== undefined || !this.#permits(name))
   }
@@ -207,7 +200,6 @@ export class HubFigures {
     if (before === undefined) this.#options.onSettled()
   }
 
-  /** Returns the health to publish now; `undefined` if there is nothing to publish. */
   #newHealth(before: HubHealth | null | undefined): HubHealth | undefined {
     const now = this.#options.clock.elapsed()
     const age = now - this.#publishedAt

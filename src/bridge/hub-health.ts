@@ -1,27 +1,25 @@
-/** Computes a hub's health from its figures, and determines whether it has changed enough to be published again. */
 import type { Clock } from '../base/clock.ts'
 import type { HubHealth } from '../contract/crash.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { OperationName, Result } from '../hub/operations.ts'
 
-/** The figures that were read; `null` if not permitted or not usable, `undefined` if not read yet. */
+/** Null if not permitted or not usable, undefined if not read yet. */
 export type Figures = { [N in OperationName]?: Result<N> | null }
 
-/** When a hub started. Kept until it restarts, because each uptime reading results in a slightly different time. */
+/** Kept until the hub restarts, because each uptime reading results in a slightly different start time. */
 export interface Boot {
-  /** The start time, in epoch milliseconds. */
+  /** In epoch milliseconds. */
   readonly at: number
-  /** When this uptime was first read, in `clock.elapsed()` milliseconds. */
+  /** When the uptime was first read, in `clock.elapsed()` milliseconds. */
   readonly readAt: number
   readonly uptimeSeconds: number
 }
 
-/** How much an uptime may decrease because of rounding. */
 const ROUNDING_SECONDS = 1
 
 /**
- * Updates the start time. The hub has restarted if its uptime decreases, or is less than the time since the previous
- * reading. An unchanged uptime proves nothing, because it may be cached or counted in hours.
+ * The hub has restarted if its uptime decreases, or is less than the time since the previous reading. An unchanged
+ * uptime proves nothing, because it may be cached or counted in hours.
  */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
   if (uptimeSeconds === before?.uptimeSeconds) return before
@@ -34,7 +32,7 @@ export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: C
   return { at, readAt, uptimeSeconds }
 }
 
-/** Returns the seconds since the hub started, regardless of changes to the system clock. */
+/** In seconds, independent of changes to the system clock. */
 export const uptimeOf = ({ uptimeSeconds, readAt }: Boot, clock: Clock): number =>
   Math.round(uptimeSeconds + (clock.elapsed() - readAt) / 1000)
 
@@ -61,7 +59,7 @@ export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot
   }
 }
 
-/** Returns whether a number other than the uptime has changed by at least a tenth, or any other value has changed. */
+/** Ignores the uptime, and changes of a number by less than a tenth. */
 export function hasMoved(before: HubHealth, after: HubHealth): boolean {
   const former = new Map<string, unknown>(Object.entries(before))
   return Object.entries(after).some(([key, value]) => {

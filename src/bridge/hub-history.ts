@@ -1,4 +1,4 @@
-/** Reads CPU and memory usage of an app from before the bridge started, from the hub's logs. */
+/** Reads an app's CPU and memory usage from the hub's logs, for the time before the bridge started. */
 import { type Clock, within } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
 import type { UsageHistory } from '../contract/crash.ts'
@@ -6,12 +6,11 @@ import type { InsightEntry, InsightLog } from '../hub/decode-evidence.ts'
 import type { Hub } from '../hub/hub.ts'
 
 const HOUR_MS = 3_600_000
-/** The clock of a hub may be ahead by this much. */
+/** The tolerance for a hub's clock that is ahead. */
 const AHEAD_MS = 60_000
-/** Maximum number of points of one log: a week at five-minute intervals. */
+/** Per log: a week at five-minute intervals. */
 const MAX_POINTS = 2_016
 
-/** The ids and units of an app's logs, and their valid values. */
 const CPU = { id: 'cpu', units: '%', max: 10_000, digits: 1 }
 const MEMORY = { id: 'memory', units: 'B', max: Number.MAX_SAFE_INTEGER, digits: 0 }
 type Kind = typeof CPU
@@ -22,7 +21,6 @@ interface Query {
   readonly hub: Pick<Hub, 'permits' | 'read'>
   readonly app: string
   readonly hours: number
-  /** The usage that the bridge itself has recorded. */
   readonly own: UsageHistory
   readonly largeReads: Limiter
   readonly clock: Clock
@@ -30,18 +28,17 @@ interface Query {
   readonly deadline: number
 }
 
-/** Returns the bridge's own history unless it is too short and the hub's history reaches further back. */
+/** Returns the bridge's own history, unless it is too short and the hub's history reaches further back. */
 export async function usageHistory(query: Query): Promise<UsageHistory> {
   const { hub, hours, own, clock, deadline } = query
   const covered = clock.now() - hours * HOUR_MS + 2 * own.resolution_seconds * 1000
   if (startOf(own) * 1000 <= covered || hub.permits('getLogs') !== 'yes') return own
-  // Wait for the hub during only half of the remaining time, so that the bridge can still answer.
+  // Wait only half of the remaining time, so that the bridge can still answer.
   const left = (deadline - clock.elapsed()) / 2
   const found = await within(clock, left, fromHub(query)).catch(() => undefined)
   return found !== undefined && startOf(found) < startOf(own) ? found : own
 }
 
-/** Reads the app's logs. Returns `undefined` if there are none, or if they have no usable values. */
 async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Query): Promise<UsageHistory | undefined> {
   const owner = `homey:app:${app}`
   const logs = await largeReads.run({ deadline }, () => hub.read('getLogs', {}))
@@ -71,12 +68,12 @@ function pointsOf(entries: readonly InsightEntry[], { max, digits }: Kind, from:
   return [...bySecond].slice(-MAX_POINTS)
 }
 
-/** Returns the median number of seconds between points; 0 if unknown. */
+/** The median number of seconds between points; 0 if unknown. */
 function distance(points: Points): number {
   const gaps = points.slice(1).map(([at], i) => at - (points[i]?.[0] ?? at))
   return gaps.sort((one, other) => one - other)[Math.floor(gaps.length / 2)] ?? 0
 }
 
-/** Returns the time of the oldest point, in epoch seconds. */
+/** In epoch seconds. */
 const startOf = ({ cpu_percent: [cpu], memory_bytes: [memory] }: UsageHistory) =>
   Math.min(cpu?.[0] ?? Number.POSITIVE_INFINITY, memory?.[0] ?? Number.POSITIVE_INFINITY)

@@ -1,7 +1,4 @@
-/**
- * Publishes the state of one hub, its apps and their settings, sends the events, and notifies the subscribers in a
- * fixed order.
- */
+/** Publishes the state of one hub, its apps and settings, sends events, and notifies subscribers in a fixed order. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
@@ -25,10 +22,9 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Limits the large reads of all hubs, because each takes megabytes of memory. A slow read does not block others. */
+/** Common to all hubs, because each large read takes megabytes of memory. A slow read does not block others. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, patienceMs: 1_000 })
 
-/** The options that the states of all hubs share. */
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
   readonly log: Logger
   readonly table: RowTable
@@ -42,7 +38,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly largeReads: Limiter
 }
 
-/** A change of an app that is not only a change of usage figures. */
+/** A change of more than usage figures. */
 export interface NotableChange extends Change {
   readonly events: readonly AppEventPayload[]
 }
@@ -56,14 +52,13 @@ export class HubState {
   readonly #rows: OwnerRows<'hub'>
   readonly #evidence: ReturnType<Evidence['of']>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
-  /** The permitted commands, cached with the inputs they depend on, which change far less often than apps. */
+  /** Cached with the inputs, which change far less often than apps. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
-  /** The id of the hub that the broker's data describes; unset after the comparison with the actual id. */
+  /** The id of the hub that the broker's data describes; undefined after the comparison with the actual id. */
   #formerId: string | undefined
 
-  /** Subscribes to a new hub. Its topics remain unchanged until its state is known. */
   constructor(name: string, hub: Hub, options: HubStateOptions) {
     const { table } = options
     this.#name = name
@@ -100,7 +95,7 @@ export class HubState {
     this.#compare()
   }
 
-  /** Calls `listener` with changes of apps, after all other parts have handled them. */
+  /** Calls `listener` after all other parts have handled the changes. */
   subscribe(listener: (changes: readonly NotableChange[]) => void): void {
     this.#listeners.add(listener)
   }
@@ -109,7 +104,6 @@ export class HubState {
     this.#eventListeners.add(listener)
   }
 
-  /** Clears all topics of a hub that is no longer configured. */
   clear(): void {
     this.stop()
     this.#options.evidence.forget(this.#name)
@@ -148,7 +142,7 @@ export class HubState {
       else updates.end(this.#name, id)
       this.appChanged(id)
     }
-    // The write may have changed a setting, and the hub sends no event for that.
+    // The write may have changed a setting, for which the hub sends no event.
     if (phase === 'ended' && command.write) this.settings.refreshApp(id)
   }
 
@@ -164,7 +158,6 @@ export class HubState {
     this.#send(isShown ? app : null, { event_type: 'command_failed', app, command, code, transaction, at })
   }
 
-  /** Sends an event of an app, of the guardian or of the hub. */
   sendEvent(event: EventPayload): void {
     this.#options.early.run(() => this.#send(event.app, event))
   }
@@ -269,13 +262,13 @@ export class HubState {
     this.changed()
     // The hub's id, which identifies its devices, may arrive after its apps.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
-    // Until the hub's first response, it is unknown whether the hub is online. A hub that limits requests is not away.
+    // Until the first response, the hub may be online. A hub that limits requests is online.
     const { online, reason } = this.#hub.status
     if (reason !== 'connecting' && reason !== 'rate_limited') guardian.hubChanged(this.#name, online)
     this.figures.changed()
   }
 
-  /** Sends an event on the hub's event topic and, if it concerns an app, on the app's event topic. */
+  /** Sends on the hub's event topic and, for an event of an app, on the app's. */
   #send(app: string | null, event: EventPayload): void {
     const { topics, link } = this.#options
     const hub = this.#name

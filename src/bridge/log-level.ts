@@ -1,4 +1,4 @@
-/** Changes the log level, either permanently or for a limited time, after which the previous level is restored. */
+/** Changes the log level, permanently or for a limited time. */
 import type { LogLevel } from '../contract/log-levels.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 
@@ -13,25 +13,24 @@ export class LogLevels {
   #fallback: { readonly level: LogLevel; readonly at: number } | undefined
   #cancel = () => {}
 
-  /** @param level the current level */
   constructor(level: LogLevel, options: Pick<BridgeOptions, 'log' | 'clock'>, onChange: (level: LogLevel) => void) {
     this.#level = level
     this.#options = options
     this.#onChange = onChange
   }
 
-  /** The level to restore; `undefined` if the current level is permanent. */
+  /** Undefined if the current level is permanent. */
   get fallback(): { readonly level: LogLevel; readonly remainingMs: number } | undefined {
     if (this.#fallback === undefined) return undefined
     const { level, at } = this.#fallback
     return { level, remainingMs: Math.max(0, at - this.#options.clock.elapsed()) }
   }
 
-  /** Sets a level, temporarily with `forMs`, otherwise permanently. Replaces an earlier temporary level. */
+  /** @param forMs default: permanently */
   set(level: LogLevel, forMs?: number): void {
     const { clock, log } = this.#options
     this.stop()
-    // A second temporary level does not change the level to restore.
+    // A second temporary level does not change the level that is restored.
     const next = this.#fallback?.level ?? this.#level
     this.#fallback = forMs === undefined ? undefined : { level: next, at: clock.elapsed() + forMs }
     this.#level = level

@@ -1,4 +1,4 @@
-/** Publishes the retained topics of one owner when its facts are known, and clears them when it is removed. */
+/** Publishes the retained topics of one owner. */
 import type { Logger } from 'pino'
 import type { Facts, Held, OwnerKind, OwnerOf, PublicationName } from '../contract/publications.ts'
 import { rowsOf, type Topics } from '../contract/topics.ts'
@@ -9,7 +9,7 @@ export type Condition = NonNullable<Held<OwnerKind>['when']>
 interface Place<K extends OwnerKind> {
   readonly name: PublicationName
   readonly row: Held<K>
-  /** The row's index among its owner's rows. */
+  /** The index among the owner's rows. */
   readonly at: number
 }
 
@@ -17,7 +17,7 @@ type Places = { readonly [K in OwnerKind]: readonly Place<K>[] }
 export type RowTable = ReturnType<typeof rowTable>
 
 /**
- * Returns the data that the rows of all owners share: the enabled rows of each kind, the link and the log.
+ * Returns the data that the rows of all owners share.
  * @param applies returns whether the configuration enables rows with a condition
  */
 export function rowTable(
@@ -38,7 +38,7 @@ export class OwnerRows<K extends OwnerKind> {
   readonly #owner: OwnerOf<K>
   readonly #table: RowTable
   readonly #rows: readonly Place<K>[]
-  /** The rows' topics, in the same order; created on demand. */
+  /** In the order of the rows; created on demand. */
   readonly #topics: string[] = []
   #facts: Facts[K] | undefined
 
@@ -49,7 +49,7 @@ export class OwnerRows<K extends OwnerKind> {
     this.#rows = rows
   }
 
-  /** Sets the owner's facts, and renders the rows that depend on changed facts. */
+  /** Renders the rows that depend on changed facts. */
   set(facts: Facts[K]): void {
     const before = this.#facts
     this.#facts = facts
@@ -63,13 +63,12 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) if (place.row.hasUsage) this.#hold(place, this.#facts)
   }
 
-  /** Clears all topics, even those not rendered in this run, because an earlier run may have published them. */
+  /** Clears all topics, even those that this run has not rendered, because an earlier run may have published them. */
   clear(): void {
     this.#facts = undefined
     for (const place of this.#rows) this.#table.link.hold(this.#topic(place), null)
   }
 
-  /** Renders the topics and payloads that the broker should hold. */
   *rendered(): Generator<readonly [topic: string, payload: string]> {
     if (this.#facts === undefined) return
     for (const place of this.#rows) {
@@ -83,7 +82,7 @@ export class OwnerRows<K extends OwnerKind> {
     if (payload !== undefined) this.#table.link.hold(this.#topic(place), payload)
   }
 
-  /** Renders a payload. Returns `null` to clear the topic, `undefined` to keep the broker's message. */
+  /** Returns null to clear the topic, undefined to keep the broker's message. */
   #render(place: Place<K>, facts: Facts[K], before?: Facts[K]): string | null | undefined {
     const { row } = place
     try {
@@ -108,7 +107,6 @@ export class OwnerRows<K extends OwnerKind> {
   }
 }
 
-/** Returns whether the inputs of a row are unchanged. */
 function sameBase<K extends OwnerKind>({ dependsOn, render }: Held<K>, before: Facts[K], after: Facts[K]): boolean {
   if (dependsOn === undefined) return render(before) === render(after)
   const now = dependsOn(after)

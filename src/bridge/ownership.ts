@@ -1,7 +1,4 @@
-/**
- * Determines who owns a retained topic, and whether to keep a message that this bridge does not publish. Used by the
- * sweep, by repairs and by `hub2mqtt cleanup`.
- */
+/** Determines who owns a retained topic, and whether to keep its message. */
 
 import { type DiscoveryTopic, hubIdOf, isOfBridge, nameIn, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { HeldElsewhere } from '../contract/publications.ts'
@@ -15,9 +12,9 @@ import type { PublishedSettings } from './published-settings.ts'
 export interface Ownership {
   /** `peer`: another bridge with the same base topic. */
   readonly whose: 'ours' | 'peer' | 'foreign'
-  /** `wait`: not decided yet, so keep the message for now. Only `ours` can be `clear`. */
+  /** `wait`: keep the message until this is decided. Only `ours` can be `clear`. */
   readonly verdict: 'keep' | 'clear' | 'wait'
-  /** The part of this bridge that publishes the topic; set only for `ours`. */
+  /** The part of this bridge that publishes the topic; only for `ours`. */
   readonly writer?: 'table' | HeldElsewhere<unknown>['by']
 }
 
@@ -28,12 +25,10 @@ export interface ServedHub {
   readonly apps: { readonly complete: boolean }
 }
 
-/** The state that determines the result. */
 export interface OwnershipState {
   readonly topics: Topics
-  /** The hubs that this bridge serves, by name. */
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub }>
-  /** The same hubs by id or, if a hub sends no id, by its substitute (`hubIdOf`). */
+  /** `hubs` by id or, if a hub sends no id, by its substitute (`hubIdOf`). */
   readonly byId: ReadonlyMap<string | null, ServedHub>
   readonly states: ReadonlyMap<
     string,
@@ -41,17 +36,14 @@ export interface OwnershipState {
   >
   /** Includes all configured hubs, whichever bridge serves them. */
   readonly live: { readonly value: { readonly hubs: Readonly<Record<string, unknown>> } }
-  /** Whether several bridges share the hubs. */
   readonly isShared: boolean
-  /** Hubs that were on this base topic before. */
   readonly former: Names
   /** Hubs whose topics are not swept until they have been read again. */
   readonly unread: Pick<ReadonlySet<string>, 'has' | 'size'>
-  /** Hubs whose first list may lack apps: until a second read, none of their apps counts as removed. */
+  /** Hubs whose first list may lack apps: none of their apps counts as removed before a second read. */
   readonly fresh: Names
-  /** `held`: topics of the records for which this process is responsible. */
+  /** `held`: topics of the records that this process maintains. */
   readonly rollouts: { readonly held: Names }
-  /** Discovery prefixes under which the broker may have messages of this bridge. */
   readonly prefixes: Pick<Prefixes, 'includes'>
   readonly homeAssistant: Pick<Discovery, 'has'> | undefined
 }
@@ -59,7 +51,7 @@ export interface OwnershipState {
 const FOREIGN: Ownership = { whose: 'foreign', verdict: 'keep' }
 const PEER: Ownership = { whose: 'peer', verdict: 'keep' }
 
-/** @param payload `undefined` if it was too large to store */
+/** @param payload undefined if it was too large to store */
 export function ownership(topic: string, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, prefixes } = state
   const own = topics.parse(topic)
@@ -69,12 +61,12 @@ export function ownership(topic: string, payload: string | undefined, state: Own
   return topic === topics.availability || topics.parseMember(topic) !== undefined ? PEER : FOREIGN
 }
 
-/** Returns whether the apps of all hubs are known, and the ids of all hubs that send one. */
+/** Returns whether the apps of all hubs, and the ids of all hubs that have one, are known. */
 export function knowsAll(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
 
-/** Returns whether all hubs send an id. A device with an unknown id may belong to a hub that sends none. */
+/** A device with an unknown id may belong to a hub that sends none. */
 function showIds(hubs: OwnershipState['hubs']): boolean {
   return hubs.values().every(({ hub }) => hub.status.id !== null)
 }
@@ -94,13 +86,14 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
 
 function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership['verdict'] {
   const { hubs, states, unread, fresh, isShared } = state
-  // `bridge/info` lists the former hubs until this run replaces it. Another member may publish the fleet.
+  // Until this run replaces it, `bridge/info` lists the former hubs. Another member may publish the fleet.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
   if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
   if (states.get(owner.hub)?.figures?.isPending(name)) return 'wait'
-  // Until the list has been read, every app would seem removed. The hub's own rows need its status, which comes later.
+  // Until the list has been read, every app would seem removed. The hub's own rows need its status, which arrives
+  // later.
   const isEarly = { hub: hub.status.reason === 'connecting', app: fresh.has(owner.hub), setting: false }
   return !hub.apps.complete || unread.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'
 }
@@ -108,14 +101,14 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
 function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, hubs, byId, unread, isShared, homeAssistant } = state
   const waits = { whose: 'ours', verdict: 'wait', writer: 'discovery' } as const
-  // The device exists in the other format, is queued, or is about to be removed: the publisher handles it.
+  // The device exists in the other format, or is queued: the publisher handles it.
   if (homeAssistant?.has(device.prefix, device.objectId)) return waits
   const hub = byId.get(device.owner.hubId)
   // Only the payload shows whether another bridge has published the devices of an unknown hub.
   if (hub === undefined && !payload?.includes(topics.mark)) return FOREIGN
   if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
   const name = nameIn(device.owner.hubId)
-  // Clear the devices under a hub's name once the hub sends an id.
+  // Once the hub sends an id, clear the devices under its name.
   const served = name === undefined ? undefined : hubs.get(name)?.hub
   const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER

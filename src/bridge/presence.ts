@@ -1,7 +1,4 @@
-/**
- * Detects other bridges on the same base topic. The bridge that started first is active: only it publishes and
- * executes. The others are on standby until it stops.
- */
+/** Detects other bridges on the same base topic: the one that started first is active, the others are on standby. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
@@ -12,35 +9,30 @@ import type { MqttLink } from '../mqtt/link.ts'
 import type { Message } from '../mqtt/types.ts'
 import type { FormerHubs } from './former.ts'
 
-/** How often a bridge announces itself. */
 const INTERVAL_MS = 60_000
-/** A bridge that sends no message for this long counts as stopped, and as new if it sends one later. */
+/** A bridge that is silent for this long counts as stopped. */
 const GONE_MS = 3 * INTERVAL_MS
-/** Maximum time for another bridge to answer. */
 const ANSWER_MS = 1_000
-/** Maximum number of other bridges to remember, because any client can publish such messages. */
+/** The number of other bridges is limited, because any client can publish presence messages. */
 const MAX_OTHERS = 8
-/** Maximum size of a message, enough for the names of a thousand hubs. */
+/** Enough for the names of a thousand hubs. */
 const MAX_BYTES = 64 * 1024
 
-/** Not strict: later versions may send more keys. */
+/** Not strict, because later versions may send more keys. */
 const HELLO = v.object(PRESENCE.entries)
 type Hello = v.InferOutput<typeof HELLO>
 
 interface PresenceOptions {
   readonly topic: string
-  /** In ISO 8601 format. */
   readonly startedAt: string
-  /** Default: a random id. */
   readonly instance?: string
   readonly link: Pick<MqttLink, 'send'>
-  /** The role has changed, or other bridges have started or stopped. */
+  /** Called when the role has changed, or another bridge has started or stopped. */
   readonly onChange: (before: Role) => void
-  /** Keyed by name. */
   readonly hubs: ReadonlyMap<string, unknown>
   /** Receives the names of the hubs that another active bridge publishes. */
   readonly upkeep: { readonly former: Pick<FormerHubs, 'add'> }
-  /** A bridge that started later was active until now, because it had not detected this bridge. */
+  /** Called if a bridge that started later was also active, because it had not detected this one. */
   readonly onOtherActive: () => void
   readonly clock: Clock
   readonly log: Logger
@@ -50,16 +42,15 @@ interface Other {
   readonly instance: string
   /** Epoch milliseconds. */
   readonly startedAt: number
-  /** Whether the bridge publishes and executes; `true` if its message has no role. */
+  /** True if the bridge's message has no role. */
   active: boolean
-  /** When the bridge counts as stopped unless it sends another message, in `clock.elapsed()` milliseconds. */
+  /** When the bridge counts as stopped, in `clock.elapsed()` milliseconds. */
   until: number
 }
 
 export class Presence {
   readonly #options: PresenceOptions
   readonly #self: Pick<Other, 'instance' | 'startedAt'>
-  /** Keyed by instance. */
   readonly #others = new Map<string, Other>()
   #role: Role = 'undecided'
   #wasContested = false
@@ -78,14 +69,13 @@ export class Presence {
     return this.#role
   }
 
-  /** Whether another bridge has sent a message recently. */
   get contested(): boolean {
     return this.#others.size > 0
   }
 
   /**
-   * The broker is connected. `occupied`: another bridge may be active, because the retained state is `online` or
-   * unknown, or because this bridge has detected one before. Other bridges then have `ANSWER_MS` to answer.
+   * @param occupied whether another bridge may be active, because the retained state is `online` or unknown, or because
+   * this bridge has detected one before. The other bridges have `ANSWER_MS` to answer.
    */
   connected(occupied: boolean): void {
     const waits = occupied ? ANSWER_MS : 0
@@ -97,7 +87,7 @@ export class Presence {
     this.#sayHello(true)
   }
 
-  /** The state topic is `offline`: gives older bridges `ANSWER_MS` to answer. */
+  /** Gives older bridges `ANSWER_MS` to answer, after an `offline` on the state topic. */
   doubt(): void {
     const { clock } = this.#options
     for (const other of this.#others.values()) {
@@ -114,13 +104,13 @@ export class Presence {
     if (hello.leaves) this.#others.delete(hello.instance)
     else this.#received(hello)
     this.#update()
-    // When changing to standby, answer even if this hello does not ask, because it may be from the older bridge's
-    // previous connection: the older bridge must know that the commands so far are executed.
+    // When changing to standby, answer even if not requested: the message may be from the older bridge's previous
+    // connection, and the older bridge must learn which commands are executed.
     const stepsBack = wasActive && this.#role === 'standby'
     if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.#role })
   }
 
-  /** Announces to other bridges, if there are any, that this one stops. */
+  /** Announces the stop to other bridges. */
   stop(): void {
     this.#cancelHello()
     this.#cancelCheck()
@@ -145,13 +135,12 @@ export class Presence {
     )
   }
 
-  /** Compares only published values, so that all bridges determine the same order even if their clocks differ. */
+  /** Compares only published values, so that all bridges agree even if their clocks differ. */
   #isOlder({ startedAt, instance }: Other): boolean {
     const self = this.#self
     return startedAt < self.startedAt || (startedAt === self.startedAt && instance < self.instance)
   }
 
-  /** Whether an older bridge exists. */
   get #stepsBack(): boolean {
     return this.#others.values().some((other) => this.#isOlder(other))
   }
@@ -165,7 +154,7 @@ export class Presence {
     else if (before === 'standby') {
       log.warn('the other hub2mqtt is offline: this one takes over')
       this.#role = 'undecided'
-      // The other bridge has changed the retained messages: `onChange` reconnects, and `connected` then decides.
+      // The other bridge has changed the retained messages: `onChange` reconnects, and `connected` decides.
       this.#decideAt = Number.POSITIVE_INFINITY
     } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
     this.#checkLater(now)

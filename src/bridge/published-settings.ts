@@ -1,4 +1,4 @@
-/** Publishes the settings that the configuration names. Reads them after each list of apps and after each write. */
+/** Publishes the configured settings. Reads them after each list of apps and after each write. */
 import type { Json } from '../base/json.ts'
 import type { OwnerOf } from '../contract/publications.ts'
 import { asHubError, type HubErrorCode } from '../hub/errors.ts'
@@ -10,10 +10,10 @@ import { OwnerRows } from './owner-rows.ts'
 
 type Published = BridgeSettings['settings']['publish']
 
-/** Maximum length of a value to publish. A longer value is a database, of no use to people and automations. */
+/** A longer value is a database, of no use to people and automations. */
 const MAX_LENGTH = 64 * 1024
 
-/** Failures that concern all settings: reading the next setting would fail in the same way. */
+/** After these failures, reading the next setting would fail in the same way. */
 const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'unauthorized',
   'forbidden',
@@ -28,17 +28,14 @@ const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
 const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', 'subscription'])
 
 export class PublishedSettings {
-  /** The hub's configured name. */
   readonly #name: string
   readonly #hub: Hub
   readonly #options: Pick<HubStateOptions, 'live' | 'table' | 'log'>
-  /** The settings to publish according to the configuration, keyed by app id and then by name. */
   #published: Published
-  /** The rows of the settings, keyed by app and name. */
   readonly #rows = new Map<string, OwnerRows<'setting'>>()
-  /** Apps whose settings to read, one request at a time. */
+  /** Apps whose settings are read one after another. */
   readonly #due = new Set<string>()
-  /** Logged reasons why settings could not be read or published, keyed by app and name. */
+  /** The logged reasons of failures, keyed by app and name. */
   readonly #failures = new Map<string, string>()
   #reading = false
 
@@ -49,34 +46,31 @@ export class PublishedSettings {
     this.#published = options.live.value.settings.publish
   }
 
-  /** Returns whether the configuration publishes a setting, so that the sweep must keep its topic. */
+  /** Returns whether the configuration publishes a setting. The sweep keeps the topics of published settings. */
   publishes({ app, name }: Pick<OwnerOf<'setting'>, 'app' | 'name'>): boolean {
     return this.#published.get(app)?.has(name) === true
   }
 
-  /** Number of settings that could not be read or published. */
   get failures(): number {
     return this.#failures.size
   }
 
-  /** The configuration has changed: clears settings that are no longer published, and reads the others. */
+  /** Clears settings that are no longer published, and reads the others. */
   reconfigured(): void {
     this.#failures.clear()
     this.#publish(this.#options.live.value.settings.publish)
     this.refresh()
   }
 
-  /** Clears all published settings, and stops publishing. */
   clear(): void {
     this.#publish(new Map())
   }
 
-  /** Stops publishing, and leaves the topics unchanged. */
+  /** Leaves the topics unchanged. */
   release(): void {
     this.#published = new Map()
   }
 
-  /** Clears the settings of an app that was removed. */
   appGone(app: string): void {
     for (const name of this.#published.get(app)?.keys() ?? []) this.#rows.get(keyOf(app, name))?.clear()
   }
@@ -85,12 +79,11 @@ export class PublishedSettings {
     for (const rows of this.#rows.values()) yield* rows.rendered()
   }
 
-  /** Reads all published settings. Call this after each list of apps, because hubs send no events for settings. */
+  /** Call this after each list of apps, because hubs send no events for settings. */
   refresh(): void {
     for (const app of this.#published.keys()) this.refreshApp(app)
   }
 
-  /** Reads the settings of one app, if any is published. */
   refreshApp(app: string): void {
     if (!this.#published.has(app)) return
     this.#due.add(app)
@@ -137,7 +130,7 @@ export class PublishedSettings {
     }
   }
 
-  /** Reads one setting. Returns whether to continue with the next one. */
+  /** Returns whether to continue with the next setting. */
   async #readOne(app: string, name: string): Promise<boolean> {
     try {
       // Some hubs respond with `null` for a setting that does not exist.
@@ -168,13 +161,12 @@ export class PublishedSettings {
     }
   }
 
-  /** Records the same failure for several settings. */
   #noteAll(app: string, names: readonly string[], reason: HubErrorCode, why: string): void {
     const message = `a published setting cannot be read, so its last value remains: ${why}`
     for (const name of names) this.#noteFailure(app, name, reason, message)
   }
 
-  /** Logs a failure unless the setting's last one had the same reason. The message does not count, as it may vary. */
+  /** Logs a failure unless the last one had the same reason; the message may vary. */
   #noteFailure(app: string, name: string, reason: string, message: string): void {
     const hub = this.#name
     const { log } = this.#options
@@ -183,7 +175,6 @@ export class PublishedSettings {
     log.warn({ hub, app, setting: name, reason }, message)
   }
 
-  /** Replaces the settings to publish, and clears those that are no longer published. */
   #publish(wanted: Published): void {
     const before = this.#published
     this.#published = wanted

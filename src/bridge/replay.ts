@@ -6,11 +6,11 @@ import type { ErrorCode } from '../contract/errors.ts'
 import type { Message } from '../mqtt/types.ts'
 
 const MEMORY_MS = 5 * 60_000
-/** Maximum number of remembered reads. The oldest ones are forgotten, because reads may run again. */
+/** The oldest reads beyond this number are forgotten, because reads may run again. */
 const MAX_READS = 20_000
-/** Maximum number of remembered writes (50 MB, 100 MB if all failed). More are refused, since none may be forgotten. */
+/** Beyond this number, writes are refused, because none may be forgotten. They take 50 MB, or 100 MB if all failed. */
 const MAX_WRITES = 100_000
-/** Maximum total length of the data of all reads, and of all writes. A character may take two bytes. */
+/** The total length for all reads, and for all writes. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
 
 /** Errors that are not remembered, because nothing was done and the client should try again. */
@@ -20,17 +20,14 @@ interface Entry {
   readonly key: string
   outcome: Promise<Outcome>
   readonly at: number
-  /** Length of the answer's data. */
   length: number
 }
 
-/** Entries in order of arrival. */
 class Line {
   readonly entries = new Map<string, Entry>()
-  /** Length of the data in all answers. */
   length = 0
   #oldest: Entry | undefined
-  /** Positioned after `#oldest`. Reused, because a new iterator would skip all deleted entries again. */
+  /** Positioned after `#oldest`. Reused, because a new iterator would visit all deleted entries again. */
   #inOrder = this.entries.values()
 
   delete(key: string): void {
@@ -43,7 +40,7 @@ class Line {
       while (this.#oldest === undefined || this.entries.get(this.#oldest.key) !== this.#oldest) {
         this.#oldest = this.#inOrder.next().value
         if (this.#oldest !== undefined) continue
-        // All entries are deleted, and this iterator is at its end.
+        // All entries are deleted, and the iterator is at its end.
         this.#inOrder = this.entries.values()
         return
       }
@@ -56,26 +53,25 @@ class Line {
 export class Replay {
   readonly #clock: Clock
   readonly #writes = new Line()
-  /** Also contains writes that failed before any request to the hub, because running them again is harmless. */
+  /** Includes writes that failed before any request to the hub, because they may run again. */
   readonly #reads = new Line()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Whether another write can be remembered. */
   get hasRoom(): boolean {
     this.#trim()
     return this.#writes.entries.size < MAX_WRITES
   }
 
-  /** Returns the outcome of an earlier identical command, which may still be running. */
+  /** The earlier command may still be running. */
   recall(key: string): Promise<Outcome> | undefined {
     const entry = this.#writes.entries.get(key) ?? this.#reads.entries.get(key)
     return entry === undefined || this.#isOld(entry) ? undefined : entry.outcome
   }
 
-  /** @param hasAsked only for a write: returns whether a request to change something was sent to the hub */
+  /** @param hasAsked for a write: returns whether a request to change something was sent to the hub */
   remember(key: string, outcome: Promise<Outcome>, hasAsked?: () => boolean): void {
     const entry: Entry = { key, outcome, at: this.#clock.elapsed(), length: 0 }
     const line = hasAsked === undefined ? this.#reads : this.#writes
@@ -126,9 +122,8 @@ const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 const LONGEST_TEXT = 128
 
 /**
- * Returns the key of a command, and whether the command may be a repetition (`consult`). The key contains the topic and
- * the transaction or correlation data or, without both, the payload, which identifies a redelivered message (`dup`).
- * A topic contains no NUL, so keys are unambiguous.
+ * `consult`: whether the command may be a repetition. Without a transaction or correlation data, the payload identifies
+ * a redelivered message (`dup`). A topic contains no NUL, so keys are unambiguous.
  */
 export function replayKey(
   { topic, payload, dup, correlationData }: Message,

@@ -1,4 +1,3 @@
-/** Types of command requests: the requester, the state of a request, and the dependencies of the dispatcher. */
 import type { Logger } from 'pino'
 import type { Limiter } from '../base/limiter.ts'
 import type { Outcome } from '../contract/answer.ts'
@@ -14,11 +13,10 @@ import type { LinkStatus, Message } from '../mqtt/types.ts'
 import type { BridgeOptions, FleetSide } from './bridge-options.ts'
 import type { Evidence } from './evidence.ts'
 
-/** The sender of a command that did not arrive over MQTT. */
 export interface Requester {
-  /** The sender's name in the log. */
+  /** The name in the log. */
   readonly by: string
-  /** Returns whether the command is still wanted. Called before each of its steps. Default: always `true`. */
+  /** Returns whether the requester still wants the command. Called before each step; default: true. */
   readonly isCurrent?: (() => boolean) | undefined
   /** Called once with the answer, which may contain secrets. */
   readonly reply: (answer: Reply) => void
@@ -26,11 +24,10 @@ export interface Requester {
 
 export interface Reply {
   readonly outcome: Outcome
-  /** The payload that the bridge would publish over MQTT. */
+  /** As the bridge would publish it over MQTT. */
   readonly payload: string
 }
 
-/** A command of the bridge itself. */
 export interface OwnCommand extends Pick<Requester, 'by' | 'isCurrent'> {
   readonly hub: string
   readonly app: string
@@ -38,48 +35,42 @@ export interface OwnCommand extends Pick<Requester, 'by' | 'isCurrent'> {
   readonly payload: object
 }
 
-/** A command, and the results of its steps so far. */
 export interface Request {
   readonly message: Message
   readonly requester: Requester | undefined
   readonly topic: CommandTopic
-  /** `undefined` if there is no such command. Once its input is read, a generic call becomes the matching command. */
+  /** Undefined if unknown. A generic call is replaced with the matching command once its input is read. */
   command: Command | undefined
-  /** The endpoint that a generic call names. */
   endpoint?: Endpoint
   transaction: string | number | null
-  /** Latest time at which the command may start, in `clock.elapsed()` milliseconds. */
+  /** The latest start, in `clock.elapsed()` milliseconds. */
   deadline: number
-  /** Latest time at which a write may be sent, in `clock.elapsed()` milliseconds; `Infinity` without an expiry time. */
+  /** The latest time to send a write, in `clock.elapsed()` milliseconds; Infinity without an expiry time. */
   expiresAt: number
-  /** Whether the answer comes from memory. */
   replayed: boolean
   /** Whether a request to change something was sent to the hub. */
   asked: boolean
 }
 
-/** A write or generic call that runs on a hub, as reported to other parts. */
 export interface CommandRun {
   readonly hub: string
-  /** `null` for a command to the whole hub. */
+  /** Null for a command to the whole hub. */
   readonly app: string | null
   /** The app that the command concerns, even if the command is addressed to the hub. */
   readonly about: string | null
   readonly command: HubCommand
   readonly by: string | null
-  /** The name of the setting that the command changes; `null` for other commands. */
+  /** The setting that the command changes, if any. */
   readonly setting: string | null
   readonly phase: 'begun' | 'ended'
-  /** Whether the command has ended successfully. */
   readonly ok: boolean
 }
 
-/** The outcome of an answered command, for statistics. */
 export interface CommandEnd {
-  /** The command's name; `unknown` if there is no such command, which limits the number of metric labels. */
+  /** `unknown` if there is no such command, which limits the number of metric labels. */
   readonly command: string
   readonly outcome: 'ok' | ErrorCode
-  /** Milliseconds from the command's arrival to its answer. */
+  /** From the arrival to the answer. */
   readonly ms: number
   /** The command's result topic, even if the answer was sent to another topic. */
   readonly result: string
@@ -87,13 +78,10 @@ export interface CommandEnd {
   readonly summary: () => string
 }
 
-/** A write that was refused or that failed. */
 export type FailedWrite = Omit<CommandFailedPayload, 'event_type' | 'at'> & { readonly hub: string }
 
-/** A configured hub, as the dispatcher uses it. */
 export interface DispatchHub {
   readonly hub: Hub
-  /** Maximum number of concurrent commands. */
   readonly concurrency: number
 }
 
@@ -109,14 +97,12 @@ export interface DispatcherOptions extends Pick<BridgeOptions, 'topics' | 'live'
   readonly audit: Logger
 }
 
-/** Functions of other parts that execute commands or are notified of them. */
 export interface CommandHandlers {
-  /** A write or generic call begins or ends on a hub. */
+  /** Called when a write or generic call begins or ends. */
   readonly onRun?: (run: CommandRun) => void
   readonly guard?: (hub: string, app: string, control: GuardControl) => void
-  /** Restores what other clients have changed on the broker. */
   readonly repair?: () => void
-  /** If many writes are refused within a minute, not called for each of them. */
+  /** Called for a limited number of refused writes per minute. */
   readonly onFailedWrite?: (failed: FailedWrite) => void
   readonly onAnswer?: ((end: CommandEnd) => void) | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * Stores CPU and memory usage of all apps for a week: one bucket per minute for six and a half hours, and one per ten
- * minutes for seven days. Uses the time of `clock.elapsed`, so that setting the system clock has no effect.
+ * Stores CPU and memory usage of all apps for a week: a bucket per minute for six and a half hours, and one per ten
+ * minutes for seven days. Uses `clock.elapsed`, so that setting the system clock has no effect.
  */
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { App, Apps } from '../hub/app.ts'
@@ -8,19 +8,17 @@ import type { AppManager, AppsUpdate } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 
 const MINUTE_MS = 60_000
-/** Maximum memory for all samples, in bytes. */
 const MAX_BYTES = 16 * 1024 * 1024
-/** Number of short buckets in a long bucket. */
 const LONG = 10
 
-/** The length of a short bucket, and the numbers of short and long buckets. */
+/** The numbers of short and long buckets, and the length of a short one. */
 export interface Size {
   readonly minutes: number
   readonly short: number
   readonly long: number
 }
 
-/** With more apps, each bucket covers more minutes, and the last size keeps no long buckets, to limit the memory. */
+/** With more apps, each bucket covers more minutes, to limit the memory. The last size has no long buckets. */
 export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 1, short: 390, long: 1008 },
   { minutes: 2, short: 195, long: 504 },
@@ -30,7 +28,7 @@ export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 16, short: 25, long: 0 },
 ]
 
-/** Indexes in an app's record: current bucket, its number of readings, latest reading. Then two numbers per bucket. */
+/** Indexes in an app's record, which continues with two numbers per bucket. CPU and MEMORY: the latest reading. */
 const BUCKET = 0
 const READINGS = 1
 const CPU = 2
@@ -40,7 +38,7 @@ const HEAD = 4
 const lengthOf = ({ short, long }: Size) => HEAD + 2 * (short + long)
 export const bytesOf = (size: Size) => lengthOf(size) * Float32Array.BYTES_PER_ELEMENT
 
-/** A bucket's start in epoch milliseconds, percent of one core, bytes; `null` if unknown or not running. */
+/** The bucket's start in epoch milliseconds, percent of one core, bytes. Null if unknown or not running. */
 export type Sample = [at: number, cpu: number | null, memory: number | null]
 
 export interface History {
@@ -52,9 +50,8 @@ export interface History {
 export class Samples {
   readonly clock: Clock
   size = SIZES[0]
-  /** Number of apps with a record. */
   count = 0
-  /** Returns the number to add to a `clock.elapsed` time to get epoch milliseconds. */
+  /** The difference between epoch milliseconds and `clock.elapsed`. */
   readonly offset: () => number
   readonly #hubs = new Map<string, HubSamples>()
 
@@ -63,7 +60,6 @@ export class Samples {
     this.offset = wallOffset(clock)
   }
 
-  /** Records the usage of a hub's apps until `forget` is called. */
   follow(name: string, hub: Pick<Hub, 'subscribe'> & { readonly apps: Pick<AppManager, 'all' | 'subscribe'> }): void {
     const samples = new HubSamples(this, hub.apps.all)
     this.#hubs.set(name, samples)
@@ -73,12 +69,12 @@ export class Samples {
     })
   }
 
-  /** Returns the samples of an app for the last `ms` milliseconds, in short buckets if these reach back that far. */
+  /** Returns the samples of the last `ms` milliseconds, in short buckets if these reach back far enough. */
   read(hub: string, app: string, ms: number): History {
     return this.#hubs.get(hub)?.read(app, ms) ?? { seconds: this.size.minutes * 60, samples: [] }
   }
 
-  /** Returns the start and the highest memory usage of each short bucket of an app since a `clock.elapsed` time. */
+  /** Returns the start and the highest memory usage of each short bucket since a `clock.elapsed` time. */
   memory(hub: string, app: string, since: number): [at: number, bytes: number][] {
     return this.#hubs.get(hub)?.memory(app, since) ?? []
   }
@@ -88,7 +84,7 @@ export class Samples {
     this.#hubs.delete(hub)
   }
 
-  /** Creates the record of another app. Returns `undefined` if the memory limit is reached. */
+  /** Returns undefined if the memory limit is reached. */
   newRecord(): Float32Array | undefined {
     const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MAX_BYTES
     while (!mayBe(this.size)) {
@@ -103,7 +99,6 @@ export class Samples {
     return emptyRecord(this.size)
   }
 
-  /** Yields the samples of each app for the last `ms` milliseconds. */
   *all(ms: number): Generator<readonly [of: { readonly hub: string; readonly app: string }, samples: Sample[]]> {
     for (const [hub, of] of this.#hubs) {
       for (const app of of.records.keys()) {
@@ -115,7 +110,6 @@ export class Samples {
 }
 
 class HubSamples {
-  /** Keyed by app. */
   readonly records = new Map<string, Float32Array>()
   readonly #all: Samples
   readonly #apps: Apps
@@ -126,7 +120,7 @@ class HubSamples {
     this.#apps = apps
   }
 
-  /** Records changes. Allocates nothing, because it is called for each change of one app's usage. */
+  /** Allocates nothing, because it is called for each change of one app's usage. */
   readonly take = ({ changes, read }: AppsUpdate): void => {
     if (this.#hasEnded) return
     const now = this.#all.clock.elapsed()
@@ -134,7 +128,7 @@ class HubSamples {
       if (after === undefined) this.#all.count -= Number(this.records.delete(id))
       else if (!read) this.#add(after, now)
     }
-    // A list is a reading of all apps, including those whose usage has not changed.
+    // A list is also a reading of the apps whose usage has not changed.
     if (read) for (const app of this.#apps.values()) this.#add(app, now)
   }
 
@@ -144,7 +138,7 @@ class HubSamples {
     this.records.clear()
   }
 
-  /** The hub is offline: the usage of its apps is unknown from now on. */
+  /** Marks the usage as unknown while the hub is offline. */
   pause(): void {
     const { clock, size } = this.#all
     const bucket = Math.floor(clock.elapsed() / (size.minutes * MINUTE_MS))
@@ -204,7 +198,7 @@ class HubSamples {
     const memory = memory_bytes ?? Number.NaN
     record[CPU] = cpu
     record[MEMORY] = memory
-    // The app has stopped: keep its earlier readings in this bucket.
+    // For a stopped app, keep the earlier readings in this bucket.
     if (cpu_percent === null && memory_bytes === null) return
     const at = HEAD + 2 * (bucket % size.short)
     const mean = record[at] ?? Number.NaN
@@ -228,18 +222,18 @@ const emptyRecord = (size: Size) => new Float32Array(lengthOf(size)).fill(Number
 
 type Kind = 'short' | 'long'
 
-/** Returns the index of a bucket in a record, which is a ring buffer. */
+/** Buckets form a ring buffer. */
 function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
   return kind === 'short' ? HEAD + 2 * (bucket % short) : HEAD + 2 * (short + (bucket % long))
 }
 
-/** Advances a record to a bucket. Hubs report only changes, so skipped buckets get the latest reading. */
+/** Hubs report only changes, so skipped buckets get the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
   // `read` also calls this function: within a bucket, keep the number of readings.
   if (at === to) return
   record[READINGS] = 0
-  // After a longer gap, all buckets have the same value, so filling each of them once is enough.
+  // After a longer gap, all buckets have the same value: filling each of them once is enough.
   const first = Number.isNaN(at) ? to : Math.max(at + 1, to - LONG * Math.max(size.long, size.short))
   for (let bucket = first; bucket <= to; bucket += 1) {
     if (bucket % LONG === 0) close(record, size)
@@ -269,7 +263,6 @@ function close(record: Float32Array, size: Size): void {
   record[at + 1] = most
 }
 
-/** Returns a record whose buckets are merged into longer ones. */
 function widened(old: Float32Array, from: Size, to: Size): Float32Array {
   const record = emptyRecord(to)
   const ratio = to.minutes / from.minutes

@@ -1,7 +1,4 @@
-/**
- * Keeps the broker's retained messages correct: clears messages of earlier runs and configurations as soon as that is
- * safe, and restores topics that other clients have changed, in batches and without competing with another writer.
- */
+/** Clears obsolete retained messages as soon as that is safe, and restores topics that other clients have changed. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
@@ -18,40 +15,39 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
   readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
   readonly link: Pick<MqttLink, 'sweep' | 'refresh'>
-  /** Messages are cleared only while this bridge is the active one. */
+  /** Messages are cleared only while this bridge is active. */
   readonly early: Pick<StartupBuffer, 'role'>
   readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
   readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
   /** Called when no message can remain under a former discovery prefix. */
   readonly onSettled: () => void
-  /** Reads all retained messages again, because more topics were changed than the bridge remembers. */
+  /** Called if more topics were changed than the bridge remembers. */
   readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Pause before the second read of a list that lacks apps. */
 const SECOND_LOOK_MS = 2_000
 /** Changes within this time are restored together. */
 const SOON_MS = 500
-/** Minimum time between two repairs, in case a client keeps changing the same topics. */
+/** The minimum between two repairs, in case a client keeps changing the same topics. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
 export class Upkeep {
-  /** The hubs that were on this base topic before, or that another bridge publishes. */
+  /** Former hubs on this base topic, and hubs of another bridge. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /** Hubs that are not swept until their list is read: by a requested read (`asked`) or, if it fails, the `next`. */
+  /** Hubs that are not swept until their list is read: on request (`asked`) or, if that fails, at the `next` read. */
   readonly #unread = new Map<string, 'asked' | 'next'>()
   /** Hubs whose first list has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
-  /** Contains the hub ids of the last sweep. When another hub id becomes known, a new sweep is requested. */
+  /** Contains the hub ids at the last sweep; a new hub id causes another sweep. */
   #state: OwnershipState
   readonly #secondLooks = new Set<() => void>()
   /** A sweep over many hubs is expensive, and each new hub requests one. */
   readonly #sweeping: Throttle
-  /** Topics of this bridge that other clients have changed. */
+  /** Topics of this bridge that another client has changed. */
   #touched = new Set<string>()
   #repairedAt = Number.NEGATIVE_INFINITY
   #cancelRepair: (() => void) | undefined
@@ -62,28 +58,25 @@ export class Upkeep {
     this.#sweeping = new Throttle(options.clock, () => this.sweep())
   }
 
-  /** Requests a sweep, which runs now or soon. */
   request(): void {
     this.#sweeping.request()
   }
 
-  /** A hub is new, or the broker's retained messages were read again. */
+  /** Call this for each new hub, and after each read-back. */
   hubAdded(name: string): void {
     this.#fresh.add(name)
   }
 
-  /** This bridge no longer serves a hub. */
   hubGone(name: string): void {
     this.#unread.delete(name)
     this.#fresh.delete(name)
   }
 
-  /** The list of a hub was read. */
   listRead(name: string): void {
     if (this.#unread.get(name) === 'next') this.#wasRead(name)
   }
 
-  /** Reads these hubs again: another bridge may have published newer data about them. */
+  /** Reads hubs again, because another bridge may have published newer data about them. */
   readAgain(names: Iterable<string>): void {
     for (const name of names) {
       const hub = this.#options.hubs.get(name)?.hub
@@ -111,13 +104,13 @@ export class Upkeep {
     onSettled()
   }
 
-  /** Another client has published on a topic. Restores the topic soon if it belongs to this bridge. */
+  /** Restores a topic soon if it belongs to this bridge. */
   touched(topic: string, payload: string): void {
     const { homeAssistant, clock } = this.#options
     const { whose, writer } = ownership(topic, payload, this.#state)
     if (whose !== 'ours') return
     if (writer === 'discovery' && payload === '') {
-      // A user has deleted an entity, so Home Assistant removes the whole device. Restore the device only afterwards.
+      // A user has deleted an entity, so Home Assistant removes the whole device. Restore the device afterwards.
       homeAssistant?.touched(topic, payload)
       return
     }
@@ -126,7 +119,6 @@ export class Upkeep {
     this.#cancelRepair ??= clock.after(wait, () => this.repair())
   }
 
-  /** Restores the changed topics immediately. */
   repair(): void {
     const { link, readEverything, clock } = this.#options
     const touched = this.#touched
@@ -140,7 +132,7 @@ export class Upkeep {
     }
   }
 
-  /** All retained messages are about to be read, so earlier changes need no repair. */
+  /** Call this before all retained messages are read: earlier changes need no repair. */
   forget(): void {
     this.#cancelRepair?.()
     this.#cancelRepair = undefined
@@ -157,10 +149,7 @@ export class Upkeep {
     if (this.#unread.delete(name)) this.#sweeping.request()
   }
 
-  /**
-   * Reads a hub's list again before clearing the topics of apps that its first list lacks: a hub that is starting, for
-   * example after a power cut, may list only a few apps.
-   */
+  /** Reads lists that lack apps again before clearing: a hub that is starting may list only a few apps. */
   #lookTwice(): void {
     const { hubs, topics, link, clock } = this.#options
     const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))

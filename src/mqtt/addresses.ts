@@ -10,14 +10,13 @@ export interface Address {
   readonly url: string
   readonly login: Login
   readonly pacing: Pacing
-  /** When the address may be tried again, in `clock.elapsed()` milliseconds. */
+  /** In `clock.elapsed()` milliseconds. */
   notBefore: number
 }
 
 export class Addresses {
   readonly #clock: Clock
   readonly #all: readonly Address[]
-  /** Changed only by `prefer` and `next`. */
   current: Address
 
   /** @throws TypeError if `link` has no address */
@@ -34,7 +33,7 @@ export class Addresses {
     this.current = first
   }
 
-  /** The name of the current address in the log; undefined if there is only one. */
+  /** The name for the log; undefined if there is only one address. */
   get name(): string | undefined {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
@@ -45,7 +44,6 @@ export class Addresses {
     return first === this.current ? undefined : first
   }
 
-  /** Makes the preferred address the next one to try, without a delay. */
   prefer(): void {
     const { preferred } = this
     if (preferred === undefined) return
@@ -53,14 +51,11 @@ export class Addresses {
     this.current = preferred
   }
 
-  /**
-   * Chooses the next address after a failure of the current one: the first that may be tried now, otherwise the one
-   * that may be tried soonest. Returns how long to wait, in milliseconds.
-   */
+  /** After a failure, chooses the address that may be tried soonest. Returns how long to wait, in milliseconds. */
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
     this.current.notBefore = now + this.current.pacing.after(failure, ended)
-    // In a cluster, the other client with this id would also disconnect this one at the other addresses.
+    // In a cluster, the client with the same id would disconnect this one at every address.
     const candidates = failure.code === 'taken_over' ? [this.current] : this.#all
     const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
     const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))
@@ -70,7 +65,6 @@ export class Addresses {
   }
 }
 
-/** Returns an address without its user name and password. */
 export function shownUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url)
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
@@ -80,9 +74,7 @@ export function shownUrl(url: string): string {
 export class Login {
   readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
   readonly #log: Logger | undefined
-  /** Changed only by `retry`. */
   credentials: Credentials
-  /** The version that worked last, or 5; changed only by `retry`. */
   protocol: Protocol
   #retried = false
 
@@ -102,7 +94,7 @@ export class Login {
     }
   }
 
-  /** Whether to retry immediately, with another version or other credentials; true at most once until `reset`. */
+  /** Returns whether to retry immediately with another login; true at most once until `reset`. */
   async retry(failure: Failure): Promise<boolean> {
     if (this.#retried) return false
     if (failure.code === 'protocol') this.#retried = this.#otherProtocol()
@@ -110,7 +102,6 @@ export class Login {
     return this.#retried
   }
 
-  /** Allows `retry` to return true again. */
   reset(): void {
     this.#retried = false
   }
@@ -143,21 +134,17 @@ const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
 /** The wait if the broker ends connections soon after accepting them: short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
-/**
- * A connection that ends sooner than this was unsteady. The limit is longer for an end without a reason, because an
- * MQTT 3.1.1 broker ends a connection this way when another client takes over. An MQTT 5 broker sends the reason.
- */
+/** Connections that end sooner are unsteady. An MQTT 3.1.1 broker gives no reason, even for a takeover (`wordless`). */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
-/** How many consecutive unsteady connections are suspicious. */
+/** This many consecutive unsteady connections are suspicious. */
 const UNSTEADY_LIMIT = 5
 /** A connection that lasts this long resets the waits after takeovers. */
 const TAKEOVERS_OVER_MS = 5 * 60_000
 
-/** A connection that was accepted and has ended. */
 export interface Ended {
   readonly livedMs: number
   readonly protocol: Protocol
-  /** Whether the cause of the end is known and will not recur soon. */
+  /** Whether the connection ended for a known reason that will not recur soon. */
   readonly explained: boolean
 }
 
@@ -175,7 +162,6 @@ export class Pacing {
     this.#flapping = new Backoff({ ...UNSTEADY_WAIT_MS, random })
   }
 
-  /** Whether the latest connection reached the limit of unsteady connections. */
   get suspicious(): boolean {
     return this.#unsteady === UNSTEADY_LIMIT
   }
@@ -193,7 +179,7 @@ export class Pacing {
     }
     if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return HOPELESS_WAIT_MS
     if (failure.code === 'taken_over') {
-      // Two clients use one id: if both reconnect immediately, they keep disconnecting each other.
+      // Two clients use one id. If both reconnect immediately, they keep disconnecting each other.
       const ceiling = Math.min(TAKEOVER_WAIT_MS.max, TAKEOVER_WAIT_MS.min * 2 ** this.#takeovers)
       this.#takeovers += 1
       return Math.round(ceiling * (0.5 + 0.5 * this.#random()))

@@ -12,7 +12,6 @@ import type { FailureCode, LinkOptions, LinkStatus, Protocol } from './types.ts'
 
 /** How long a broker may take to close its side after DISCONNECT. */
 const GOODBYE_MS = 1_000
-/** How long a task may take on a separate connection. */
 const ASIDE_MS = 30_000
 
 export interface ConnectionLoopOptions {
@@ -23,7 +22,6 @@ export interface ConnectionLoopOptions {
   /** Returns a number in [0, 1). */
   readonly random: () => number
   readonly onState?: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
-  /** Called when the broker has accepted a connection. */
   readonly onAccepted: (connection: Connection) => Promise<void>
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
@@ -32,12 +30,11 @@ export interface ConnectionLoopOptions {
   readonly onLost?: (failure: Failure) => boolean
   /** Whether ending the connection now would resend messages or affect a running command. */
   readonly isBusy?: () => boolean
-  /** Called before the current connection is ended in favour of the preferred address. */
   readonly onMove?: () => void
 }
 
 export class ConnectionLoop {
-  /** The current connection, accepted or not; undefined while there is none. */
+  /** The broker may not have accepted it yet. */
   connection: Connection | undefined
   /** Counts connections from 1. Callbacks of a connection are valid while its number is the latest. */
   number = 0
@@ -45,9 +42,7 @@ export class ConnectionLoop {
   readonly #addresses: Addresses
   readonly #failbackProbe: ReturnType<typeof failbackProbe>
   readonly #stop = new AbortController()
-  /** Whether the current connection is being replaced. */
   #startingOver = false
-  /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
 
   constructor(options: ConnectionLoopOptions) {
@@ -65,7 +60,6 @@ export class ConnectionLoop {
     return this.#stop.signal.aborted
   }
 
-  /** Connects again and again until `stop`. */
   async run(): Promise<void> {
     const { clock, journal } = this.#options
     const { signal } = this.#stop
@@ -109,10 +103,7 @@ export class ConnectionLoop {
     return true
   }
 
-  /**
-   * Runs `task` on another connection to the current address, without a will. Resolves to the failure if that
-   * connection could not be made, or ended before the task did.
-   */
+  /** Runs `task` on a separate connection without a will. Resolves to the failure of this connection, if any. */
   async aside(task: (connection: Connection) => Promise<void>, signal: AbortSignal): Promise<Failure | undefined> {
     const { link, clock } = this.#options
     const { url, login } = this.#addresses.current
@@ -127,7 +118,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** Reports the connection as ready; to be called when `onAccepted` has finished its work. */
+  /** Call this when `onAccepted` has finished its work. */
   ready(protocol: Protocol): void {
     const { preferred, name } = this.#addresses
     this.#options.journal.connected(protocol, name)
@@ -140,7 +131,7 @@ export class ConnectionLoop {
     this.#options.onState?.(state, reason)
   }
 
-  /** Opens a connection, and resolves after its end. `ended` is undefined if it was never accepted. */
+  /** Resolves after the end of the connection. `ended` is undefined if the broker did not accept it. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)
@@ -180,16 +171,12 @@ export class ConnectionLoop {
 }
 
 const PROBE_INTERVAL_MS = 5 * 60_000
-/** An address that is lost soon after each return is tested less and less often, up to this many intervals. */
+/** If the preferred address is lost again soon after each return, the interval doubles, up to this factor. */
 const MOST_INTERVALS = 16
 const PROBE_TIMEOUT_MS = 10_000
-/** How long to wait for running commands, and how often to check for them. */
 const BUSY_MS = { most: 60_000, step: 250 }
 
-/**
- * Tests whether the preferred address accepts connections again, while the link uses another one.
- * @param onOpen called when the preferred address accepts a connection, so that the link can return to it
- */
+/** Tests whether the preferred address accepts connections again, while the link uses another one. */
 export function failbackProbe(
   { link, clock, random, isBusy }: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>,
   onOpen: () => void,
@@ -201,7 +188,7 @@ export function failbackProbe(
 
   async function run(url: string, intervalMs: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      // Vary the interval, so that the bridges of a house do not all return to a restarted broker at the same time.
+      // Jitter: the bridges of a house should not all return to a restarted broker at the same time.
       await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
       if (signal.aborted || !(await takesConnections(url, signal))) continue
       await untilQuiet(signal)
@@ -224,7 +211,6 @@ export function failbackProbe(
   }
 
   return {
-    /** Starts testing the preferred address, because the link is connected to another one. */
     start(url: string): void {
       stop.abort()
       stop = new AbortController()
@@ -233,7 +219,6 @@ export function failbackProbe(
       void run(url, intervals * preferredAfterMs, stop.signal)
     },
 
-    /** Stops testing, because the connection has ended. */
     stop: () => stop.abort(),
   }
 }

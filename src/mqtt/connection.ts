@@ -14,7 +14,7 @@ import type { BrokerOptions, Credentials, Protocol } from './types.ts'
 interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveMs' | 'connectTimeoutMs'> {
   readonly clientId: string
   readonly protocol: Protocol
-  /** Where the broker publishes a retained `offline` when the connection is lost; default: nowhere. */
+  /** The topic of the will, a retained `offline`; default: no will. */
   readonly willTopic?: string | undefined
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether to postpone the PUBACK of a message passed to `onPublish` until `acknowledge`; default: no. */
@@ -23,30 +23,27 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
   readonly onNoSubscribers?: (() => void) | undefined
 }
 
-/** The failure of a connection that this side ends. */
 export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 
 /** A DISCONNECT packet without a reason code, which means a normal disconnection. */
 const DISCONNECT = Buffer.from([0xe0, 0])
 
-/** PUBACK's reason code for a message without subscribers. */
 const NO_MATCHING_SUBSCRIBERS = 16
 
 export class Connection {
   readonly protocol: Protocol
-  /** Whether the connection has ended, or could not be made. */
   isDown = false
   readonly #client: MqttClient
   readonly #accepted = Promise.withResolvers<undefined>()
   readonly #down = Promise.withResolvers<Failure>()
   readonly #ended = new AbortController()
-  /** Resolves to undefined when the broker accepts the connection; stays pending if it never does. */
+  /** Stays pending if the broker does not accept the connection. */
   readonly accepted = this.#accepted.promise
-  /** Resolves once, when the connection has ended or could not be made. */
+  /** Resolves when the connection has ended or could not be made. */
   readonly down = this.#down.promise
   /** Aborted when `down` resolves. */
   readonly ended = this.#ended.signal
-  /** Packet ids of messages whose PUBACK is postponed. */
+  /** Packet ids whose PUBACK is postponed. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
   /** Whether DISCONNECT was sent: no packet may follow it. */
@@ -85,12 +82,12 @@ export class Connection {
     client.on('close', () => this.drop({ code: 'closed', detail: 'the other side closed the connection' }))
   }
 
-  /** Whether the broker accepted the connection; stays true after its end. */
+  /** Stays true after the end of the connection. */
   get isAccepted(): boolean {
     return this.#connack !== undefined
   }
 
-  /** A required feature that the broker lacks according to its CONNACK; undefined if none. */
+  /** A required feature that the broker lacks according to its CONNACK. */
   get lack(): string | undefined {
     const { retainAvailable, maximumQoS, wildcardSubscriptionAvailable } = this.#connack?.properties ?? {}
     if (retainAvailable === false) return 'retained messages'
@@ -99,12 +96,12 @@ export class Connection {
     return undefined
   }
 
-  /** How many unacknowledged QoS 1 publishes the broker accepts. */
+  /** The number of unacknowledged QoS 1 publishes that the broker accepts. */
   get receiveMaximum(): number {
     return this.#connack?.properties?.receiveMaximum ?? 65_535
   }
 
-  /** The largest packet that the broker accepts, in bytes; Infinity if it announced no limit. */
+  /** In bytes; Infinity if the broker announced no limit. */
   get maximumPacketSize(): number {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }
@@ -123,7 +120,6 @@ export class Connection {
     })
   }
 
-  /** Sends the postponed acknowledgements. */
   acknowledge(): void {
     if (this.isDown || this.#ending) return
     for (const id of this.#postponed.splice(0)) this.#client.stream.write(Buffer.from([0x40, 2, id >> 8, id & 0xff]))
@@ -145,8 +141,8 @@ export class Connection {
   }
 
   /**
-   * Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close the connection. If a new
-   * connection with the same client id overtook the DISCONNECT, the broker would end this one and publish the will.
+   * Waits for the broker to close the connection: if a new one with the same client id overtook the DISCONNECT, the
+   * broker would publish the will.
    */
   async end(): Promise<void> {
     if (this.isDown) return

@@ -1,4 +1,4 @@
-/** A small broker in this process, for users who do not have one: aedes over TCP, with limits that aedes lacks. */
+/** A small broker for users who do not have one: aedes over TCP, with limits that aedes lacks. */
 
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
@@ -17,14 +17,13 @@ import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 export const REFUSED_MQTT_5 =
   'an MQTT 5 client was refused: the embedded broker supports only 3.1.1; for Home Assistant, which reports cannot_connect, use a broker such as Mosquitto'
 
-/** Home Assistant chooses a random client id: its birth topic identifies it. */
+/** Home Assistant's client id is random, so its birth topic identifies it. */
 export const HOME_ASSISTANT_HERE =
   'Home Assistant uses the embedded broker: this stops working with Home Assistant 2027.1, which supports only MQTT 5; use a broker such as Mosquitto for both, and set mqtt.url'
 
-/** The broker does not support MQTT 5, and its messages are lost when this process ends. */
 export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, for this machine'
 
-export interface EmbeddedBrokerOptions {
+interface EmbeddedBrokerOptions {
   /** Addresses beyond loopback require `username` and `password`. */
   readonly host: string
   /** 0: any free port. */
@@ -33,11 +32,10 @@ export interface EmbeddedBrokerOptions {
   readonly commandFilters: readonly string[]
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** The topic of Home Assistant's birth message. */
   readonly birthTopic?: string | undefined
   /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
-  /** Maximum number of connections (default 200). */
+  /** Default 200. */
   readonly maxConnections?: number | undefined
 }
 
@@ -57,13 +55,12 @@ const OVERHEAD_BYTES = 5 + 2 + 65_535 + 2
 const MAX_PAYLOAD = 1024 * 1024
 
 export interface EmbeddedBroker extends AsyncDisposable {
-  /** The URL for clients on this machine. */
   readonly url: string
   /** Ends all connections; safe to call twice. */
   close(): Promise<void>
 }
 
-/** Starts the broker. Logs a notice of its limits, and its errors. */
+/** @throws {EmbeddedBrokerError} */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
   const { host, port, username, password, maxPayload = MAX_PAYLOAD, maxConnections = 200 } = options
   if (!isLoopback(host) && (username === undefined || password === undefined)) {
@@ -133,7 +130,6 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
       const open = username === undefined && password === undefined
       const right = sameSecret(givenName ?? '', username ?? '') && sameSecret(givenPassword ?? '', password ?? '')
       if (open || right) done(null, true)
-      // CONNACK 4: bad user name or password.
       else done(Object.assign(new Error('bad user name or password'), { returnCode: 4 }), null)
     },
     authorizePublish: (_client, packet, done) => {
@@ -171,10 +167,7 @@ async function listening(server: Server, host: string, port: number): Promise<st
   return `${inUrl(host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host)}:${bound}`
 }
 
-/**
- * Destroys `stream` as soon as a packet header announces more than `limit` bytes: aedes would collect all of them in
- * memory. Checks each chunk that aedes reads, and does not read ahead.
- */
+/** Destroys `stream` if a packet header announces more than `limit` bytes, because aedes would buffer the packet. */
 export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)
   /** The incomplete header at the end of the last chunk. */
@@ -203,17 +196,17 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** More than a large home retains: a client that subscribes gets all retained messages at once. */
+/** More than a large home retains: a new subscriber gets all retained messages in one burst. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
-/** Smaller backlogs are not counted. */
+/** Writes with a smaller backlog are not checked. */
 const SMALL_BACKLOG = 1024 * 1024
 
 type Written = (error: Error | null | undefined) => void
 
 /**
- * Drops a client that does not read, before it stalls the others: aedes waits for every client, and while a hundred
- * messages wait, it accepts no more. Limits the backlog of each client, and of all `streams` together.
+ * Drops clients that do not read: aedes waits for every client, and accepts no messages while a hundred wait. The
+ * limits apply to each client, and to all `streams` together.
  */
 function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (waitingBytes: number) => void): void {
   const write = stream.write.bind(stream)

@@ -1,8 +1,8 @@
-/** Maps errors of brokers, sockets and mqtt.js to one code, which determines what happens next. */
+/** Maps errors of brokers, sockets and mqtt.js to one code, which decides whether and when to retry. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { FailureCode } from './types.ts'
 
-/** Why a connection could not be made or was lost; `detail` is for the log. */
+/** `detail` is for the log. */
 export interface Failure {
   readonly code: FailureCode
   readonly detail: string
@@ -25,7 +25,6 @@ const LACK_BY_REASON = new Map([
   [162, 'subscriptions with wildcards'],
 ])
 
-/** Returns the failure for a broker that lacks an MQTT feature. */
 export function lackFailure(lack: string): Failure {
   return { code: 'unsuitable', detail: `it lacks ${lack}, which the bridge needs` }
 }
@@ -42,7 +41,7 @@ export function reasonFailure(reason: number, detail: string): Failure {
   return lack === undefined ? { code, detail } : lackFailure(lack)
 }
 
-/** @param connected whether the broker had accepted the connection, so that it was lost rather than never made */
+/** @param connected whether the broker had accepted the connection */
 export function errorFailure(thrown: unknown, connected: boolean): Failure {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   const detail = describe(error)
@@ -58,7 +57,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
   return { code: connected ? 'reset' : 'refused', detail }
 }
 
-/** Returns an error's text. Happy Eyeballs wraps one error per address into an AggregateError without a message. */
+/** Happy Eyeballs wraps one error per address into an AggregateError without a message. */
 function describe(error: Error): string {
   // OpenSSL's text, without numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason
@@ -80,7 +79,6 @@ const ADVICE: Partial<Record<FailureCode, Advice>> = {
   taken_over: advice('another client uses the same client id', 'give each client its own mqtt.client_id'),
 }
 
-/** More precise advice, by the system's error code. */
 const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)$/, advice('its name cannot be resolved', 'check the spelling, or use its IP address')],
   [/^(ECONNRESET|EPIPE)$/, advice('it ends the connection immediately', PORTS)],
@@ -108,7 +106,6 @@ const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   ],
 ]
 
-/** Returns the meaning of a failure, followed by the broker's or the system's own text. */
 export function adviceOn({ code, detail, cause: system = '', names }: Failure): Advice {
   if (names !== undefined) return wrongName(names)
   const [, known] = BY_CAUSE.find(([causes]) => causes.test(system)) ?? []
@@ -117,7 +114,7 @@ export function adviceOn({ code, detail, cause: system = '', names }: Failure): 
 }
 
 function wrongName(names: readonly string[]): Advice {
-  // A name with a wildcard is not an address.
+  // A name with a wildcard cannot be used as an address.
   const name = names.find((one) => !one.includes('*'))
   const such = name === undefined ? '' : `, such as ${name}`
   if (names.length === 0) return advice('its certificate names no host', 'create one that contains the broker’s name')

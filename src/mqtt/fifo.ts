@@ -27,14 +27,13 @@ export class Fifo<T> {
     return item
   }
 
-  /** Replaces the content. */
   reset(items: T[]): void {
     this.#items = items
     this.#head = 0
     this.size = items.length
   }
 
-  /** The items, oldest first. */
+  /** Oldest first. */
   values(): T[] {
     return this.#items.slice(this.#head)
   }

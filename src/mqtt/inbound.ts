@@ -1,7 +1,4 @@
-/**
- * Handles packets from the broker: decodes messages, drops echoes of this link's publishes, and queues commands until
- * there is room for their answers.
- */
+/** Handles incoming packets: decodes them, drops echoes of this link's publishes, and queues commands. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import { Fifo } from './fifo.ts'
@@ -9,7 +6,7 @@ import type { Outbox, OutboxLimits } from './outbox.ts'
 import type { Retained } from './retained.ts'
 import type { Message, Protocol } from './types.ts'
 
-/** Decodes a packet. @param receivedAt the earliest time at which the packet may have arrived */
+/** @param receivedAt the earliest time at which the packet may have arrived */
 export function decodeMessage(packet: IPublishPacket, connection: number, receivedAt: number): Message {
   const { topic, payload, qos, dup, retain } = packet
   const { responseTopic, correlationData, messageExpiryInterval } = packet.properties ?? {}
@@ -29,24 +26,19 @@ export function decodeMessage(packet: IPublishPacket, connection: number, receiv
 }
 
 const LIMITS: OutboxLimits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
-/** While this many answers wait, new commands wait too. */
+/** While this many answers wait, new commands are queued. */
 const MANY_ANSWERS: OutboxLimits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
-/**
- * Messages beyond this multiple of the limits are dropped: some brokers, such as aedes, do not wait for
- * acknowledgements.
- */
+/** Messages beyond this multiple of the limits are dropped, because aedes does not wait for acknowledgements. */
 const DROP_FACTOR = 5
-/** Answers follow their commands with a delay: after passing on this many commands, let the answers arrive. */
+/** The number of commands to pass on in one turn of the event loop, because answers follow with a delay. */
 const AT_ONCE = 64
 
 /**
- * Passes on commands as fast as the broker accepts their answers, and queues the rest: an answer may be a thousand
- * times as long as its command. If too many commands wait, new ones are not acknowledged, so that the broker waits.
+ * Passes on commands as fast as the broker accepts their answers, which may be a thousand times as long. If too many
+ * commands wait, new ones are not acknowledged, so that the broker waits.
  */
 export class InboundQueue {
-  /** Whether too many messages wait, so that the broker should pause. */
   isFull = false
-  /** Messages dropped so far. */
   dropped = 0
   readonly #answers: Pick<Outbox, 'waiting' | 'bytes'>
   readonly #deliver: (message: Message) => void
@@ -56,11 +48,7 @@ export class InboundQueue {
   #bytes = 0
   #resuming = false
 
-  /**
-   * @param answers answers that wait to be sent
-   * @param onDrained called when the queue has drained, to send the postponed acknowledgements
-   * @param limits messages beyond these limits are not acknowledged
-   */
+  /** @param limits messages beyond these limits are not acknowledged until `onDrained` */
   constructor(
     answers: Pick<Outbox, 'waiting' | 'bytes'>,
     deliver: (message: Message) => void,
@@ -73,7 +61,7 @@ export class InboundQueue {
     this.#limits = limits
   }
 
-  /** Passes a message on, now or later, in order. Returns false if it was dropped. */
+  /** Returns false if the message was dropped. */
   take(message: Message): boolean {
     if (this.#queue.size === 0 && this.#hasRoom()) {
       this.#deliver(message)
@@ -91,7 +79,6 @@ export class InboundQueue {
     return true
   }
 
-  /** Continues if there is room again. */
   resume(): void {
     if (this.#resuming || this.#queue.size === 0 || !this.#hasRoom()) return
     this.#resuming = true
@@ -127,9 +114,7 @@ export class InboundQueue {
 const ECHO_MS = 5_000
 
 /**
- * Distinguishes publishes of other clients from echoes of this link's publishes, which MQTT 3.1.1 brokers always send,
- * and MQTT 5 brokers only if they ignore `nl`.
- * @param isWatched whether publishes of other clients on a topic matter; commands always do
+ * Recognises echoes of this link's publishes: MQTT 3.1.1 brokers always send them, MQTT 5 brokers if they ignore `nl`.
  */
 export function echoFilter(
   clock: Clock,
@@ -139,38 +124,37 @@ export function echoFilter(
 ) {
   /** Topic with a retained message → the last message sent there without the retain flag. */
   const unretained = new Map<string, string>()
-  /** Topic of a cleared command → the end of the wait for the echo. */
+  /** Topic of a cleared command → the time until which an echo may arrive. */
   const cleared = new Map<string, number>()
   let protocol: Protocol | undefined
   return {
-    /** Forgets the publishes of the previous connection, because their echoes do not arrive on the new one. */
+    /** Echoes of the previous connection's publishes do not arrive on the new one. */
     connected(by: Protocol): void {
       protocol = by
       unretained.clear()
       cleared.clear()
     },
 
-    /** Records a message that is about to be sent without the retain flag. */
     sending(topic: string, payload: string): void {
       if (retained.concerns(topic)) unretained.set(topic, payload)
     },
 
     /**
-     * Records a zero-length publish that is about to be sent. On a command topic, the echo looks like an empty command:
-     * clearing a stored `restart` would restart the app. (Under MQTT 5 the subscription excludes such echoes.)
+     * On a command topic, the echo of a clearing looks like an empty command: clearing a stored `restart` would restart
+     * the app. Under MQTT 5, the subscription excludes echoes.
      */
     clearing(topic: string): void {
       if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)
     },
 
-    /** Whether an empty command is the echo of a clearing. Each clearing has at most one echo. */
+    /** A clearing has at most one echo. */
     isOfClearing(topic: string, receivedAt: number): boolean {
       const until = cleared.get(topic)
       cleared.delete(topic)
       return until !== undefined && receivedAt <= until
     },
 
-    /** Whether a message that is not a command is from another client. If so, records that the broker may hold it. */
+    /** Returns whether a message is from another client. If so, records that the broker may hold it. */
     foreign(topic: string, text: string): boolean {
       if (retained.mayBeOwn(topic, text) || unretained.get(topic) === text || !isWatched(topic)) return false
       retained.changedByOthers(topic, text)

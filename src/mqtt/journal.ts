@@ -5,17 +5,14 @@ import { adviceOn, type Failure } from './failure.ts'
 import type { Block } from './retained.ts'
 import type { Protocol } from './types.ts'
 
-/** How many topics of a kind are logged per connection: a broker that denies a whole prefix would fill the log. */
+/** The limit per kind and connection: a broker that denies a whole prefix would fill the log. */
 const NOT_PUBLISHED_LIMIT = 10
 
 export class Journal {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #warned = new Set<string>()
-  /**
-   * The logged topics of this connection, by kind: clients choose the topics of answers, which must not use up the
-   * limit for retained topics.
-   */
+  /** Separate limits: clients choose the topics of answers, which must not use up the limit for retained topics. */
   readonly #notPublished = { retained: new Set<string>(), message: new Set<string>() }
   #outage: { readonly since: number; readonly known: Set<string> } | undefined
 
@@ -24,7 +21,7 @@ export class Journal {
     this.#log = log
   }
 
-  /** @param at the address, if there are several */
+  /** @param at the address; undefined if there is only one */
   connected(protocol: Protocol, at?: string): void {
     for (const kind of DROPPABLE) this.forget(`dropped ${kind}`)
     for (const named of Object.values(this.#notPublished)) named.clear()
@@ -86,20 +83,17 @@ export class Journal {
     this.warnOnce(`filter ${filter}`, `the MQTT broker denies the subscription to ${filter}: no commands arrive there`)
   }
 
-  /** Logs that the broker grants a filter that it denied before. */
   granted(filter: string): void {
     if (!this.#warned.delete(`filter ${filter}`)) return
     this.#log.info(`the MQTT broker now grants the subscription to ${filter}`)
   }
 
-  /** Logs a warning once per `key`, until `forget`. */
   warnOnce(key: string, message: string): void {
     if (this.#warned.has(key)) return
     this.#warned.add(key)
     this.#log.warn(message)
   }
 
-  /** Records that the condition `key` has ended, so that `warnOnce` logs its next occurrence. */
   forget(key: string): void {
     this.#warned.delete(key)
   }
@@ -109,5 +103,4 @@ const KINDS = { retained: 'retained topics', message: 'events and answers' } as 
 
 const DROPPABLE = ['events', 'answers', 'commands'] as const
 
-/** Converts milliseconds to seconds, rounded to a tenth. */
 const inSeconds = (ms: number) => Math.round(ms / 100) / 10

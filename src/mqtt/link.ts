@@ -34,13 +34,12 @@ export class MqttLink implements AsyncDisposable {
   readonly #suspendDetector: SuspendDetector
   readonly #isCommand: (topic: string) => boolean
   readonly #isTransient: (topic: string) => boolean
-  /** Set by `start`. */
   #handlers: LinkHandlers | undefined
-  /** The current connection, from its acceptance until its loss is known. */
+  /** Set from the acceptance of a connection until its loss. */
   #connection: Connection | undefined
-  /** Set at the start of a connection, while its session is set up. */
+  /** Set while the session of a new connection is set up. */
   #firstRead: ReadBack | undefined
-  /** Set during a later read-back on a connection. */
+  /** Set during a later read-back. */
   #reread: ReadBack | undefined
   #closing: Promise<void> | undefined
   #state: LinkStatus['state'] = 'stopped'
@@ -49,7 +48,6 @@ export class MqttLink implements AsyncDisposable {
   #deniedFilters: readonly string[] = []
   #lost = 0
 
-  /** `start` opens the connection. */
   constructor(options: LinkOptions, parts: LinkParts) {
     const { clock, log } = parts
     const order: Order = { next: 0 }
@@ -112,8 +110,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets the payload that the broker should retain under `topic`; null for none. Only the newest payload is sent, and
-   * only if the broker does not have it.
+   * Sets the payload that the broker should retain; null for none. Sends only the newest payload, if the broker lacks
+   * it.
    * @param source returns the payload again if it must be resent, so that the link need not keep it
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
@@ -124,14 +122,14 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Like `hold`, for a payload that another connection of this process is about to publish: this link sends the payload
-   * only if the broker turns out to lack it. Call the returned function when the broker has the payload.
+   * Like `hold`, for a payload that another connection of this process is about to publish: sends it only if the broker
+   * turns out to lack it. Call the returned function when the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
     return this.#retained.expect(topic, payload)
   }
 
-  /** Resends the held payloads of `topics`, which may include the state topic: a reader may have lost them. */
+  /** Resends held payloads, which may include the state topic's, even if the broker has them. */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
@@ -140,38 +138,26 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.pump()
   }
 
-  /**
-   * Stops holding topics that another client owns from now on. The broker keeps its messages; queued payloads are
-   * discarded.
-   */
+  /** Stops holding topics of another client. The broker keeps their messages; queued payloads are discarded. */
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()
     this.#handlers?.observer?.released(isOthers)
   }
 
-  /**
-   * Sets whether retained topics, including the state topic, are published (default true). If not, held payloads are
-   * only remembered. Other messages are still sent.
-   */
+  /** Sets whether retained topics, including the state topic, are published; default true. */
   setWriting(writing: boolean): void {
     this.#sender.setWriting(writing)
   }
 
-  /**
-   * Under MQTT 3.1.1, reads the retained messages on the topics of `transientFilters` again, and calls `onTouched`.
-   * Does nothing under MQTT 5, where a lasting subscription reports them.
-   */
+  /** Reads the retained messages on `transientFilters` again; under MQTT 5, a lasting subscription reports them. */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
     const { transientFilters = [], probeTopic } = this.#options
     void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
 
-  /**
-   * Reconnects to read back the broker's retained messages, which another client may have changed. Returns `false`
-   * while disconnected: the next connection reads them anyway.
-   */
+  /** Reconnects to read back the broker's messages. Returns false while disconnected. */
   startOver(): boolean {
     return this.#loop.startOver()
   }
@@ -193,8 +179,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Clears retained messages that were read back, are not held, and for which `owned` returns true. `owned` gets '' as
-   * the payload if too much was read back to keep. Returns their number; 0 before `onConnected` and while disconnected.
+   * Clears messages that were read back, are not held, and for which `owned` returns true. `owned` gets '' as the
+   * payload if too much was read back to keep. Returns the number of cleared messages.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const count = this.#retained.sweep(owned)
@@ -202,10 +188,7 @@ export class MqttLink implements AsyncDisposable {
     return count
   }
 
-  /**
-   * Whether the connection on which a message arrived is still up, and the process has not been suspended since. If
-   * not, the message is stale.
-   */
+  /** Returns whether a message's connection is still up, and the process has not been suspended since. */
   isCurrent({ connection, receivedAt }: Message): boolean {
     const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
     return isUp && !this.#suspendDetector.outdates(receivedAt)
@@ -229,8 +212,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Publishes the waiting answers, `offline` and then the rest, and disconnects. Always resolves within `deadlineMs`
-   * (default 3,000 ms: a supervisor kills the process after ten seconds). A second call waits for the first.
+   * Publishes the waiting answers, `offline` and the rest, and disconnects. The deadline is short (default 3,000 ms)
+   * because a supervisor kills the process after ten seconds. A second call waits for the first.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(deadlineMs)
@@ -253,7 +236,6 @@ export class MqttLink implements AsyncDisposable {
     this.#setState('stopped', undefined)
   }
 
-  /** Subscribes to the commands, reads back the broker's messages, and sends those that differ, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#connection = connection
     this.#guard('onAccepted', () => this.#handlers?.onAccepted?.())
@@ -291,17 +273,16 @@ export class MqttLink implements AsyncDisposable {
     if (this.#suspendDetector.isUncertain) void this.#readAgain([])
   }
 
-  /** Records that the broker grants a filter that it denied at the start of the connection. */
   #granted(filter: string): void {
     this.#deniedFilters = this.#deniedFilters.filter((one) => one !== filter)
     this.#journal.granted(filter)
     this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
-  /** Reads back these filters again. Messages that arrive after the read-back were sent after this call. */
+  /** Reads filters back again. Messages that arrive after this read-back were sent after the call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
-    // While the connection is starting, do nothing: `#setUp` calls this later.
+    // While the session is being set up, do nothing: `#setUp` calls this method later.
     if (connection === undefined || connection.isDown || this.#firstRead !== undefined) return
     const current = reread(connection, filters, this.#options, {
       clock: this.#parts.clock,
@@ -316,7 +297,7 @@ export class MqttLink implements AsyncDisposable {
     else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
-  /** Resets the state of a lost connection. Returns whether the cause of its end is known. */
+  /** Returns whether the cause of the loss is known. */
   #forget(failure: Failure): boolean {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined
@@ -340,7 +321,6 @@ export class MqttLink implements AsyncDisposable {
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
     } else if (this.#firstRead !== undefined) this.#firstRead.received(packet)
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
-    // On transient topics, only retained messages count.
     else if (retain || !isTransient) this.#live(topic, payload.toString())
   }
 
@@ -365,7 +345,7 @@ export class MqttLink implements AsyncDisposable {
     }
   }
 
-  /** Logs an error in a handler, which must not end the connection or the loop. */
+  /** An error in a handler must not end the connection or the loop. */
   #failed(name: string, error: unknown): void {
     this.#parts.log.error({ err: error }, `${name} of the MQTT link failed`)
   }

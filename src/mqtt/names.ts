@@ -1,6 +1,6 @@
 /** Validates topics, and matches them with filters. */
 
-/** Why `topic` cannot be published to; undefined if it can. */
+/** Returns why a topic cannot be published to; undefined if it can. */
 export function topicFault(topic: string): string | undefined {
   if (topic === '') return 'it is empty'
   if (topic.includes('+') || topic.includes('#')) return 'it contains a wildcard'
@@ -10,7 +10,6 @@ export function topicFault(topic: string): string | undefined {
   return undefined
 }
 
-/** Returns a predicate for topics that match any of `filters`. */
 export function topicMatcher(filters: readonly string[]): (topic: string) => boolean {
   const split = filters.map((filter) => filter.split('/'))
   return (topic) => {
@@ -20,7 +19,7 @@ export function topicMatcher(filters: readonly string[]): (topic: string) => boo
   }
 }
 
-/** Whether a filter matches a topic, both split into levels. */
+/** Both arguments are split into levels. */
 export function matches(filter: readonly string[], levels: readonly string[]): boolean {
   // A wildcard at the first level does not match topics that begin with `$`.
   if (levels[0]?.startsWith('$') && filter[0] !== levels[0]) return false

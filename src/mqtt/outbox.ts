@@ -1,4 +1,4 @@
-/** A queue of events or answers: first in, first out per key. Keys take turns. */
+/** A queue of events or answers, in order within each key. Keys take turns. */
 import type { IClientPublishOptions } from 'mqtt'
 import { Fifo } from './fifo.ts'
 import type { Order } from './retained.ts'
@@ -10,7 +10,6 @@ export interface Outgoing {
   readonly payload: string
   readonly options: IClientPublishOptions
   readonly isAnswer: boolean
-  /** Returns a replacement if the broker does not accept the message. */
   readonly ifRefused: SendOptions['ifRefused']
   /** Size of the topic and the properties, in bytes. */
   readonly overheadBytes: number
@@ -23,36 +22,32 @@ export interface Outgoing {
   readonly sentBytes: number
 }
 
-/** Limits for waiting messages. */
 export interface OutboxLimits {
   readonly messages: number
   readonly bytes: number
 }
 
-/** Limits while connected, which only bound the memory. */
+/** While connected, the limits only bound the memory. */
 const CONNECTED: OutboxLimits = { messages: 50_000, bytes: 32 * 1024 * 1024 }
 const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
-  /** Number of messages that wait to be sent, without unacknowledged ones. */
+  /** Without unacknowledged messages. */
   waiting = 0
-  /** Total size of waiting messages, in bytes. */
+  /** Total size of the waiting messages. */
   bytes = 0
-  /** Number of messages dropped so far because of the limits or a refusal by the broker. */
   dropped = 0
-  /** Whether a broker accepts messages. */
   connected = false
   readonly #order: Order
   readonly #byTopic: boolean
   readonly #disconnected: OutboxLimits
   readonly #ageMs: number
-  /** Queues by topic, or one queue for all. The next queue to send from comes first. Empty queues are removed. */
+  /** The next queue to send from is first. Empty queues are removed. */
   readonly #queues = new Map<string, Fifo<Outgoing>>()
 
   /**
    * @param byTopic whether topics take turns; messages then keep their order only within a topic
-   * @param disconnected limits while there is no broker
    * @param ageMs messages that have waited longer when a connection begins are dropped
    */
   constructor(order: Order, byTopic: boolean, disconnected = DISCONNECTED, ageMs = 60_000) {
@@ -62,7 +57,7 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /** Appends a message. Beyond the limits, drops the oldest message of its key, and then of the next key in turn. */
+  /** Beyond the limits, drops the oldest other message of the key or, without one, that of the next key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
@@ -93,7 +88,6 @@ export class Outbox {
     while (this.waiting > messages || this.bytes > most) this.#displace(key)
   }
 
-  /** Drops messages that have waited too long, and returns their number. */
   expire(now: number): number {
     const before = this.dropped
     for (const [key, queue] of this.#queues) {
@@ -102,12 +96,10 @@ export class Outbox {
     return this.dropped - before
   }
 
-  /** Returns the next message, which stays in the queue. */
   peek(): Outgoing | undefined {
     return this.#queues.values().next().value?.peek()
   }
 
-  /** Removes the message that `peek` returned. */
   take(): void {
     const [next] = this.#queues
     if (next === undefined) return
@@ -117,7 +109,7 @@ export class Outbox {
     if (queue.size > 0) this.#queues.set(key, queue)
   }
 
-  /** Puts back messages that a lost connection left unacknowledged, ahead of the other messages of their keys. */
+  /** Puts back unacknowledged messages of a lost connection, ahead of the other messages of their keys. */
   restore(messages: readonly Outgoing[]): void {
     for (const [key, returned] of Map.groupBy(messages, ({ topic }) => (this.#byTopic ? topic : ''))) {
       const queue = this.#queues.get(key) ?? new Fifo()
@@ -160,7 +152,7 @@ function publishOptions({ correlationData, userProperties, contentType }: SendOp
   }
 }
 
-/** An upper bound for the size of the properties, which counts towards the broker's packet limit. */
+/** Returns an upper bound, because properties count towards the broker's packet limit. */
 function propertyBytes({ correlationData, userProperties = {}, contentType = '' }: SendOptions): number {
   let bytes = 13 + (correlationData?.length ?? 0) + Buffer.byteLength(contentType)
   for (const [key, values] of Object.entries(userProperties)) {

@@ -1,27 +1,25 @@
 /**
- * Filters the broker's bytes before mqtt.js sees them: a large PUBLISH is cut to a size that fits in memory, and reason
- * codes that mqtt.js would treat as a protocol error are replaced.
+ * Changes the broker's bytes for mqtt.js: cuts large PUBLISH packets to fit in memory, and replaces reason codes that
+ * mqtt.js would treat as a protocol error.
  */
 import type { Duplex } from 'node:stream'
 import type { Protocol } from './types.ts'
 
-/** A PUBLISH with a longer body is cut. */
+/** In bytes. A PUBLISH with a longer body is cut. */
 const LONGEST_BODY = 1024 * 1024
-/** How much of a cut payload is kept: more than the payload limit of any command. */
+/** The size of a cut payload: more than the payload limit of any command. */
 const PAYLOAD_LEFT = 256 * 1024
-/** How much of a cut body is buffered: a topic, properties, and the kept payload. */
+/** The buffered part of a cut body: topic, properties, and the kept payload. */
 const LOOKED_AT = 2 * PAYLOAD_LEFT
 
 const PUBLISH = 3
 const PUBACK = 4
-/** The PUBACK reason codes that mqtt.js knows. */
 const KNOWN_REASONS = new Set([0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])
 const UNSPECIFIED = 0x80
 /** Mosquitto's PUBACK for a message beyond its `message_size_limit`. MQTT defines this code, but not for a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
 /**
- * Replaces `PACKET_TOO_LARGE`; it means "Payload format invalid". No broker has a reason to send this code, because the
- * link does not declare the format of its payloads.
+ * Replaces `PACKET_TOO_LARGE`. No broker has a reason to send "Payload format invalid", because the link declares none.
  */
 export const TOO_LARGE_STAND_IN = 0x99
 
@@ -29,7 +27,7 @@ export const TOO_LARGE_STAND_IN = 0x99
 const HTTP = 'HTTP/'
 const SPEAKS_HTTP = 'the server there speaks HTTP, not MQTT; for MQTT over WebSocket, use ws://'
 
-/** Filters the bytes that `stream` delivers. Call this before adding listeners. */
+/** Call this before adding listeners. */
 export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
   const push = stream.push.bind(stream)
   const packetFilter = new PacketFilter(protocol)
@@ -47,12 +45,11 @@ export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
 
 const NOTHING = Buffer.alloc(0)
 
-/** Parses packet headers from arbitrary chunks. */
 export class PacketFilter {
   readonly #protocol: Protocol
   /** The incomplete header at the end of the last chunk. */
   #begun: Buffer = NOTHING
-  /** The incoming packet: its first byte, the length of its body, and how many bytes of the body have arrived. */
+  /** The incoming packet: its first byte, the length of its body, and the number of body bytes that have arrived. */
   #first = 0
   #length = 0
   #done = 0
@@ -84,7 +81,7 @@ export class PacketFilter {
     return from === 0 ? data : Buffer.concat([...parts, data.subarray(from)])
   }
 
-  /** Reads from a header. Returns the number of bytes read. */
+  /** Returns the number of bytes read. */
   #header(data: Buffer, at: number): number {
     const size = this.#malformed ? MALFORMED : headerSize(data, at)
     // mqtt.js reports the malformed packet as an error.
@@ -98,7 +95,7 @@ export class PacketFilter {
     return size
   }
 
-  /** Reads from a body. Returns the number of bytes read. */
+  /** Returns the number of bytes read. */
   #body(data: Buffer, at: number): number {
     const begin = this.#done
     const size = Math.min(this.#length - begin, data.length - at)
@@ -124,7 +121,6 @@ export function headerSize(data: Buffer, at: number): number {
   return MALFORMED
 }
 
-/** Returns the length of the body that follows a header of this size. */
 export function bodyLength(data: Buffer, at: number, size: number): number {
   let length = 0
   for (let last = at + size - 1; last > at; last -= 1) length = length * 0x80 + ((data[last] ?? 0) & 0x7f)
@@ -136,7 +132,7 @@ function replaceReason(data: Buffer, at: number): void {
   if (!KNOWN_REASONS.has(reason)) data[at] = reason === PACKET_TOO_LARGE ? TOO_LARGE_STAND_IN : UNSPECIFIED
 }
 
-/** Returns the packet with only the beginning of its payload. Leaves out properties that are too long. */
+/** Keeps the beginning of the payload. Leaves out properties that are too long. */
 function shortened(first: number, begin: Buffer, protocol: Protocol): Buffer {
   const hasId = (first & 0b110) > 0
   const topicEnd = 2 + begin.readUInt16BE(0) + (hasId ? 2 : 0)

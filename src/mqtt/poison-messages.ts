@@ -26,16 +26,16 @@ export const GIVE_UP_AFTER = 3
 const REFUSAL_MS = 500
 /** Fixed header, length fields and packet id. */
 const PACKET_OVERHEAD_BYTES = 16
-/** How long until a size is retried, because the broker's limit may have changed; doubles with each failure. */
+/** The wait before a size is retried, because the broker's limit may have changed; doubles with each failure. */
 const RELEARN_MS = 5 * 60_000
 const MOST_DOUBLINGS = 8
 /** Few brokers have a lower limit, so smaller payloads become suspects only with evidence. */
 const LEAST_LIMIT = 2048
 
-/** Whether a publish cannot have caused a failure. */
+/** Returns whether a publish cannot have caused a failure. */
 export const isBlameless = ({ code }: Failure) => code === 'timeout' || code === 'taken_over'
 
-/** Why an item is no longer sent; `detail` is for the log. */
+/** `detail` is for the log. */
 export interface Refusal {
   readonly block: Block
   readonly detail: string
@@ -45,9 +45,8 @@ export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger th
 
 export class PoisonMessages {
   readonly #clock: Clock
-  /** The largest packet that the broker is configured to accept, in bytes, whatever it announces. */
+  /** The broker's configured maximum packet size, in bytes, whatever it announces. */
   readonly #known: number
-  /** The smaller of `#known` and the announced limit. */
   #limit: number
   /** Payloads of this size or larger were found too large on this connection. */
   #tooLargeFrom = Number.POSITIVE_INFINITY
@@ -57,9 +56,8 @@ export class PoisonMessages {
   #largestAccepted = LEAST_LIMIT
   #relearnAt = 0
   #failedTries = 0
-  /** The last item that the broker refused, and the time of the refusal. */
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
-  /** Whether a connection was lost with a payload in flight larger than any accepted one; until `allTried`. */
+  /** Set when a connection is lost with a payload in flight larger than any accepted one; reset by `allTried`. */
   doubted = false
 
   constructor(clock: Clock, known = Number.POSITIVE_INFINITY) {
@@ -68,13 +66,13 @@ export class PoisonMessages {
     this.#limit = known
   }
 
-  /** @param announced the largest packet that the broker accepts, as it announced */
+  /** @param announced the broker's maximum packet size, in bytes */
   connected(announced: number): void {
     this.#limit = Math.min(this.#known, announced)
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  /** Whether an item can be sent normally, not at all, or only alone. */
+  /** A suspect may only be sent alone. */
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
@@ -84,7 +82,6 @@ export class PoisonMessages {
     return isSuspect || losses >= SUSPECT_AFTER ? 'suspect' : 'fine'
   }
 
-  /** Whether to try a suspect even if it may end the connection. */
   isWorthALoss({ sentBytes }: Item): boolean {
     return sentBytes < this.#fatalFrom || this.#clock.elapsed() >= this.#relearnAt
   }
@@ -146,18 +143,18 @@ export class PoisonMessages {
     return { block: 'too_large', detail: `the broker ends the connection when it receives it (${sentBytes} bytes)` }
   }
 
-  /** Resets `doubted` when no suspects are left, unless a size is known to end connections. */
+  /** Call this when no suspects are left. */
   allTried(): void {
     this.doubted = this.#fatalFrom !== Number.POSITIVE_INFINITY
   }
 
-  /** Milliseconds until a size that ended connections may be tried again; undefined if there is no such size. */
+  /** Undefined if no size has ended a connection. */
   get relearnInMs(): number | undefined {
     if (this.#fatalFrom === Number.POSITIVE_INFINITY) return undefined
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())
   }
 
-  /** Permits a retry after `relearnInMs`. Does not compare the time again: a timer may fire slightly early. */
+  /** Does not compare the time again: a timer may fire slightly early. */
   relearn(): void {
     this.#relearnAt = 0
     this.#tooLargeFrom = Number.POSITIVE_INFINITY

@@ -1,8 +1,8 @@
 /**
- * Reads back the broker's retained messages, and checks whether the broker delivers this link's publishes at all.
+ * Reads back the broker's retained messages, and checks whether the broker delivers this link's publishes.
  *
  * No broker reports that it has sent all retained messages. So a marker is published to the probe topic after each
- * subscription: retained messages arrive before the marker, or (aedes) shortly after it.
+ * subscription: retained messages arrive before the marker or (aedes) shortly after it.
  */
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
@@ -16,9 +16,8 @@ export interface ReadBackOptions {
   readonly heldFilters: readonly string[]
   readonly probeTopic: string
   readonly clock: Clock
-  /** How long a marker may take to come back after the latest retained message. */
+  /** How long the broker may take to deliver a marker after the latest retained message. */
   readonly timeoutMs: number
-  /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
   /** Publishes a marker with QoS 1, by default when the broker has room. `done` gets the PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
@@ -32,15 +31,15 @@ export interface ReadBackOptions {
 
 export interface ReadBackResult {
   readonly probe: 'ok' | 'denied'
-  /** Filters that were read back completely: the broker holds no other topics there. */
+  /** Filters that were read back completely: all retained messages under them were found. */
   readonly known: readonly string[]
 }
 
-/** The read-back is complete when no retained message arrives for this long after the markers. */
+/** The read-back ends when no retained message has arrived for this long after the markers. */
 const QUIET_MS = 20
 /**
- * With more messages than this, a read-back may be incomplete: Mosquitto queues 1,000 packets for a client, including
- * acknowledgements, and drops the others without notice.
+ * With more messages, a read-back may be incomplete: Mosquitto queues 1,000 packets per client, including
+ * acknowledgements.
  */
 export const CERTAIN = 900
 
@@ -49,14 +48,11 @@ export class ReadBack {
   readonly #options: ReadBackOptions
   /** Grows during the read-back: a message may name additional filters. */
   readonly #filters: string[]
-  /** Filter → its levels, and the number of messages found with it. */
   readonly #counts = new Map<string, { readonly levels: readonly string[]; found: number }>()
-  /** Marker → callback for its return. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
   /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
   foundAt = Number.NEGATIVE_INFINITY
-  /** In `clock.elapsed()` milliseconds. */
   #deadline = 0
   /** Limits the unacknowledged publishes to as many as the broker accepts. */
   readonly #publishes: Limiter
@@ -68,12 +64,10 @@ export class ReadBack {
     this.#publishes = new Limiter({ clock: options.clock, slots: connection.receiveMaximum })
   }
 
-  /** Whether a message was found that matches a filter. */
   hasFound(filter: string): boolean {
     return this.#countOf(filter) > 0
   }
 
-  /** Receives each message that is not a command. */
   received({ topic, payload, retain }: IPublishPacket): void {
     const { clock, probeTopic, onFound, onLive, additionalFilters } = this.#options
     if (!retain) {
@@ -109,7 +103,7 @@ export class ReadBack {
     const levels = topic.split('/')
     let isCounted = false
     for (const one of this.#counts.values()) {
-      // Filters rarely overlap. If they do, count a message for each filter that has no message yet.
+      // If filters overlap, count a message for each filter that has no message yet.
       if ((isCounted && one.found > 0) || !matches(one.levels, levels)) continue
       one.found += 1
       isCounted = true
@@ -126,7 +120,7 @@ export class ReadBack {
     if (!(await subscribe(probeTopic, 1)) || (await this.#mark()) === 'lost') return { probe: 'denied', known: [] }
     const known = await this.#readAll(this.#filters)
     if (this.#found <= CERTAIN) return { probe: 'ok', known }
-    // Read filters with few messages again, in groups so small that the broker drops nothing: this read is complete.
+    // Read filters with few messages again, in groups so small that the broker drops nothing.
     const certain: string[] = []
     for (const group of this.#groupsOf(known)) {
       const before = this.#found
@@ -136,7 +130,7 @@ export class ReadBack {
     return { probe: 'ok', known: certain }
   }
 
-  /** Reads filters, whose list may grow. Returns the filters whose marker came back promptly. */
+  /** Includes filters that are added during the read. Returns the filters whose first marker was delivered. */
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const known: string[] = []
     const readOne = async (filter: string) => {
@@ -145,7 +139,7 @@ export class ReadBack {
       if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') known.push(filter)
     }
-    // In parallel, as far as the broker accepts their markers: each filter takes two round trips.
+    // In parallel, as far as the broker accepts the markers: each filter takes two round trips.
     for (let done = 0; done < filters.length; ) {
       const next = filters.slice(done, done + this.#connection.receiveMaximum)
       done += next.length
@@ -155,7 +149,6 @@ export class ReadBack {
     return known
   }
 
-  /** Groups filters with few messages, so that each group also has few messages. */
   #groupsOf(filters: readonly string[]): string[][] {
     const groups: string[][] = []
     let room = 0
@@ -172,10 +165,10 @@ export class ReadBack {
     return groups
   }
 
-  /** Repeats a marker until it returns. Resolves to `prompt` if the marker returned before it was repeated. */
+  /** Publishes a marker repeatedly until the broker delivers it. Resolves to `prompt` if one publish was enough. */
   async #mark(): Promise<'prompt' | 'late' | 'lost'> {
     const marker = randomUUID()
-    /** Resolves to `true` if the marker came back, and to `false` if the broker refuses it. */
+    /** `true`: the broker delivered the marker; `false`: it refused the publish. */
     const { promise: answered, resolve } = Promise.withResolvers<boolean>()
     const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
     const acked = (reason: number) => {
@@ -195,7 +188,6 @@ export class ReadBack {
     return asked === 1 ? 'prompt' : 'late'
   }
 
-  /** Publishes when the broker has room for another message. */
   #publishInTurn(marker: string, done: (reason: number) => void): void {
     void this.#publishes.run({}, async () => {
       const { promise: acked, resolve } = Promise.withResolvers<number>()
@@ -224,27 +216,22 @@ const REPEAT_MS = 500
 interface RetryUntilAnswered {
   readonly clock: Clock
   readonly ask: () => void
-  /** Settles when an answer arrives, or when none can arrive any more. */
+  /** Settles when an answer arrives, or can no longer arrive. */
   readonly answered: Promise<unknown>
-  /** Whether to repeat the request. */
   readonly repeats: boolean
-  /** When to give up, in `clock.elapsed()` milliseconds. May move while waiting. */
+  /** The time to give up, in `clock.elapsed()` milliseconds; may move later. */
   readonly deadline: () => number
   /**
-   * When the latest retained message arrived, on the same clock. Retained messages precede the answer: while they keep
-   * arriving, the answer is not overdue, and another SUBSCRIBE would make the broker send all of them again.
+   * When the latest retained message arrived. Retained messages precede the answer: while they keep arriving, the
+   * answer is not overdue, and another SUBSCRIBE would make the broker send all of them again.
    */
   readonly foundAt: () => number
-  /** Whether other evidence proves that there was an answer; checked before each repetition. Default: never. */
+  /** Returns whether other messages prove that the broker answered. Checked before each repetition. */
   readonly isEvident?: () => boolean
-  /** Aborted when the connection has ended. */
   readonly signal: AbortSignal
 }
 
-/**
- * Sends a request to a broker until it answers. Resolves to the number of requests once one is answered or `isEvident`;
- * `undefined` after giving up.
- */
+/** Repeats a request until the broker answers. Resolves to the number of requests; undefined after giving up. */
 export async function retryUntilAnswered(options: RetryUntilAnswered): Promise<number | undefined> {
   const { clock, answered, repeats, deadline, foundAt, isEvident, signal } = options
   let isAnswered = false

@@ -1,55 +1,50 @@
 /**
- * The wanted retained messages, the known state of the broker, and the updates in flight. Sends nothing and reads no
- * clock: its state depends only on the order of the calls.
+ * Tracks the wanted retained messages, the broker's copies, and the updates in flight. Sends nothing and reads no
+ * clock.
  */
 import { Fifo } from './fifo.ts'
 import type { Redact } from './types.ts'
 import { digest, Unowned } from './unowned.ts'
 
-/** A counter shared by all queues, so that retained topics and messages are sent in the order of their calls. */
+/** Shared by all queues, so that retained topics and messages are sent in the order of their calls. */
 export interface Order {
   next: number
 }
 
 /**
- * Why a topic is not sent. A new payload ends every block except `invalid`, which never ends. A new connection also
- * ends `denied` and `too_large`; `retry` also ends `quarantined` and `too_large`.
+ * Why a topic is not sent. A new payload ends every block except `invalid`. A new connection also ends `denied` and
+ * `too_large`; `retry` also ends `quarantined` and `too_large`.
  */
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
 /**
- * Returns the payload of a topic again; `undefined` if nothing is held there any more. Share a source among many
- * topics: a source for each topic would take more memory than it saves.
+ * Returns a topic's payload again, or undefined if nothing is held. Share a source among many topics, to save memory.
  */
 export type PayloadSource = (topic: string) => string | undefined
 
-/** The wanted payload of a topic, and the known state of the broker's copy. */
+/** The wanted payload of a topic, and the broker's copy. */
 export class Entry {
   readonly kind = 'retained'
   readonly topic: string
   /** Whether `wanted`, `held` and `sent` are digests; set when the first payload with a source is held. */
   marked: boolean
   source: PayloadSource | undefined
-  /** The text whose digest is `wanted`; dropped when the broker has it, if the source can return it again. */
+  /** The text whose digest is `wanted`; dropped once the broker has it, if the source can return it again. */
   text: string | undefined
   /** null: the broker should hold nothing. */
   wanted: string | null
   /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps not the wanted payload. */
   held: string | null | undefined = undefined
-  /** The payload in flight; undefined if there is none. */
   sent: string | null | undefined = undefined
-  /** The entry's place in the order; a new one each time the entry is queued. */
   seq = 0
   queued = false
-  /** Whether `online` waits for this entry. */
   awaited = false
-  /** Consecutive connections that were lost while this topic was unacknowledged. */
+  /** Consecutive connections lost while the topic was unacknowledged. */
   losses = 0
   sentAt = 0
-  /** Size of the last payload sent, in bytes. */
   sentBytes = 0
   blocked: Block | undefined = undefined
-  /** The latest block that was reported; undefined after the broker accepted a publish. */
+  /** The latest reported block; undefined after the broker has accepted a publish. */
   reported: Block | undefined = undefined
   /** Whether another client has taken over the topic. */
   released = false
@@ -64,9 +59,8 @@ export class Entry {
 }
 
 export class Retained {
-  /** Number of blocked entries. */
   blocked = 0
-  /** Number of entries that delay `online`: they had to be sent at `settle`, and are not acknowledged or blocked. */
+  /** Entries that delay `online`: they had to be sent at `settle`, and are not yet acknowledged or blocked. */
   awaiting = 0
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
@@ -74,15 +68,12 @@ export class Retained {
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
   readonly #unowned = new Unowned()
-  /** Whether everything that the broker holds on a topic has been read back. */
+  /** Returns whether the broker's copy of a topic has been read back. */
   #known: (topic: string) => boolean = () => false
-  /** Topics that were cleared on this connection without being read back; they need not be cleared again. */
+  /** Topics that were cleared on this connection without being read back. They need not be cleared again. */
   readonly #cleared = new Set<string>()
 
-  /**
-   * @param delaysOnline whether `online` waits for a topic; default: for all topics
-   * @param redact applied to the payloads of a source; payloads passed to `hold` are already redacted
-   */
+  /** @param redact applied to the payloads of a source; payloads passed to `hold` are already redacted */
   constructor(order: Order, delaysOnline: (topic: string) => boolean = () => true, redact: Redact = (text) => text) {
     this.#order = order
     this.#delaysOnline = delaysOnline
@@ -93,7 +84,7 @@ export class Retained {
     return this.#queue.size
   }
 
-  /** Sets the wanted payload. Returns whether it must be sent. */
+  /** Returns whether the payload must be sent. */
   hold(topic: string, payload: string | null, source?: PayloadSource): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
@@ -104,7 +95,7 @@ export class Retained {
     entry.source = source
     const wanted = kept(payload, entry)
     if (entry.wanted === wanted) {
-      // Without a source, keep the text.
+      // Nothing else can return the text again.
       if (entry.marked && source === undefined) entry.text = payload ?? undefined
       return false
     }
@@ -116,7 +107,7 @@ export class Retained {
     return false
   }
 
-  /** Adds an entry, with the broker's copy as read back; `undefined` if there is nothing to hold or clear. */
+  /** Returns undefined if there is nothing to hold or clear. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
     const known = this.#known(topic) || this.#cleared.has(topic)
     const unowned = this.#unowned.all.has(topic)
@@ -130,10 +121,7 @@ export class Retained {
     return entry
   }
 
-  /**
-   * Sets a wanted payload that another connection of this process is about to publish. Call the returned function when
-   * the broker has it.
-   */
+  /** See `MqttLink.expect`. */
   expect(topic: string, payload: string | null): () => void {
     const entry = this.#entries.get(topic) ?? this.#create(topic, payload)
     if (entry === undefined) return () => {}
@@ -147,7 +135,7 @@ export class Retained {
     }
   }
 
-  /** Clears the unowned topics that `owned` accepts; '' stands for a payload not kept. Returns their number. */
+  /** See `MqttLink.sweep`. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const found = [...this.#unowned.all].filter(([topic, { text = '' }]) => owned(topic, text))
     for (const [topic] of found) this.hold(topic, null)
@@ -158,7 +146,6 @@ export class Retained {
     return this.blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
   }
 
-  /** Requeues the entries with this block for which `due` returns true. */
   retry(block: Block, due: (entry: Entry) => boolean = () => true): void {
     for (const entry of this.#entries.values()) {
       if (entry.blocked !== block || !due(entry)) continue
@@ -167,22 +154,21 @@ export class Retained {
     }
   }
 
-  /** Sends the wanted payload of a topic again, even if the broker holds it. */
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    // Overwrites what a running read-back may already have found.
+    // A running read-back may already have found the wanted payload.
     entry.held = OTHER
     this.#enqueue(entry)
   }
 
-  /** Stops holding the topics that `isOthers` accepts, and treats the broker's copies as read back. */
+  /** Stops holding these topics, and treats the broker's copies as read back. */
   release(isOthers: (topic: string) => boolean): void {
     for (const entry of this.#entries.values()) {
       if (!isOthers(entry.topic)) continue
       this.#unblock(entry)
       this.#entries.delete(entry.topic)
-      // The entry may still be queued or in flight; its outcome no longer matters.
+      // The entry may still be queued or in flight.
       entry.released = true
       this.#conclude(entry)
       const last = entry.sent === undefined ? entry.held : entry.sent
@@ -191,7 +177,6 @@ export class Retained {
     }
   }
 
-  /** Returns the next entry to send, which stays in the queue. */
   peek(): Entry | undefined {
     for (;;) {
       const entry = this.#queue.peek()
@@ -204,8 +189,8 @@ export class Retained {
   }
 
   /**
-   * Takes the entry that `peek` returned, or one that was taken but not sent. Returns the payload to send, which the
-   * source may have changed; null for a zero-length publish.
+   * Takes the entry that `peek` returned, or one that was taken but not sent. Returns its payload, which the source may
+   * have changed; null for a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
@@ -219,7 +204,7 @@ export class Retained {
     return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
   }
 
-  /** Requeues, in the last place, an entry that was taken but not sent. */
+  /** Requeues an entry that was taken but not sent. */
   putBack(entry: Entry): void {
     if (entry.released) return
     entry.sent = undefined
@@ -236,7 +221,7 @@ export class Retained {
     this.#enqueue(entry)
   }
 
-  /** Stops sending an entry. Returns whether to report this block. */
+  /** Blocks an entry. Returns whether to report the block. */
   refused(entry: Entry, block: Block): boolean {
     if (entry.released) return false
     const outdated = entry.sent !== undefined && entry.sent !== entry.wanted
@@ -255,8 +240,8 @@ export class Retained {
   }
 
   /**
-   * Handles the loss of the connection while this entry was unacknowledged: the broker may or may not have the payload.
-   * The entry keeps its place in the order; `settle` requeues it.
+   * Records that an entry was in flight when the connection was lost: the broker may or may not have the payload. The
+   * entry keeps its place in the order; `settle` requeues it.
    */
   lost(entry: Entry): void {
     if (entry.released) return
@@ -265,7 +250,7 @@ export class Retained {
     entry.queued = true
   }
 
-  /** Forgets what the broker holds, after a lost connection. Call `lost` for every unacknowledged entry first. */
+  /** Forgets the broker's copies after a lost connection. Call `lost` for every unacknowledged entry first. */
   forget(): void {
     this.#unowned.clear()
     this.#cleared.clear()
@@ -273,30 +258,28 @@ export class Retained {
     for (const entry of this.#entries.values()) entry.held = undefined
   }
 
-  /** Records that the broker holds `text` under `topic`. */
   found(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
       this.#unowned.add(topic, { text })
       return
     }
-    // Keep the wanted string itself instead of an equal copy. Other texts are kept until the wanted one is known.
+    // Keep the wanted string instead of an equal copy. Other texts are kept until the wanted one is known.
     const found = kept(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)
   }
 
-  /** Records a publish of another client on a topic that is not held: the broker may hold a message there again. */
+  /** Records another client's publish on a topic that is not held: the broker may hold a message there again. */
   published(topic: string): void {
     this.#cleared.delete(topic)
   }
 
-  /** Whether `topic` is wanted, being cleared, or was found on the broker. */
   concerns(topic: string): boolean {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
-  /** Whether a live message may be this link's publish, because its text is wanted, in flight, or known to be held. */
+  /** Returns whether a live message may be an echo. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
@@ -313,8 +296,8 @@ export class Retained {
   }
 
   /**
-   * Ends the read-back and queues the difference, starting with the topics that delay `online`. The broker holds
-   * nothing on a `known` topic that was not found.
+   * Ends the read-back and queues the difference, starting with the topics that delay `online`. On `known` topics, the
+   * broker holds only messages that were found.
    */
   settle(known: (topic: string) => boolean): void {
     this.#known = known
@@ -339,7 +322,7 @@ export class Retained {
     this.#queue.reset(different.sort((a, b) => Number(b.awaited) - Number(a.awaited) || a.seq - b.seq))
   }
 
-  /** Whether to send an entry: the broker lacks the wanted payload, and the entry is not in flight or blocked. */
+  /** Returns whether the broker lacks the payload, and the entry is not in flight or blocked. */
   #differs(entry: Entry): boolean {
     return entry.held !== entry.wanted && entry.sent === undefined && entry.blocked === undefined && !entry.released
   }
@@ -352,7 +335,7 @@ export class Retained {
     return true
   }
 
-  /** Ends the wait of `online` for an entry. Deletes the entry if nothing is wanted and the broker holds nothing. */
+  /** Ends the delay of `online`. Deletes the entry if nothing is wanted and the broker holds nothing. */
   #conclude(entry: Entry): void {
     if (entry.awaited) {
       entry.awaited = false
@@ -371,15 +354,14 @@ export class Retained {
   }
 }
 
-/** Stands for a payload other than the wanted one. No payload is '', because an empty one clears the topic. */
+/** A payload other than the wanted one. No payload is '', because an empty one clears the topic. */
 const OTHER = ''
 
-/** Returns what to keep of a payload: the text, or its digest if the source can return it again. */
+/** Returns the text, or its digest if the source can return the text again. */
 function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
   return payload === null || !marked ? payload : digest(payload)
 }
 
-/** Converts the entry's payloads to digests. */
 function markAll(entry: Entry): void {
   entry.marked = true
   entry.text = entry.wanted ?? undefined
@@ -388,7 +370,6 @@ function markAll(entry: Entry): void {
   entry.sent = entry.sent && kept(entry.sent, entry)
 }
 
-/** Drops the wanted text if the broker has it and the source can return it again. */
 function dropText(entry: Entry): void {
   if (entry.source !== undefined && entry.held === entry.wanted) entry.text = undefined
 }

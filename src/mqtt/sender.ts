@@ -12,10 +12,8 @@ import type { Retained } from './retained.ts'
 import { type Item, Sequence } from './sequence.ts'
 import type { LinkOptions } from './types.ts'
 
-/** The part of a connection on which suspects are tried. */
 type TrialWire = Pick<Connection, 'publish'>
 
-/** The part of a connection that sending needs. */
 export type Wire = Pick<Connection, 'isDown' | 'receiveMaximum' | 'maximumPacketSize' | 'publish' | 'drop'>
 
 export interface SenderOptions
@@ -23,16 +21,15 @@ export interface SenderOptions
   readonly retained: Retained
   readonly events: Outbox
   readonly answers: Outbox
-  /** Called when answers have left the outbox. */
   readonly onAnswer: () => void
   readonly clock: Clock
   readonly journal: Journal
   /**
-   * Runs `task` on another connection to the broker, without a will, so that other clients do not see its loss.
-   * Resolves to the failure if that connection could not be made, or ended before the task did.
+   * Runs `task` on a separate connection without a will, so that other clients do not notice its loss. Resolves to the
+   * failure of this connection, if any.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
-  /** Notified of publishes whose echo may come back. */
+  /** Records publishes whose echo may arrive. */
   readonly echoes: Pick<EchoFilter, 'sending' | 'clearing'>
 }
 
@@ -45,16 +42,15 @@ const MOST_DOUBLINGS = 10
 const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
 
 export class Sender {
-  /** Number of QoS 1 publishes so far, acknowledged or not. */
+  /** Number of publishes so far, acknowledged or not; all are QoS 1. */
   publishes = 0
-  /** Payload bytes of these publishes. */
   bytes = 0
   readonly #options: SenderOptions
   /** Oldest first. */
   readonly #unacknowledged = new Set<Item>()
   readonly #sequence: Sequence
   readonly #poison: PoisonMessages
-  /** Items that were taken, but are held back until they are tried alone. */
+  /** Items that are withheld until they are tried alone. */
   readonly #suspects = new Set<Item>()
   #trial: AbortController | undefined
   /** The suspect in flight on a separate connection. */
@@ -80,7 +76,6 @@ export class Sender {
     return this.#unacknowledged.size + this.#suspects.size
   }
 
-  /** The last payload published to the state topic on this connection. */
   get state(): string | undefined {
     return this.#sequence.state
   }
@@ -103,7 +98,7 @@ export class Sender {
     this.pump()
   }
 
-  /** Publishes the waiting answers, `offline`, and then everything else. Resolves when everything is acknowledged. */
+  /** Resolves when everything is acknowledged. */
   finish(connection: Wire): Promise<void> {
     this.#sequence.closing = true
     this.#trial?.abort()
@@ -115,7 +110,7 @@ export class Sender {
     })
   }
 
-  /** Publishes `online` again at the next `pump`, if it was published before. */
+  /** Publishes `online` again at the next `pump`. */
   repeatState(): void {
     if (!this.#sequence.closing) this.#sequence.state = undefined
   }
@@ -125,7 +120,7 @@ export class Sender {
     if (writing) this.pump()
   }
 
-  /** Handles a lost connection: unacknowledged items wait again. Returns whether the loss revealed a fatal size. */
+  /** Requeues unacknowledged items. Returns whether the loss revealed a fatal size. */
   detach(failure: Failure): boolean {
     this.#connection = undefined
     this.#cancelAckTimer?.()
@@ -170,7 +165,7 @@ export class Sender {
     })
   }
 
-  /** Schedules a retry of too large items for the time when a size that ended a connection may be tried again. */
+  /** Retries the items that were too large when a size that ended a connection may be tried again. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()
@@ -182,7 +177,6 @@ export class Sender {
     })
   }
 
-  /** Sends as much as the window allows; to be called after each new item. */
   pump(): void {
     const connection = this.#connection
     if (connection === undefined || connection.isDown) return
@@ -194,10 +188,7 @@ export class Sender {
     }
   }
 
-  /**
-   * Takes an item, and publishes it unless the broker would refuse it or it may end the connection.
-   * @param wire the connection, or another one on which a suspect is tried
-   */
+  /** Sends an item, unless the broker would refuse it or it may end the connection. */
   #send(wire: TrialWire, item: Item): void {
     const payload = this.#sequence.take(item, this.#suspects.has(item))
     const fault = item.kind === 'retained' && item.sentAt === 0 ? topicFault(item.topic) : undefined
@@ -252,7 +243,7 @@ export class Sender {
     if (this.#unacknowledged.size === 0) this.#onIdle?.()
   }
 
-  /** Tries the held-back items, smallest first, when nothing else waits. Returns whether an item was refused. */
+  /** Tries suspects, smallest first, when nothing else waits. Returns whether a suspect was refused. */
   #try(connection: Wire): boolean {
     if (this.#trial !== undefined || this.#sequence.closing) return false
     const before = this.#suspects.size
@@ -272,7 +263,6 @@ export class Sender {
     return false
   }
 
-  /** Tries suspects on a separate connection, one after another. */
   async #tryAside(): Promise<void> {
     const trial = new AbortController()
     this.#trial = trial
@@ -283,7 +273,7 @@ export class Sender {
         const { promise, resolve } = Promise.withResolvers<boolean>()
         this.#tried = { item, done: resolve }
         this.#send(wire, item)
-        // The refusal may end this connection, and the loss would count against the next item.
+        // The refusal may end this connection, and the next item would be blamed.
         if (!(await promise)) return
       }
     }
@@ -305,7 +295,7 @@ export class Sender {
     return allowed.length === 0 ? undefined : allowed.reduce((a, b) => (b.sentBytes < a.sentBytes ? b : a))
   }
 
-  /** Handles an item that was acknowledged, refused or given up. */
+  /** Removes an item that was acknowledged, refused or given up. */
   #settle(item: Item, accepted: boolean): void {
     this.#unacknowledged.delete(item)
     this.#suspects.delete(item)
@@ -323,7 +313,6 @@ export class Sender {
     this.#sequence.restore(free, (entry) => this.#options.retained.putBack(entry))
   }
 
-  /** Stops sending an item: a retained topic is blocked, a message dropped or replaced. */
   #refuse(item: Item, { block, detail }: Refusal): void {
     this.#settle(item, false)
     const { retained, events, answers, clock, journal, redact = (payload) => payload } = this.#options

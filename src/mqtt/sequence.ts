@@ -3,7 +3,6 @@ import type { Outgoing } from './outbox.ts'
 import type { Entry } from './retained.ts'
 import type { SenderOptions } from './sender.ts'
 
-/** The state topic's `online` or `offline`. */
 interface State {
   readonly kind: 'state'
   readonly topic: string
@@ -19,18 +18,15 @@ export class Sequence {
   readonly #options: SenderOptions
   /** The last payload taken for the state topic on this connection. */
   state: State['payload'] | undefined
-  /** Whether retained topics are published. */
   writing = true
-  /** Whether the bridge is ending. */
   closing = false
-  /** Whether the last item taken was an answer while other items waited. */
   #answeredLast = false
 
   constructor(options: SenderOptions) {
     this.#options = options
   }
 
-  /** Returns the next item, which stays queued until `take`. The state topic comes first. */
+  /** The item stays queued until `take`. The state topic comes first. */
   next(): Item | undefined {
     const { retained, answers, stateTopic } = this.#options
     const answer = answers.peek()
@@ -45,7 +41,7 @@ export class Sequence {
     return this.#earliest() ?? answer
   }
 
-  /** Returns the retained topic or event that has waited longest. Drops events that must not be published. */
+  /** Drops events that must not be published. */
   #earliest(): Entry | Outgoing | undefined {
     const { retained, events, mayPublish } = this.#options
     for (;;) {
@@ -58,13 +54,12 @@ export class Sequence {
     }
   }
 
-  /** Whether an item that was taken may be published. */
   may(item: Item): boolean {
     const isAnswer = item.kind === 'message' && item.isAnswer
     return (item.kind === 'message' || this.writing) && (isAnswer || (this.#options.mayPublish?.(item.topic) ?? true))
   }
 
-  /** Takes the item that `next` returned, or one that was taken but not sent (`again`). Returns the payload to send. */
+  /** @param again whether the item was taken before, but not sent */
   take(item: Item, again: boolean): string {
     const { retained, events, answers, onAnswer } = this.#options
     this.#answeredLast = item.kind === 'message' && item.isAnswer
@@ -79,7 +74,6 @@ export class Sequence {
     return item.payload
   }
 
-  /** Puts back items that were taken. */
   restore(items: readonly Item[], putBack: (entry: Entry) => void): void {
     for (const item of items) if (item.kind === 'retained') putBack(item)
     const messages = items.filter((item) => item.kind === 'message')

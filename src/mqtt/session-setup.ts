@@ -1,7 +1,4 @@
-/**
- * Runs at the start of each connection: subscribes to the commands, reads back what the broker holds, and checks
- * access. Parts of this can be repeated later.
- */
+/** Sets up each connection: subscribes to the commands, reads back the broker's messages, checks access. */
 import type { IClientSubscribeOptions } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -16,7 +13,7 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. If so, the self-test gets a fifth of the time. */
+  /** Whether the self-test failed on the previous connection. If so, this self-test gets a fifth of the time. */
   readonly deniedBefore: boolean
 }
 
@@ -27,10 +24,7 @@ const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // Receives only new publishes (`rh: 2`) of other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
-/**
- * Sets up the session of a new connection. `readBack` must get each message that is not a command; `done` stays pending
- * if the connection ends first.
- */
+/** `readBack` must get each message that is not a command; `done` stays pending if the connection ends first. */
 export function setUpSession(connection: Connection, options: SessionSetupOptions) {
   const { link, clock, journal } = options
   const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = link
@@ -48,7 +42,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   })
 
   async function run() {
-    // One SUBSCRIBE for each: if one of several filters is denied, brokers differ in how they treat the rest.
+    // One SUBSCRIBE per filter: if one of several is denied, brokers differ in how they treat the rest.
     const granted = await Promise.all(subscriptions.map((filter) => subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await readBack.run()
@@ -60,9 +54,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   }
 
   /**
-   * Subscribes to the watched filters again, after the read-back has unsubscribed from them: Mosquitto 2.0 does not
-   * change the options of an existing subscription. The read-back subscribes without `nl`, because with it a broker may
-   * withhold retained messages of this client. The broker handles the SUBSCRIBE before any later publish.
+   * Subscribes again after the read-back has unsubscribed: Mosquitto 2.0 does not change the options of a subscription,
+   * and with `nl` during the read-back, a broker may withhold retained messages of this client.
    */
   function watch(): void {
     if (connection.protocol !== '5') return
@@ -70,8 +63,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   }
 
   /**
-   * Subscribes; drops the connection and stays pending if no SUBACK arrives in time. Mosquitto always drops the SUBACK
-   * if a filter has more retained messages than it queues: then the received messages prove the grant.
+   * Drops the connection and stays pending if no SUBACK arrives in time. Mosquitto always drops the SUBACK if a filter
+   * has more retained messages than it queues: then the received messages prove the grant.
    */
   async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const began = clock.elapsed()
@@ -110,12 +103,10 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   return { readBack, done: run() }
 }
 
-/** How long the probe may take. */
 const PROOF_MS = 10_000
 
 /**
- * Makes the broker send the retained messages under these filters again, on an established connection. When the probe
- * is `ok`, all messages that the broker had before have been received.
+ * Makes the broker send retained messages again. If the probe is `ok`, all messages from before the call have arrived.
  * @param publish sends to the probe topic, in turn with all other messages
  */
 export function reread(
@@ -139,9 +130,8 @@ export function reread(
 const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 
 /**
- * Repeats subscriptions that the broker denied, until all are granted or the connection ends. A cluster that has just
- * lost a node temporarily denies subscriptions, and access rules may change during a connection.
- * @param onGranted called with each filter that was denied before
+ * Repeats denied subscriptions until all are granted or the connection ends. A cluster that has just lost a node
+ * temporarily denies subscriptions, and access rules may change during a connection.
  */
 export async function resubscribe(
   connection: Pick<Connection, 'subscribe' | 'ended'>,
@@ -153,7 +143,7 @@ export async function resubscribe(
   const backoff = new Backoff({ ...WAIT_MS, random })
   const left = new Set(denied)
   const askFor = async (filter: string) => {
-    // Stays pending if the connection ends first.
+    // `subscribe` stays pending if the connection ends first.
     if (!(await connection.subscribe(filter, COMMAND)) || ended.aborted) return
     left.delete(filter)
     onGranted(filter)
@@ -161,7 +151,7 @@ export async function resubscribe(
   while (left.size > 0) {
     await sleep(clock, backoff.next(), ended)
     if (ended.aborted) return
-    // All at once: a cluster without a leader takes seconds to deny each.
+    // In parallel: a cluster without a leader takes seconds to deny each filter.
     await Promise.all([...left].map(askFor))
   }
 }

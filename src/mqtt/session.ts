@@ -9,13 +9,11 @@ import { streamOpener } from './stream.ts'
 import type { BrokerOptions, LinkOptions } from './types.ts'
 
 export interface SessionOptions {
-  /** The addresses are tried in turn. */
   readonly broker: BrokerOptions & Pick<LinkOptions, 'credentials'>
   /** Must be unique: another client with the same id would lose its connection. */
   readonly clientId: string
-  /** Time limit, including the connection; default: none. */
+  /** Includes the time to connect; default: no limit. */
   readonly timeoutMs?: number | undefined
-  /** Ends the session when aborted, as a lost connection would. */
   readonly signal?: AbortSignal | undefined
   readonly onPublish?: ((packet: IPublishPacket) => void) | undefined
   readonly onNoSubscribers?: (() => void) | undefined
@@ -38,10 +36,7 @@ export class SessionError extends ExpectedError {
   }
 }
 
-/**
- * Connects, and runs `task` until it ends, the connection is lost or the time is over.
- * @throws SessionError, and whatever `task` throws
- */
+/** @throws {SessionError} and errors of `task` */
 export async function withSession<T>(
   options: SessionOptions,
   clock: Clock,
@@ -67,18 +62,16 @@ export async function withSession<T>(
   }
 }
 
-/**
- * Resolves to a connection to the first address that accepts one; rejects with the failure of the first if none does.
- */
+/** Tries the addresses in turn. Rejects with the failure of the first if none accepts a connection. */
 async function connectToAny(options: SessionOptions, late: Promise<never>): Promise<Connection> {
   const { urls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options.broker
   // If one address hangs, leave time for the others.
   const { timeoutMs = Number.POSITIVE_INFINITY } = options
-  const patience = urls.length > 1 ? timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
+  const maxConnectMs = urls.length > 1 ? timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
   const failures: unknown[] = []
   for (const url of urls) {
     try {
-      return await connect(url, Math.min(connectTimeoutMs, patience), options, late)
+      return await connect(url, Math.min(connectTimeoutMs, maxConnectMs), options, late)
     } catch (error) {
       if (!(error instanceof SessionError) || error.code === 'timeout') throw error
       failures.push(error)

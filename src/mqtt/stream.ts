@@ -1,4 +1,4 @@
-/** Opens byte streams for MQTT: TCP, TLS and WebSocket, without Nagle, with one write per event loop turn. */
+/** Opens byte streams for MQTT, without Nagle's algorithm, with one write per event loop turn. */
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
@@ -6,7 +6,7 @@ import type { BrokerOptions } from './types.ts'
 
 type Tls = Pick<BrokerOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
 
-/** Resolves to a function that opens the stream, so that the caller can add listeners before any event. */
+/** The returned function opens the stream, so that the caller can add listeners before any event. */
 export async function streamOpener(address: string, tls: Tls): Promise<() => Duplex> {
   const url = new URL(address)
   // In a URL, an IPv6 address has brackets.
@@ -31,15 +31,15 @@ const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca,
 /** The name for SNI; empty for an IP address, which SNI excludes. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
-/** Sets the option at `connect`: earlier, without a file descriptor, Node.js would consider the option as set. */
+/** Waits for `connect`: without a file descriptor, Node.js would record the option but not set it. */
 function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
   socket.once('connect', () => socket.setNoDelay(true))
   return socket
 }
 
 /**
- * Keeps a stream corked until the event loop has handled all pending events, so that many packets share one system
- * call, which is most of a packet's cost. mqtt.js itself corks a stream only until the next tick, for each packet.
+ * Keeps a stream corked until the event loop has handled all pending events: many packets then share one system call,
+ * the most expensive part of sending. mqtt.js itself corks for each packet, until the next tick.
  */
 function oncePerTurn<S extends Duplex>(stream: S): S {
   const cork = stream.cork.bind(stream)
@@ -57,7 +57,7 @@ function oncePerTurn<S extends Duplex>(stream: S): S {
   return stream
 }
 
-/** Opens a WebSocket. `ws` is loaded on demand, and disables Nagle's algorithm itself. */
+/** `ws` is loaded on demand, and disables Nagle's algorithm itself. */
 async function webSocketOpener(url: URL, options: Tls): Promise<() => Duplex> {
   const { createWebSocketStream, WebSocket } = await import('ws')
   const address = new URL(url)

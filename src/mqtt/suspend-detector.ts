@@ -1,6 +1,6 @@
 /**
- * Detects that this process was suspended: a sleeping machine, a paused container, SIGSTOP. After a suspension,
- * arriving messages may be as old as the suspension, until the answer to a newly sent message arrives.
+ * Detects suspensions of this process: a sleeping machine, a paused container, SIGSTOP. After a suspension, arriving
+ * messages may be old, until the answer to a newly sent message arrives.
  */
 import type { Clock } from '../base/clock.ts'
 
@@ -16,9 +16,10 @@ export class SuspendDetector {
   #seen: { readonly elapsed: number; readonly now: number }
   /** The difference between `uptime` and `elapsed`. */
   #ahead: number
-  /** The last moment before the suspension, in `clock.elapsed()` milliseconds, while messages may be that old. */
+  /**
+   * The last moment before the suspension, in `clock.elapsed()` milliseconds; undefined if no message can be that old.
+   */
   #since: number | undefined
-  /** The end of the last long suspension. */
   #wokeAt = Number.NEGATIVE_INFINITY
   #cancel: (() => void) | undefined
 
@@ -46,23 +47,21 @@ export class SuspendDetector {
     this.#cancel = undefined
   }
 
-  /** Records that all messages that arrive from now on are new. */
+  /** Call this when all messages that arrive later are new. */
   isOver(): void {
     this.#since = undefined
   }
 
-  /** Whether arriving messages may be old. */
   get isUncertain(): boolean {
     return this.#since !== undefined
   }
 
-  /** The earliest time at which a message that is read now may have arrived. */
+  /** Returns the earliest possible arrival time of a message that is read now. */
   arrivedAt(): number {
     this.look()
     return this.#since ?? this.#seen.elapsed
   }
 
-  /** Whether a long suspension has occurred since a message arrived. */
   outdates(arrivedAt: number): boolean {
     this.look()
     return arrivedAt < this.#wokeAt

@@ -1,5 +1,3 @@
-/** The public types of the MQTT link: options, messages, status and handlers. */
-
 export type Protocol = '5' | '3.1.1'
 
 export interface Credentials {
@@ -21,14 +19,12 @@ export interface BrokerOptions extends Credentials {
   readonly rejectUnauthorized?: boolean | undefined
   /** Default 30,000 ms; rounded to seconds for the broker. */
   readonly keepaliveMs?: number | undefined
-  /** How long a broker may take for CONNACK (default 10,000 ms). */
+  /** The limit for CONNACK; default 10,000 ms. */
   readonly connectTimeoutMs?: number | undefined
 }
 
-/** Observes publishes as they are sent. */
 interface PublishObserver {
   held(topic: string, payload: string | null): void
-  /** Called when another client takes over these topics. */
   released(isOthers: (topic: string) => boolean): void
   /** Not called for answers. */
   sent(topic: string, payload: string): void
@@ -50,51 +46,41 @@ export interface LinkOptions extends BrokerOptions {
   readonly subscriptions: readonly string[]
   /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly heldFilters: readonly string[]
-  /**
-   * The `heldFilters` that stay subscribed: publishes of other clients there are passed to `onTouched`. Under MQTT 5,
-   * the broker leaves out this link's publishes; under 3.1.1, the link recognises their echoes.
-   */
+  /** The `heldFilters` that stay subscribed: publishes of other clients there are passed to `onTouched`. */
   readonly watchedFilters?: readonly string[] | undefined
   /**
    * Filters of topics on which nothing may be retained; may include `probeTopic` and some of `subscriptions`. Retained
-   * messages there are read back and, if the protocol identifies them, passed to `onTouched` and not to `onMessage`.
+   * messages there are passed to `onTouched` instead of `onMessage`, if the protocol identifies them.
    */
   readonly transientFilters?: readonly string[] | undefined
   /**
-   * Called before each publish, except for the state topic and answers (default: always true). If it returns false, an
-   * event is lost, and a retained topic waits until `release` or the next `hold`.
+   * Called before each publish, except for the state topic and answers. If it returns false, an event is lost, and a
+   * retained topic waits until `release` or the next `hold`.
    */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Applied to a payload before it is compared, digested or sent (default: none). */
   readonly redact?: Redact | undefined
   /** Whether `online` waits until the broker holds the wanted payload of a topic (default: for all). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
-  /**
-   * The largest packet that the broker is known to accept, in bytes (default: learned from its announcement and its
-   * refusals).
-   */
+  /** In bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined
-  /** Maximum number of unacknowledged publishes (default 32, or fewer if the broker announces a lower limit). */
+  /** The limit of unacknowledged publishes: default 32, or the broker's limit if that is lower. */
   readonly window?: number | undefined
-  /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
+  /** The limit for a PUBACK or SUBACK; after it, the connection counts as dead (default 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
-  /** Approximate interval for testing the preferred address after leaving it (default 5 minutes). */
+  /** The approximate interval for testing the preferred address while another one is in use (default 5 minutes). */
   readonly preferredAfterMs?: number | undefined
   /**
-   * How long the self-test's marker may take to come back (default 30,000 ms). A slow broker may acknowledge
-   * immediately and send its retained messages later; the bridge must not overwrite messages that it has not read.
+   * The limit for the self-test (default 30,000 ms). A slow broker may acknowledge immediately and send its retained
+   * messages later; the bridge must not overwrite messages that it has not read.
    */
   readonly probeTimeoutMs?: number | undefined
 }
 
-/** A message that arrived on one of `subscriptions`. */
 export interface Message {
   readonly topic: string
   readonly payload: Buffer
-  /**
-   * MQTT 5: as the publisher set it. MQTT 3.1.1: only whether the message was stored before the subscription, because
-   * brokers do not pass on the flag of live messages.
-   */
+  /** MQTT 5: as the publisher set it. MQTT 3.1.1: whether the message was stored before the subscription. */
   readonly retain: boolean
   readonly dup: boolean
   readonly qos: 0 | 1 | 2
@@ -104,11 +90,10 @@ export interface Message {
   readonly expiresInMs?: number
   /** `clock.elapsed()` at arrival. */
   readonly receivedAt: number
-  /** The connection's number, from 1; `link.isCurrent` checks whether it is still up. */
+  /** The connection's number, from 1; `link.isCurrent` checks whether the connection is still up. */
   readonly connection: number
 }
 
-/** The replacement for a message that cannot be sent. */
 export interface Replacement {
   /** Default: the same topic. */
   readonly topic?: string
@@ -117,12 +102,9 @@ export interface Replacement {
 }
 
 export interface SendOptions {
-  /** Answers have their own queue, and their topics take turns, so that one requester cannot delay the others. */
+  /** Answers have a separate queue in which topics take turns, so that no requester can delay the others. */
   readonly isAnswer?: boolean | undefined
-  /**
-   * Called if the broker does not accept the message, because it is too large or denied. Without a replacement, the
-   * message is lost.
-   */
+  /** Called if the broker does not accept the message. Without a replacement, the message is lost. */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined
   /** MQTT 5 only, like the properties below; dropped silently under 3.1.1. */
   readonly correlationData?: Buffer | undefined
@@ -131,8 +113,8 @@ export interface SendOptions {
 }
 
 /**
- * Why a connection was refused or lost. `closed`: the other side closed it without a reason; `reset`: it broke;
- * `unsuitable`: the broker lacks an MQTT feature that the bridge needs.
+ * `closed`: the other side closed the connection without a reason; `reset`: the connection broke; `unsuitable`: the
+ * broker lacks an MQTT feature that the bridge needs.
  */
 export type FailureCode =
   | 'unauthorized'
@@ -150,44 +132,42 @@ export interface LinkStatus {
   /** `connected`: subscribed and read back; `waiting`: the next attempt is scheduled. */
   readonly state: 'connecting' | 'connected' | 'waiting' | 'stopped'
   readonly protocol: Protocol | null
-  /** Why the last connection failed; absent while connected. */
   readonly reason?: FailureCode
   readonly deniedFilters: readonly string[]
-  /** Number of retained topics that are not sent because the broker or the protocol refuses them. */
+  /** Number of retained topics that the broker or the protocol refuses. */
   readonly deniedTopics: number
   /** Whether this link's publishes can be read back; `denied` points to the broker's ACL. */
   readonly probe: 'ok' | 'denied' | 'unknown'
-  /** Number of retained topics and messages waiting to be sent. */
   readonly queued: number
   readonly unacknowledged: number
-  /** Number of accepted connections lost so far. */
+  /** Number of accepted connections that were lost. */
   readonly reconnects: number
-  /** Number of QoS 1 publishes since the start, acknowledged or not. */
+  /** Number of publishes so far, acknowledged or not. */
   readonly publishes: number
-  /** Payload bytes of these publishes. */
+  /** Payload bytes of `publishes`. */
   readonly bytes: number
-  /** Number of events, answers and commands dropped because too many waited, or they waited too long. */
+  /** Number of dropped events, answers and commands: too many waited, or they waited too long. */
   readonly dropped: number
 }
 
 export interface LinkHandlers {
   readonly observer?: PublishObserver | undefined
-  /** Receives a message for `subscriptions`, which is acknowledged when the handler returns. */
+  /** The message is acknowledged when the handler returns. */
   readonly onMessage?: (message: Message) => void
-  /** Called when the broker has accepted a connection, before the link subscribes. */
+  /** Called before the link subscribes. */
   readonly onAccepted?: () => void
-  /** Called after the read-back. Messages that are held and swept here are sent before `online`. */
+  /** Called after the read-back. Messages that are held or swept here precede `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
-  /** Receives a retained message that was read back. Returns additional filters, such as those of former prefixes. */
+  /** Receives each retained message of the read-back. Returns additional filters, such as those of former prefixes. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** Called before the link ends its connection, without `offline`, to return to the preferred address. */
+  /** Called before the link leaves for the preferred address, without publishing `offline`. */
   readonly onMove?: () => void
-  /** Whether a command is running, so that the link should not move (default: never). */
+  /** Whether a command is running, so that the link should stay at its address. Default: never. */
   readonly isBusy?: () => boolean
   /**
-   * Called when another client publishes on one of `watchedFilters`, retained or not, a message that differs from this
-   * link's own; '' for a cleared topic. `refresh` restores a held topic; `sweep` can clear a topic that is not held.
+   * Called when another client publishes a different message on one of `watchedFilters`, retained or not; '' for a
+   * cleared topic. `refresh` restores a held topic; `sweep` can clear one that is not held.
    */
   readonly onTouched?: (topic: string, payload: string) => void
 }

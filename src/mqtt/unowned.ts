@@ -1,16 +1,12 @@
-/**
- * Retained messages on the broker that this link does not hold and has not cleared yet, from an earlier run of this
- * program or from other clients.
- */
+/** Messages on the broker that this link does not hold, from an earlier run of this program or from other clients. */
 import { hash } from 'node:crypto'
 
-/** The digest of a payload that is only compared: many large payloads would take too much memory. */
+/** Returns the digest of a payload that is only compared: many large payloads would take too much memory. */
 export const digest = (payload: string): string => hash('sha256', payload, 'base64')
 
-/** The limit for texts, in UTF-16 code units. Beyond the limit, only digests are kept. */
+/** In UTF-16 code units. Beyond this limit, only digests are kept. */
 const TEXT_LIMIT = 64 * 1024 * 1024
 
-/** The text, or only its digest. */
 interface Found {
   readonly text?: string
   readonly mark?: string
@@ -18,7 +14,6 @@ interface Found {
 
 export class Unowned {
   readonly #found = new Map<string, Found>()
-  /** Keyed by topic. */
   readonly all: ReadonlyMap<string, Found> = this.#found
   #length = 0
 
@@ -30,7 +25,7 @@ export class Unowned {
     this.#found.set(topic, keep ? { text } : { mark: mark ?? digest(text) })
   }
 
-  /** Removes a topic, and returns whether its text was `payload`. */
+  /** Returns whether the topic's text was `payload`. */
   take(topic: string, payload: string | null): boolean {
     const found = this.#found.get(topic)
     if (found === undefined) return false

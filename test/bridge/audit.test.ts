@@ -1,4 +1,3 @@
-/** The audit logs what every client did and what was refused, at any log level, without secrets, and sends events. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
@@ -82,7 +81,7 @@ describe.concurrent('the API key', () => {
     const part = KEY.slice(0, 8)
     await using world = await World.start({ env: { DISCOVERY_FORMAT: 'device' } })
     const { app, hub, observer, bridge } = world
-    // The limits of an error, a name in Home Assistant, a line of the log, a name and a crash message.
+    // The length limits of an error, a Home Assistant name, a log line, a name and a crash message.
     for (const length of [100, 200, 300, 1024]) {
       const text = `${'x'.repeat(length - KEY.length + 1)}${KEY}`
       hub.behave('answer-status', { status: 400, description: text, operation: 'restartApp' })

@@ -1,6 +1,6 @@
 /**
- * Bad commands, generated from a seed, each with the expected error code. The expectations are written
- * independently of the command table: a generator that derived them from it could not find its errors.
+ * Generates bad commands with their expected error codes. These do not depend on the command table, so that the test
+ * finds errors in the table.
  */
 
 import { nasty } from '../fuzz/nasty.ts'
@@ -9,7 +9,7 @@ import { ANY, APP, app, OBJECTS, ON_APP, RAW, WORDS, WRONG_TYPES } from './paylo
 
 export interface BadInput {
   readonly kind: string
-  /** The topic below the base topic. */
+  /** Without the base topic. */
   readonly topic: string
   readonly payload: Buffer
   readonly code: string
@@ -23,7 +23,7 @@ const invalid = (topic: string, payload: string | Buffer) => ({
   code: 'invalid_payload',
 })
 
-/** Puts other members in front of those of a valid object. */
+/** Inserts members before those of a valid object. */
 const among = (right: string, members: string) => `{${members}${right === '{}' ? '' : ','}${right.slice(1)}`
 const nested = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
 
@@ -33,7 +33,6 @@ const BAD_UTF8 = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf5, 0x80, 0x80, 0
 const HUGE = ['1e999', '-1e999', `1${'0'.repeat(400)}`] as const
 type Make = (random: Random) => Omit<BadInput, 'kind'>
 
-/** Each function makes one kind of bad input. */
 const KINDS: Readonly<Record<string, Make>> = {
   binary: (random) => {
     const [topic] = random.pick(ANY)
@@ -85,7 +84,7 @@ const KINDS: Readonly<Record<string, Make>> = {
     return invalid(topic, whole.slice(0, 1 + random.below(whole.length - 1)))
   },
   'not an object': (random) => {
-    // The excluded commands accept text too, and some of the texts below are valid for them.
+    // The excluded commands accept text, and some of the texts below are valid for them.
     const [topic] = random.pick(OBJECTS.filter(([one]) => one !== 'home/cmd/speak' && one !== app('guard')))
     return invalid(
       topic,
@@ -265,18 +264,18 @@ const KINDS: Readonly<Record<string, Make>> = {
       random.word(),
     ])
     const [topic, right] = random.pick(ON_APP)
-    // `confirm` repeats the id, and is checked only after the app was found.
+    // `confirm` repeats the id, and is checked after the app was found.
     return { topic: topic.replace(APP, () => id), payload: bytes(right), code: 'unknown_app' }
   },
 }
 
-/** Makes a retained command, which only MQTT 5 marks as retained when it is live. */
+/** MQTT 3.1.1 does not mark live messages as retained. */
 const RETAINED: Make = (random) => {
   const [topic, right] = random.pick(ANY)
   return { topic, payload: bytes(right), code: 'retained', retain: true }
 }
 
-/** Returns an endless generator of inputs. Unless `five`, inputs that only MQTT 5 can carry are left out. */
+/** @param five whether to include inputs that only MQTT 5 can carry */
 export function badInputs(seed: number, five: boolean): () => BadInput {
   const random = new Random(seed)
   const kinds = Object.entries<Make>(five ? { ...KINDS, retained: RETAINED } : KINDS)
@@ -286,7 +285,7 @@ export function badInputs(seed: number, five: boolean): () => BadInput {
   }
 }
 
-/** Capitalises a word: no keyword mixes upper and lower case letters. */
+/** No keyword mixes upper and lower case letters. */
 function mixed(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase()
 }

@@ -1,4 +1,3 @@
-/** The generic call is executed like other commands, and does not bypass their rules. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'

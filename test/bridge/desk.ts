@@ -1,4 +1,4 @@
-/** A dispatcher between an emulated hub and a link that only records its messages: no broker, no daemon. */
+/** A dispatcher with an emulated hub and a link that only records its messages: no broker, no daemon. */
 import pino from 'pino'
 import { Dispatcher } from '../../src/bridge/dispatcher.ts'
 import { Evidence } from '../../src/bridge/evidence.ts'
@@ -29,7 +29,6 @@ export interface Desk {
   /** The bridge's clock; the hub runs in real time. */
   readonly clock: FakeClock
   readonly sent: Sent[]
-  /** Topics that were cleared. */
   readonly cleared: string[]
   readonly ends: CommandEnd[]
   readonly failed: FailedWrite[]
@@ -37,19 +36,18 @@ export interface Desk {
   readonly log: Record<string, unknown>[]
   readonly audit: Record<string, unknown>[]
   readonly levels: LogLevel[]
-  /** The policy, protocol and connection, which a test may change at any time. */
+  /** A test may change these values at any time. */
   readonly world: { policy: Partial<Config['commands']>; protocol: Protocol; connection: number }
-  /** Delivers a message on a topic below the base topic, without waiting. */
+  /** Delivers a message without waiting; the topic is below the base topic. */
   readonly hand: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => void
-  /** Delivers a message like `hand`, and resolves to the answer. */
+  /** Like `hand`; resolves to the answer. */
   readonly ask: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => Promise<Record<string, unknown>>
-  /** Operations that the hub received. */
   readonly operations: () => (string | undefined)[]
-  /** The operations that change something; the hub's client also reads on its own. */
+  /** The operations that change something; the hub's client also sends reads of its own. */
   readonly writes: () => (string | undefined)[]
 }
 
-/** `attic` is configured, but the dispatcher does not have this hub. */
+/** The dispatcher does not serve `attic`, although it is configured. */
 const FILE = `
 guard: { watch: ["*"] }
 commands: { response_topics: [me] }

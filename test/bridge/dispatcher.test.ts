@@ -1,4 +1,3 @@
-/** Each message gets one answer: its content, its topic, and the other parts that are notified. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { APP, openDesk, test } from './desk.ts'

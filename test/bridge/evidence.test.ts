@@ -15,7 +15,7 @@ const STACK =
 
 const topicOf = (app: string) => `hub2mqtt/home/app/${app}/crash`
 
-/** Returns the evidence on the broker, which must match the contract. */
+/** Also checks that the evidence matches the contract. */
 function crashOf(world: World, app: string): Crash | undefined {
   const text = world.observer.last(topicOf(app))
   if (text === undefined || text === '') return undefined
@@ -85,7 +85,7 @@ describe('the evidence of a crash', () => {
     world.clock.jump(61_000)
     await until('the line', () => told().length === 1)
     expect(told()[0]).toContain('2 apps crashed within a minute')
-    // One of the apps crashes again: the evidence of the other does not change.
+    // One app crashes again: the other app's evidence does not change.
     const crashes = () => world.events(one).filter(({ event_type }) => event_type === 'crashed').length
     const before = crashes()
     world.hub.recover(one)
@@ -135,7 +135,7 @@ describe('the evidence of a crash', () => {
     expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
     await world.restart()
     await world.settle()
-    // The app is found crashed: its evidence is new, without the earlier samples.
+    // The bridge finds the crash after its start, so the evidence has no samples.
     expect(crashOf(world, app)?.samples ?? []).toEqual([])
   })
 

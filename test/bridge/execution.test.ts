@@ -1,4 +1,3 @@
-/** The rules for a command's requests to the hub, which are checked again after the command has waited. */
 import { describe, expect } from 'vitest'
 import { retryRateLimited } from '../../src/hub/client.ts'
 import { HubError } from '../../src/hub/errors.ts'
@@ -112,7 +111,6 @@ describe('when its turn comes', () => {
       await until('the answer', () => desk.sent.length === 1)
       expect(codes(desk)).toEqual([code])
       expect(desk.writes()).toEqual([])
-      // Nothing was sent that would change the hub.
       expect(desk.failed).toHaveLength(1)
     }
   })
@@ -172,7 +170,7 @@ describe('a request that the hub postpones', () => {
     signal: new AbortController().signal,
     ...more,
   })
-  /** Sends a request that the hub postpones `times` times; resolves to the number of times that it was sent. */
+  /** The hub postpones the request `times` times. Resolves to the number of attempts. */
   function request(times: number, error: unknown = off()) {
     let sent = 0
     return () => {

@@ -1,4 +1,4 @@
-/** Sends bad commands to a running bridge over a real broker, and counts the results. */
+/** Sends bad commands to a bridge over a real broker, and counts the results. */
 import { longestIn } from '../fuzz/run.ts'
 import type { BrokerKind } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
@@ -20,22 +20,21 @@ export interface FuzzReport {
   readonly sent: Readonly<Record<string, number>>
   readonly answered: Readonly<Record<string, number>>
   readonly unanswered: number
-  /** Answers with another code than the contract's; the first few as text. */
+  /** Answers with a wrong code; the first few as text. */
   readonly wrong: readonly string[]
-  /** Uncaught exceptions, and internal errors that the bridge logged. */
+  /** Uncaught exceptions, and internal errors in the log. */
   readonly crashed: number
-  /** All requests that the hub received. */
   readonly hubCalls: number
   readonly aliveAfter: boolean
   readonly seconds: number
-  /** The longest time in which the event loop was blocked, in milliseconds. */
+  /** The longest time that the event loop was blocked. */
   readonly longestMs: number
 }
 
 const resultTopic = ({ topic }: BadInput) => `hub2mqtt/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
 
 export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzReport> {
-  // Polls are as rare as possible, so that each request to the hub is caused by a command.
+  // Polls are rare, so that each request to the hub is caused by a command.
   const env = {
     COMMANDS_ALLOW: '*',
     GUARD_WATCH: 'no.such.app',
@@ -69,7 +68,7 @@ async function runBatch(world: World, batch: readonly BadInput[], tally: Tally):
   observer.seen.length = 0
   const answers = () => observer.seen.filter(({ topic }) => /\/result(\/|$)/.test(topic))
   for (const { topic, payload, retain = false } of batch) {
-    // All at the same time: one after the other would be too easy.
+    // In parallel, because a sequence would be too easy for the bridge.
     void observer.publish(`hub2mqtt/${topic}`, payload, { retain }).catch(tally.crash)
   }
   await until('all answers', () => answers().length >= batch.length, PATIENCE_MS).catch(() => undefined)
@@ -99,7 +98,7 @@ class Tally {
     this.#crashed += count
   }
 
-  /** Compares the codes on one result topic with the expected ones; only some answers can be assigned to an input. */
+  /** Compares the codes on one result topic. Only some answers can be assigned to an input. */
   compare(topic: string, inputs: readonly BadInput[], codes: readonly string[]): void {
     const came = [...codes]
     for (const { kind, code } of inputs) {
@@ -125,7 +124,6 @@ class Tally {
   }
 }
 
-/** Returns whether each input was answered as the contract specifies, and nothing else happened. */
 export const isGood = ({ wrong, unanswered, crashed, hubCalls, aliveAfter }: FuzzReport) =>
   wrong.length + unanswered + crashed + hubCalls === 0 && aliveAfter
 

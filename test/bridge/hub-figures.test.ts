@@ -1,4 +1,3 @@
-/** The health of a hub, and the usage of its apps: what the bridge requests from a real HTTP server, and publishes. */
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
@@ -26,16 +25,15 @@ const HEALTH_READS = [
 ] as const
 const LINK_READS = ['getDevices', 'getFlows', 'getAdvancedFlows'] as const
 
-/** Starts a world whose hub uses the clock of the bridge. */
 async function start(scopes: readonly string[], { env, hub, ...options }: WorldOptions = {}): Promise<World> {
-  // Without Mosquitto's delay of 40 ms for small packets, which would be a minute on the accelerated clock.
+  // Mosquitto's delay of 40 ms for small packets would be a minute on the accelerated clock.
   const broker = mosquittoPath === undefined ? 'aedes' : await Mosquitto.start({ config: ['set_tcp_nodelay true'] })
   let shared: Clock = systemClock
   const clock = { ...systemClock, now: () => shared.now(), elapsed: () => shared.elapsed() }
   const world = await World.start({
     broker,
     ...options,
-    // The list is read an hour after the realtime channel connects, not at any time within the hour.
+    // Without jitter, the list is read exactly an hour after the realtime channel connects.
     random: () => 0,
     // The clock may run ahead of a request that has not reached the hub yet.
     env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', HUB_TIMEOUT: '10m', ...env },
@@ -47,7 +45,7 @@ async function start(scopes: readonly string[], { env, hub, ...options }: WorldO
 const asked = ({ requests }: EmulatedHub, names: readonly string[]) =>
   requests.filter(({ operation = '' }) => names.includes(operation)).map(({ operation }) => operation)
 
-/** Advances the clock a second at a time, at most as fast as the broker answers: otherwise the connection is lost. */
+/** Advances the clock a second at a time, and waits for the broker's answers, so that the connection is not lost. */
 async function elapse({ clock, observer }: World, ms: number, each?: () => Promise<unknown>): Promise<void> {
   for (let left = ms; left > 0; left -= 1_000) {
     clock.jump(Math.min(left, 1_000))
@@ -56,7 +54,6 @@ async function elapse({ clock, observer }: World, ms: number, each?: () => Promi
   }
 }
 
-/** Advances the clock, at most as fast as the hub answers. */
 function pass(world: World, ms: number): Promise<void> {
   return elapse(world, ms, () => until('answers', () => world.hub.requests.every(({ status }) => status !== undefined)))
 }
@@ -177,7 +174,7 @@ describe('the health of a hub', () => {
       'value' in options ? { devices: 0 } : { devices: null, devices_unavailable: null },
     )
     expect(links(world)?.flows).toBeGreaterThan(0)
-    // On a busy machine, so much time may pass on the clock that the realtime channel connects only now.
+    // On a busy machine, the realtime channel may not be connected before this time.
     await until('the realtime channel', async () => {
       await pass(world, 1_000)
       return world.observer.last('hub2mqtt/home/info')?.includes('"realtime":"connected"')
@@ -228,7 +225,7 @@ describe('the health of a hub', () => {
         await elapse(world, 1_000)
         return world.observer.last('hub2mqtt/home/state') === wanted
       })
-    // Not at a full minute: an answer that arrives while the clock advances would look like another boot.
+    // Not a full minute: an answer that arrives while the clock advances would look like another boot.
     await pass(world, 60.5 * MINUTE_MS)
     const { booted_at } = await first(world)
     world.hub.behave('reset-before-executing', {})
@@ -236,7 +233,7 @@ describe('the health of a hub', () => {
     await state('offline')
     await elapse(world, 10 * MINUTE_MS)
     world.hub.behaveWell()
-    // The requests that were cut off have no answer: forget them.
+    // Interrupted requests have no answer.
     world.hub.forgetRequests()
     await state('online')
     const before = asked(world.hub, ['getInfo']).length
@@ -285,7 +282,6 @@ describe('the health of a hub', () => {
 })
 
 describe('the usage of devices and flows', () => {
-  /** Counts the hub's records that belong to an app. */
   function counted(records: Record<string, { driverUri?: string; trigger?: { uri: string } }>, app = HUE) {
     return Object.values(records).filter((one) => [one.driverUri, one.trigger?.uri].includes(`homey:app:${app}`)).length
   }
@@ -393,7 +389,7 @@ describe('the pure rules', () => {
     const later = bootOf(start, 1_061, clock)
     void clock.step(3_600_000)
     await clock.advance(60_000)
-    // The answer was late, and the clock of this machine was set.
+    // The answer was late, and the system clock was set.
     const latest = bootOf(later, 1_110, clock)
     expect([later.at, latest.at]).toEqual([start.at, start.at])
     expect(uptimeOf(later, clock)).toBe(1_121)
@@ -407,7 +403,7 @@ describe('the pure rules', () => {
     expect(bootOf(start, 20, clock).at).toBe(clock.now() - 20_000)
     await clock.advance(3_600_000)
     expect(bootOf(start, 200, clock).at).toBe(clock.now() - 200_000)
-    // Another boot within a minute, read when the uptime is already longer than at the last read.
+    // A reboot within a minute, whose uptime is already longer than the last one.
     const first = bootOf(undefined, 10, clock)
     await clock.advance(50_000)
     expect(bootOf(first, 22, clock).at).toBe(clock.now() - 22_000)

@@ -18,7 +18,7 @@ const PUBLISHED = 'settings: { publish: { x: { mode: text } } }'
 const configOf = (yaml: string) =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
 
-/** Creates the state of an emulated hub with the apps `x` and `y`, and a record of its calls, in order. */
+/** Opens an emulated hub with the apps `x` and `y`. Records the calls in order. */
 async function open() {
   const emulated = await emulate({ apps: [{ id: 'x', settings: { mode: 'on', other: 1 } }, { id: 'y' }] })
   const done: string[] = []
@@ -135,7 +135,6 @@ test('a hub that another member takes over is left on the broker as it is, whate
   take()
   state.settings.refresh()
   state.release()
-  // The hub delays this answer.
   await hub.call('getAppSettings', { id: 'x' })
   expect(take()).toEqual([])
 })

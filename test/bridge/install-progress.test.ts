@@ -1,4 +1,4 @@
-/** The progress of an install as the update entity shows it; `contract/installs.test.ts` tests the proof of its end. */
+/** `contract/installs.test.ts` tests the end of an install. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { World, type WorldOptions } from '../support/world.ts'
@@ -8,7 +8,7 @@ const APP = 'the.app'
 const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]
 const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
 
-/** Returns options for a hub that is read on request only, without a timer that a test cannot see. */
+/** Without polls, whose timers a test cannot observe. */
 const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
   hub: { apps },
   env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
@@ -38,14 +38,14 @@ describe.concurrent('an install that takes longer than a call may', () => {
 })
 
 describe.concurrent('an install that the hub confirms before it is done', () => {
-  /** Returns what the update entity has shown: whether an install is in progress, and of which version. */
+  /** Returns the states of the update entity: whether an install is running, and of which version. */
   const shown = ({ observer }: World) =>
     observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
       const { in_progress, installed_version } = JSON.parse(text || '{}')
       return `${in_progress} ${installed_version}`
     })
 
-  /** Resolves when the hub has confirmed an install and its list has been read again. */
+  /** The hub has confirmed the install, and the bridge has read the list again. */
   async function confirmed(world: World): Promise<void> {
     world.hub.behave('pretend', { operation: 'installFromAppStore', value: null })
     expect(await world.ask(cmd('install'))).toMatchObject({ ok: true })

@@ -17,7 +17,7 @@ const everyByte = (text: string) =>
 test('a name that contains an API key is recognised, however often and in whatever part it is percent-encoded', () => {
   const key = fc.string({ unit: fc.constantFrom(...'abcXYZ019-_.:/+% é'), minLength: 8, maxLength: 40 })
   const spellings = fc.array(fc.constantFrom(encodeURIComponent, encodeURI, everyByte), { maxLength: 4 })
-  // Without a lone `%`: decoding would read the first characters of the key as part of that escape.
+  // Without a lone `%`: decoding would combine it with the first characters of the key.
   const before = fc.string({ unit: fc.constantFrom(...'aé9.~\u{1f600}', '%80', '%C3', '%E2%82', '%00') })
   fc.assert(
     fc.property(key, spellings, before, fc.string(), (given, steps, start, after) => {
@@ -54,7 +54,7 @@ test('an app whose id contains the API key is in no topic, and is logged once wi
   await until('the good one', () => world.state('com.example.good') !== undefined)
   await world.ask('home/cmd/refresh')
   const seen = world.observer.seen.map(({ topic }) => topic)
-  // The hub's id contains the key as well, so its devices use the hub's name.
+  // The hub's id also contains the key, so its devices use the hub's name.
   const devices = seen.filter((topic) => topic.startsWith('homeassistant/'))
   expect(devices.length).toBeGreaterThan(0)
   expect(devices.filter((topic) => !topic.includes('--20home'))).toEqual([])

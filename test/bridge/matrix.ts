@@ -1,6 +1,6 @@
 /**
- * Every command against every way in which it can end, over a real broker; run as a program, it prints the table. The
- * expectations are written independently of the command table, so that errors in it are found.
+ * Tests every command in every way in which it can end, over a real broker; as a program, prints the table. The
+ * expectations do not depend on the command table, so that the test finds errors in the table.
  */
 import { pathToFileURL } from 'node:url'
 import type { AppSeed } from '../../src/emulator/hub.ts'
@@ -23,18 +23,14 @@ const APP = 'the.app'
 const STORE_APP = 'com.harborlight.irrigation'
 
 interface Row {
-  /** The name in the contract. */
   readonly name: string
   readonly topic: (column: Column) => string
-  /** A valid payload. */
   readonly payload: (column: Column) => string
-  /** Scopes of a key that lacks only the permission for this command; none if a command needs no permission. */
+  /** The scopes of a key that lacks only the scope for this command; absent if the command needs none. */
   readonly lacking?: readonly string[]
-  /** Whether newer hubs do not support the command. */
   readonly olderOnly?: true
-  /** Whether its payload may have `expires_at`; otherwise only the message expiry of MQTT 5 applies. */
+  /** Whether the payload may contain `expires_at`. Otherwise, only the message expiry of MQTT 5 applies. */
   readonly enveloped: boolean
-  /** Whether a repeated command is executed again. */
   readonly repeatable?: true
 }
 
@@ -100,7 +96,7 @@ export const ROWS: readonly Row[] = [
   {
     name: 'bridge/cmd/rollout',
     topic: () => 'bridge/cmd/rollout',
-    // One rollout at a time: all columns use the same one, which runs until the end.
+    // Only one rollout can run: all columns use the same one, which runs until the end.
     payload: () => `{"command":"install","app":"${APP}","pause":"1h","transaction":"waves"}`,
     enveloped: true,
   },
@@ -113,7 +109,7 @@ export const ROWS: readonly Row[] = [
   },
 ]
 
-/** Returns what the contract promises for a cell; `undefined` if the case does not exist. */
+/** Returns undefined if the case does not exist. */
 export function expected({ lacking, olderOnly, enveloped, repeatable }: Row, column: Column): string | undefined {
   const onHub = lacking !== undefined
   switch (column) {
@@ -130,7 +126,7 @@ export function expected({ lacking, olderOnly, enveloped, repeatable }: Row, col
     case 'offline':
       return onHub ? 'hub_unreachable' : undefined
     case 'expired':
-      // A plain-text command for the bridge itself carries no expiry and never waits.
+      // A plain-text command for the bridge itself has no expiry, and never waits.
       return onHub || enveloped ? 'expired' : undefined
     case 'retained':
       return 'retained'
@@ -154,7 +150,7 @@ const seeds: AppSeed[] = [
 
 const code = (answer: Answer) => (answer.ok ? (answer.replayed ? 'replayed' : 'ok') : (answer.error?.code ?? '?'))
 
-/** Fills the table: one world for a hub that works, and one for each kind of hub that refuses. */
+/** Uses one world with a working hub, and one for each kind of refusal. */
 export async function runMatrix(): Promise<Table> {
   const table: Table = new Map(ROWS.map(({ name }) => [name, {}]))
   const put = (row: Row, column: Column, answer: Answer) => {
@@ -193,7 +189,7 @@ export async function runMatrix(): Promise<Table> {
   return table
 }
 
-/** Sends a command that expires by its own `expires_at` if it can have one, otherwise while it waits, by MQTT 5. */
+/** Uses `expires_at` if the payload can have it, otherwise the message expiry of MQTT 5. */
 async function askExpired(world: World, row: Row): Promise<Answer> {
   const topic = row.topic('expired')
   if (row.enveloped) {

@@ -6,16 +6,15 @@ import { createTopics } from '../../src/contract/topics.ts'
 const READ = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: true } } as const
 const UNREAD = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: false } } as const
 const HALF = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: false } } as const
-/** A hub whose list has been read, but not its identity. */
+/** The list has been read, but not the identity. */
 const NAMELESS = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: true } } as const
-/** A hub that has answered without an identity. */
+/** The hub has answered without an identity. */
 const ANONYMOUS = { status: { id: null, api: 'manager', reason: null }, apps: { complete: true } } as const
 
-/** How a case differs from a single bridge that has read everything of its only hub, `home`. */
+/** Differences from a single bridge that has read its only hub, `home`. */
 interface Case {
   readonly hub?: OwnershipState['byId'] extends ReadonlyMap<unknown, infer H> ? H : never
   readonly member?: string
-  /** Hubs in the configuration. */
   readonly configured?: readonly string[]
   readonly served?: readonly string[]
   readonly former?: readonly string[]
@@ -24,7 +23,7 @@ interface Case {
   readonly rollouts?: readonly string[]
   readonly settings?: readonly string[]
   readonly prefixes?: readonly string[]
-  /** Devices that are published in any form, or will be published or removed. */
+  /** Devices that are published in any format, or queued. */
   readonly devices?: readonly string[]
 }
 

@@ -1,9 +1,9 @@
-/** Payloads that are valid for a command, and some that are nearly valid, independent of the command table. */
+/** Valid and nearly valid payloads, independent of the command table. */
 
 export const APP = 'the.app'
 export const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 
-/** A topic with a payload that is valid for it. */
+/** The payload is valid on the topic. */
 export type Right = readonly [topic: string, payload: string]
 
 export const OBJECTS: readonly Right[] = [
@@ -41,7 +41,7 @@ export const RAW: readonly Right[] = [[app('set-setting/one'), '1']]
 export const ANY = [...OBJECTS, ...WORDS, ...RAW] as const
 export const ON_APP = OBJECTS.filter(([topic]) => topic.startsWith('home/app/'))
 
-/** None of these types is accepted by the command. */
+/** The command accepts none of these types. */
 export const WRONG_TYPES: readonly Right[] = [
   [app('update'), '{"autoupdate":"true"}'],
   [app('update'), '{"autoupdate":1}'],

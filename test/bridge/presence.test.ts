@@ -18,7 +18,6 @@ afterEach(async () => {
   for (const one of ending.splice(0).reverse()) await one[Symbol.asyncDispose]()
 })
 
-/** Starts another bridge with its own hub, on the same base topic. */
 async function secondBridge({ broker, env }: World, changes: Readonly<Record<string, string>> = {}) {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older' })
   ending.push({ [Symbol.asyncDispose]: () => hub.close() })
@@ -34,7 +33,7 @@ async function secondBridge({ broker, env }: World, changes: Readonly<Record<str
   return { hub, bridge }
 }
 
-/** Returns the answer to a command, from either bridge: the first one may have ended. */
+/** Either bridge may answer: the first one may have ended. */
 async function answerTo({ observer }: World, command: string) {
   const result = `hub2mqtt/${command.replace('/cmd/', '/result/')}`
   const before = observer.texts(result).length
@@ -47,7 +46,7 @@ const complaints = ({ lines }: RunningBridge) => lines.filter((line) => line.inc
 const problems = (observer: Observer) =>
   observer.texts(HEALTH).flatMap((text): string[] => (text === '' ? [] : JSON.parse(text).problems))
 
-/** Resolves when a bridge has detected the other one and connected to its own hub. */
+/** The bridge has detected the other one, and is connected to its hub. */
 async function settled(bridge: RunningBridge): Promise<void> {
   await until('the second to notice', () => complaints(bridge).length > 0)
   await until('its hub', () => bridge.lines.some((line) => line.includes('realtime channel up')))
@@ -129,7 +128,7 @@ test('a command that arrives after the goodbye of a bridge is left to the one th
   await world.ready()
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url })
   await settled(second.bridge)
-  // The connection of the first bridge is still open when the second one is online.
+  // The first bridge's connection is still open when the second bridge is online.
   proxy.delay(500)
   const before = observer.texts(STATE).length
   const ended = world.bridge.stop()
@@ -239,7 +238,7 @@ test('a bridge that steps back reports that it was active, whatever causes the s
       return instance === older.instance ? [] : [role]
     })
   const before = roles().length
-  // The first message is from before a lost connection: the next connection delivers it before the hello that asks.
+  // The first message is from the older bridge's previous connection, and arrives before the request.
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'active' }))
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'undecided', asks: true }))
   await until('both', () => roles().length >= before + 2)

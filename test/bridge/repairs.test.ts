@@ -13,7 +13,6 @@ const APP = 'home/app/com.athom.hue'
 const SETTING = `${APP}/setting/mode`
 const file = 'settings:\n  publish:\n    com.athom.hue:\n      mode: text\n      other: text\n'
 
-/** Resolves with the last message of the bridge on a topic. */
 function published({ observer }: World, topic: string): Promise<string> {
   return until(`something on ${topic}`, () => observer.last(`hub2mqtt/${topic}`) || undefined)
 }
@@ -62,7 +61,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
     const right = await published(world, APP)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
     await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
-    // After this first repair, the next one has to wait.
+    // After this repair, the next one must wait.
     await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
     await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
@@ -72,7 +71,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
   })
 })
 
-/** Creates the upkeep of the broker, with a hub whose list and identity are known. */
+/** The list and the identity of the hub are known. */
 function keeping() {
   const clock = new FakeClock()
   const status = { id: 'H1', api: 'manager', reason: null } as const

@@ -103,7 +103,7 @@ describe.each(BROKERS)('on %s', (broker) => {
         run++
         world.hub.forgetRequests()
         world.observer.seen.length = 0
-        // Another run uses other transactions, of the same types.
+        // Each run uses different transactions of the same types.
         const own = (transaction: string | number) =>
           typeof transaction === 'number' ? run * 10 + transaction : `${run * 10}${transaction}`
         for (const { app, command, transaction } of commands) {

@@ -1,4 +1,4 @@
-/** The rules for permissions and response topics, which no other spelling, command or moment bypasses. */
+/** No spelling, command or moment bypasses the rules for permissions and response topics. */
 import { describe, expect, test } from 'vitest'
 import { mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'

@@ -103,7 +103,6 @@ test('a bridge that falls silent is assumed to be online for three minutes', asy
   const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
   elder.connected(false)
   younger.connected(true)
-  // An active bridge sends a message every minute.
   await room.clock.advance(10 * 60_000 - 1)
   expect(younger.role).toBe('standby')
   room.leave(elder)
@@ -133,6 +132,6 @@ test('bridges answer a request once, without a loop', async () => {
   const members = ['a', 'b', 'c', 'd'].map((name) => room.join(name, EARLY))
   for (const member of members) member.connected(true)
   await room.clock.advance(1000)
-  // Each bridge asks, and each of the others answers once.
+  // Each bridge sends one request, and each other bridge answers it once.
   expect(room.said).toBe(4 + 4 * 3)
 })

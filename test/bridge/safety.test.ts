@@ -1,4 +1,4 @@
-/** The rules of the contract's safety list. Each test fails without its rule; more are in `stale.test.ts`. */
+/** Each test fails without its rule of the contract's safety list. `stale.test.ts` has more. */
 import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
@@ -39,7 +39,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await world.ask('bridge/cmd/ping')
     expect(codes()).toEqual(['retained', 'retained', 'retained'])
     expect(world.asked('restartApp')).toBe(0)
-    // The next message is a command again.
+    // After the clearing, a new message is a command.
     await world.observer.publish(topic, '{}', { retain: true })
     await until('its refusal', () => codes().length === 4)
     expect(await world.ask(restartOf(world.app))).toMatchObject({ ok: true })

@@ -10,7 +10,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** Creates a hub that reports the usage that the test sets. */
+/** The test sets the usage that the hub reports. */
 function fakeHub() {
   const listeners: AppsListener[] = []
   const status: ((status: HubStatus) => void)[] = []
@@ -73,7 +73,6 @@ describe('the samples of an app', () => {
     const { clock, samples, hub, start, read } = open()
     hub.uses('x', 1, 100)
     hub.uses('x', 3, 300)
-    // Reads in between change nothing.
     expect(read(HOUR).samples).toEqual([[start, 2, 300]])
     expect(samples.memory('home', 'x', 0)).toEqual([[0, 300]])
     hub.uses('x', 2, 200)
@@ -207,12 +206,12 @@ describe('the samples of many apps', () => {
       [11_848, 16, true],
       [23_301, 16, false],
     ])
-    // Earlier samples are kept as far as there is room.
+    // Earlier samples remain, within the memory limit.
     const { samples: left } = read(6 * HOUR)
     expect(left.map(([, cpu]) => cpu).slice(0, -1)).toEqual(Array(left.length - 1).fill(4))
     expect(left.at(-1)?.[2]).toBe(8000)
     expect(left.length).toBeGreaterThanOrEqual(8)
-    // There is no room for the last apps.
+    // The memory limit leaves no records for the last apps.
     expect([...samples.read('home', 'app-90000', HOUR).samples]).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-/** Commands by sender: a client of the broker, a part of the process, the bridge itself, a fleet's broker. */
+/** Commands of each sender: a client of the broker, a part of the process, the bridge itself, a fleet's broker. */
 import { describe, expect } from 'vitest'
 import type { Reply, Requester } from '../../src/bridge/requests.ts'
 import { until } from '../support/until.ts'
@@ -7,7 +7,7 @@ import { APP, type Desk, openDesk, test } from './desk.ts'
 const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 const RESTART = { item: 'apps', method: 'POST', path: `/app/${APP}/restart` }
 
-/** Sends a command like a part of the process, and resolves to its reply. */
+/** Sends a command as another part of the process does. Resolves to the reply. */
 function request(desk: Desk, topic: string, payload = '', isCurrent?: Requester['isCurrent']): Promise<Reply> {
   return new Promise((resolve) => {
     const message = { topic: `b/${topic}`, payload: Buffer.from(payload), retain: false, dup: true, qos: 1 } as const

@@ -251,7 +251,7 @@ describe.concurrent('a published setting', () => {
         world.bridge.lines.filter((line) => line.includes('"level":"warn"') && line.includes(words)).length
       const problems = (): string[] => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '').problems
       const untilProblems = (wanted: readonly string[]) => {
-        // After each jump of the clock the hub may be unreachable for a moment: earlier requests have timed out.
+        // After a jump of the clock, earlier requests time out, so the hub may be unreachable for a moment.
         let jumpedAt = 0
         return until(`the problems ${wanted.join()}`, () => {
           if (JSON.stringify(problems()) === JSON.stringify(wanted)) return true
@@ -377,7 +377,6 @@ describe.concurrent.each(['empty-list', 'half-list', 'foreign-ids'] as const)(
       await world.settle()
       observer.forget()
       await world.bridge.stop()
-      // The broker is started before the hub.
       hub.behave('reset-before-executing', { times: 2 })
       hub.behave(fault, { times: 1 })
       await world.restart()

@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 const ID = 'com.example.lamps'
 const UPDATE = `hub2mqtt/home/app/${ID}/update`
 
-/** Starts a bridge to a hub that reports no versions, and a store that has a version and its changelog. */
+/** The hub reports no versions; the store has a version and its changelog. */
 async function open(file = '') {
   const shop = await EmulatedStore.start([{ id: ID, live: '1.2.0', changelog: { en: 'Shines brighter' } }])
   onTestFinished(() => shop[Symbol.asyncDispose]())
@@ -18,7 +18,7 @@ async function open(file = '') {
   return { shop, world, update }
 }
 
-/** Advances the clock past the first request to the store. The connection to the broker stays up. */
+/** Advances the clock past the first request to the store, in steps that keep the connection to the broker up. */
 async function twoMinutes(world: World) {
   const end = world.clock.elapsed() + 120_000
   while (world.clock.elapsed() < end) await world.settle()
@@ -40,7 +40,7 @@ test('with the option, state and update have the newest version and the changelo
   expect(world.state(ID)).toMatchObject({ latest_version: '1.2.0', update_severity: 'minor' })
   expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
   expect(shop.requests).toHaveLength(1)
-  // The version became known at the start; no event is sent.
+  // The version was found at the start, which sends no event.
   expect(world.events(ID)).toEqual([])
 
   const before = observer.seen.length

@@ -1,4 +1,4 @@
-/** Topics on which the bridge only sends messages: a message that is retained there is as wrong as a forged state. */
+/** On topics without retained messages, a retained message is as wrong as a forged state. */
 import { describe, expect, test } from 'vitest'
 import { type BrokerKind, WITH_PROTOCOLS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
@@ -12,7 +12,7 @@ const OURS = [
   'bridge/presence',
   'bridge/probe',
 ].map((topic) => `hub2mqtt/${topic}`)
-/** A topic of another program, below the same first level. */
+/** Topics of another program. */
 const THEIRS = ['hub2mqtt/kitchen/event', 'hub2mqtt/kitchen/app/lamp/event', 'hub2mqtt/home/app/a/b/event']
 const FORGED = '{"event_type":"crashed","app":"com.athom.hue","changed":["state"],"at":"2026-01-01T00:00:00.000Z"}'
 
@@ -26,7 +26,6 @@ async function forge({ observer }: World): Promise<void> {
   for (const topic of [...OURS, ...THEIRS]) await observer.publish(topic, FORGED, { retain: true })
 }
 
-/** Resolves with the retained messages on these topics. */
 async function left(world: World) {
   const held = await retainedOn(world.broker.port)
   return [...OURS, ...THEIRS].filter((topic) => held.has(topic))

@@ -1,4 +1,3 @@
-/** All updates of a hub by one command: the requests to the hub, their order, and the answer. */
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'

@@ -1,4 +1,3 @@
-/** A link with the addresses of several brokers. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Addresses } from '../../src/mqtt/addresses.ts'
 import { CLOSED_BY_US } from '../../src/mqtt/connection.ts'
@@ -114,7 +113,7 @@ describe.skipIf(withoutMosquitto)('two independent brokers', () => {
 })
 
 describe('the preferred address', () => {
-  /** Opens two ways to one broker, as to two nodes of a cluster, and a link that is connected to the second one. */
+  /** Two addresses of one broker simulate two nodes of a cluster. The link is connected to the second one. */
   async function atTheSecond(handlers: LinkHandlers = {}) {
     const open = new AsyncDisposableStack()
     onTestFinished(() => open.disposeAsync())
@@ -174,7 +173,7 @@ describe('the preferred address', () => {
     first.refuse(false)
     await until('a probe', () => first.open === 1)
     await bridge.link.close({ deadlineMs: 60_000 })
-    // Without the end of the link, the probe would give up after ten seconds.
+    // The end of the link ends the probe, which would otherwise give up after ten seconds.
     await until('the last connection to end', () => first.open === 0, 5_000)
   })
 

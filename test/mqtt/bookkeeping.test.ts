@@ -13,23 +13,21 @@ class Model {
   readonly retained = new Retained({ next: 0 })
   readonly wanted = new Map<string, string | null>()
   readonly broker = new Map<string, string>()
-  /** Messages of other clients on the broker. */
   readonly foreign = new Map<string, string>()
   readonly #recall: PayloadSource = (topic) => this.wanted.get(topic) ?? undefined
   #wire: { entry: Entry; payload: string | null }[] = []
-  /** Topics on which the broker holds some payload other than the wanted one. */
+  /** Topics on which the broker holds a payload other than the wanted one. */
   readonly #denied = new Set<string>()
   #online = false
   #knowing = false
 
-  /** Holds or clears a topic. `again`: whether the payload can be rendered again. */
+  /** @param again whether the payload can be rendered again */
   hold(topic: string, payload: string | null, again: boolean): void {
     this.wanted.set(topic, payload)
     this.retained.hold(topic, payload, again && payload !== null ? this.#recall : undefined)
     this.#pump()
   }
 
-  /** Acknowledges the oldest publish. */
   ack(): void {
     const sent = this.#wire.shift()
     if (sent === undefined) return
@@ -47,7 +45,7 @@ class Model {
     this.#pump()
   }
 
-  /** Loses the connection after the broker has received the first `arrived` messages in flight. */
+  /** @param arrived the number of messages in flight that the broker has received */
   lose(arrived: number): void {
     for (const { entry, payload } of this.#wire.slice(0, arrived)) this.#store(entry.topic, payload)
     for (const { entry } of this.#wire) this.retained.lost(entry)
@@ -70,7 +68,7 @@ class Model {
     this.#pump()
   }
 
-  /** Leaves messages of another client while the bridge is offline: on a topic of the bridge, and on another one. */
+  /** Simulates another client while the bridge is offline: on a topic of the bridge, and on another one. */
   haunt(topic: string): void {
     this.lose(3)
     this.broker.set(topic, 'a')
@@ -105,8 +103,7 @@ class Model {
   }
 }
 
-/** Returns the messages that a sweep may clear. */
-function unclaimed(retained: Retained): string[] {
+function unowned(retained: Retained): string[] {
   const topics: string[] = []
   retained.sweep((topic) => {
     topics.push(topic)
@@ -154,7 +151,7 @@ describe('the retained set', () => {
         const expected = [...model.wanted].filter(([, payload]) => payload !== null)
         expect([...model.broker].sort()).toEqual([...expected, ...model.foreign].sort())
         expect(model.retained).toMatchObject({ awaiting: 0, waiting: 0, blocked: 0 })
-        expect(unclaimed(model.retained)).toEqual([...model.foreign.keys()])
+        expect(unowned(model.retained)).toEqual([...model.foreign.keys()])
       }),
       { numRuns: 2000 },
     )

@@ -1,4 +1,3 @@
-/** More messages at a time than any queue is made for: a connected broker gets all of them. */
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath, startBroker } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
@@ -6,7 +5,7 @@ import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 import { settled, startLink } from './support.ts'
 
-/** Starts Mosquitto without its limit of 1,000 queued messages for a subscriber, beyond which it drops messages. */
+/** By default, Mosquitto queues 1,000 messages for a subscriber, and drops the others. */
 const patient = () => Mosquitto.start({ config: ['max_queued_messages 0'] })
 
 describe.each(BROKERS)('with a connected broker (%s)', (kind) => {
@@ -40,7 +39,7 @@ describe.skipIf(mosquittoPath === undefined)('a flood of commands from one clien
   test('is answered, and delays neither another client nor events', { timeout: 110_000 }, async () => {
     await using broker = await patient()
     await using bridge = startLink({ url: broker.url })
-    // Answers like the bridge, a moment later.
+    // Answers as the bridge does, with a delay.
     bridge.messages.push = (message) => {
       const result = message.topic.replace('cmd', 'result')
       queueMicrotask(() => bridge.link.send(result, message.payload.toString(), { isAnswer: true }))

@@ -1,4 +1,3 @@
-/** Messages that are too large for the broker or the bridge. */
 import { describe, expect, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 
@@ -35,12 +34,11 @@ describe.skipIf(withoutMosquitto)('an answer that is too large for the broker', 
       expect(await ask('bridge/cmd/ping')).toMatchObject({ ok: true })
     }
     expect(observer.last('hub2mqtt/bridge/state')).toBe('online')
-    // Under 3.1.1 the broker reveals its limit by closing the connection, once.
+    // Under 3.1.1, only a lost connection shows the broker's limit.
     const connections = observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'offline').length
     expect(connections).toBeLessThanOrEqual(protocol === '5' ? 0 : 1)
   })
 
-  /** Like `World.ask`, with a longer timeout. */
   function patient({ observer }: World) {
     return async (topic: string): Promise<unknown> => {
       const result = `hub2mqtt/${topic.replace('cmd', 'result')}`

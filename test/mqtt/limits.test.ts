@@ -1,4 +1,3 @@
-/** Brokers that lack a part of MQTT 5. */
 import { describe, expect, test } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'

@@ -1,4 +1,3 @@
-/** How a link sends messages again, reads topics back, and starts its connection over. */
 import { describe, expect } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
@@ -35,7 +34,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
       onReadBack: (topic, payload) => (topic === 'b/app/memory' ? [payload] : []),
     })
     await until('the connection', () => bridge.link.status().state === 'connected')
-    expect(bridge.unclaimed()).toEqual(['b/app/memory', 'former/x', 'former/y'])
+    expect(bridge.unowned()).toEqual(['b/app/memory', 'former/x', 'former/y'])
     expect(bridge.link.sweep((topic) => topic === 'former/x')).toBe(1)
     await settled(bridge)
     expect([...(await retainedOn(broker.port)).keys()].sort()).toEqual([

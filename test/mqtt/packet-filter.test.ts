@@ -18,7 +18,7 @@ function packet(first: number, ...body: readonly (Buffer | readonly number[])[])
 const topic = (name: string) => Buffer.concat([Buffer.from([name.length >> 8, name.length & 0xff]), Buffer.from(name)])
 const puback = (reason: number) => packet(0x40, [0, 7, reason])
 
-/** Returns the output if the bytes arrive in pieces of these sizes, in turn. */
+/** @param cuts the sizes of the pieces in which the bytes arrive, in turn */
 function through(bytes: Buffer, cuts: readonly number[], protocol: Protocol = '5'): Buffer {
   const filter = new PacketFilter(protocol)
   const out: Buffer[] = []

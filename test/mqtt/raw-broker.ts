@@ -1,18 +1,18 @@
-/** A minimal broker, for answers that no real broker can be made to send. */
+/** A minimal broker, for answers that a real broker does not send. */
 import { createServer, type Server, type Socket } from 'node:net'
 
 export interface RawBrokerOptions {
   /** The reason code of CONNACK under MQTT 5 (default 0). */
   readonly connack?: number
-  /** The properties of CONNACK, as bytes (default none). */
+  /** The properties of CONNACK as bytes; default: none. */
   readonly properties?: readonly number[]
-  /** Whether each publisher receives its own messages, as if it had subscribed to everything. */
+  /** Whether each publisher receives its own messages. */
   readonly echoes?: boolean
-  /** The delay of an acknowledgement (default: none). */
+  /** Default: no delay. */
   readonly ackAfterMs?: number
   /** The reason code of SUBACK for a filter (default 1); undefined: no answer. */
   readonly suback?: (filter: string) => number | undefined
-  /** Whether QoS 1 publishes are acknowledged (default true). */
+  /** Default true. */
   readonly puback?: boolean
   /** Retained messages for a filter (default: none), sent before the SUBACK, one topic each `retainedEveryMs`. */
   readonly retained?: (filter: string) => readonly string[]
@@ -22,12 +22,9 @@ export interface RawBrokerOptions {
 /** Speaks MQTT 5, with one or more packets per chunk, and forwards nothing. */
 export class RawBroker implements AsyncDisposable {
   connects = 0
-  /** The maximum number of unacknowledged publishes at the same time. */
   mostUnacknowledged = 0
   #unacknowledged = 0
-  /** Filters of subscriptions, in order. */
   readonly subscribed: string[] = []
-  /** Topics of publishes, in order. */
   readonly published: string[] = []
   readonly #options: RawBrokerOptions
   readonly #server: Server
@@ -49,7 +46,6 @@ export class RawBroker implements AsyncDisposable {
     return `mqtt://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
   }
 
-  /** Sends DISCONNECT with a reason code to all clients. */
   disconnect(reason: number): void {
     for (const socket of this.#sockets) socket.end(Buffer.from([0xe0, 2, reason, 0]))
   }

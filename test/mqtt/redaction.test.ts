@@ -1,4 +1,4 @@
-/** What the link redacts in payloads, and what observers of the link see. */
+/** The payloads that the link redacts, and those that observers receive. */
 import { expect, test } from 'vitest'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
@@ -22,7 +22,7 @@ test('a key is in no payload that is sent or shown, nor in the replacement of a 
   link.hold('b/app/1', said('state'))
   link.hold('b/app/2', said('large'), () => said('again'))
   link.send('b/event', said('event'))
-  // The link does not show answers to observers: the sender of an answer does so itself.
+  // Observers of the link receive no answers: the sender of an answer notifies them.
   link.send('b/answer', said('answer'), { isAnswer: true })
   const ifRefused = (why: string) => ({ topic: 'b/answer', payload: said(why) })
   link.send('b/answer', 'x'.repeat(300), { isAnswer: true, ifRefused })
@@ -49,7 +49,7 @@ test('a payload that the broker has without the key is not sent again, whether i
   await using first = startLink({ url: broker.url, redact })
   fill(first)
   await settled(first)
-  // The broker has both payloads, so the link now keeps only a digest of the second one.
+  // The broker has both payloads, so the link keeps only a digest of the second one.
   first.link.startOver()
   await settled(first, 2)
   // `online` was published twice, the other messages once.
@@ -76,7 +76,7 @@ test('a text that is rendered again is redacted before its digest is taken', asy
   const { publishes } = bridge.link.status()
   bridge.link.hold('b/app/1', said('digest'), () => said('digest'))
   expect(bridge.link.status()).toMatchObject({ queued: 0, unacknowledged: 0, publishes })
-  // A message from the broker is recognised as an own publish.
+  // The link recognises its own publish.
   await other.publish('b/app/1', 'digest: no ***', { retain: true })
   await other.publish('b/app/1', 'forged again', { retain: true })
   await until('the second', () => bridge.touched.length === 2)

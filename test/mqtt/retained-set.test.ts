@@ -1,4 +1,4 @@
-/** The rules of the retained set one by one; `bookkeeping.test.ts` has the invariants. */
+/** Tests single rules; `bookkeeping.test.ts` tests the invariants. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type Block, type Entry, type Order, Retained } from '../../src/mqtt/retained.ts'
 
@@ -11,7 +11,6 @@ beforeEach(() => {
 const all = () => true
 const none = () => false
 
-/** Sends the next message, if there is one. */
 function send(retained = set): Entry {
   const entry = retained.peek()
   if (entry === undefined) throw new Error('there is nothing to send')
@@ -19,7 +18,6 @@ function send(retained = set): Entry {
   return entry
 }
 
-/** Sends and acknowledges everything. */
 function flush(retained = set): string[] {
   const sent: string[] = []
   for (let entry = retained.peek(); entry !== undefined; entry = retained.peek()) {
@@ -29,7 +27,7 @@ function flush(retained = set): string[] {
   return sent
 }
 
-/** Makes the broker hold these messages, and the read-back find them. */
+/** The read-back finds these messages. */
 function holding(topics: Readonly<Record<string, string>>): void {
   for (const [topic, payload] of Object.entries(topics)) set.hold(topic, payload)
   set.settle(all)
@@ -42,7 +40,7 @@ function block(topic: string, why: Block): boolean {
   return set.refused(entry, why)
 }
 
-function unclaimed(): string[] {
+function unowned(): string[] {
   const found: string[] = []
   set.sweep((topic, payload) => {
     found.push(`${topic}=${payload}`)
@@ -116,13 +114,13 @@ describe('a held message', () => {
     expect(entry.text).toBe('a large one')
     set.acked(entry)
     expect(JSON.stringify(entry)).not.toContain('large')
-    // The read-back finds it, also on another connection.
+    // The read-back finds the payload, also on another connection.
     expect(set.mayBeOwn('a', 'a large one')).toBe(true)
     set.forget()
     set.found('a', 'a large one')
     set.settle(all)
     expect(flush()).toEqual([])
-    // A broker that has forgotten it gets it again.
+    // A broker that has lost the payload gets it again.
     now = 'another one'
     set.forget()
     set.settle(all)
@@ -148,7 +146,7 @@ describe('a held message', () => {
     set.found('a', large)
     set.found('b', `${large}b`)
     set.found('c', `${large}c`)
-    expect(unclaimed().map((one) => one.length > 10)).toEqual([true, false, false])
+    expect(unowned().map((one) => one.length > 10)).toEqual([true, false, false])
     set.settle(all)
     expect(set.hold('b', `${large}b`)).toBe(false)
     expect(set.hold('c', `${large}b`)).toBe(true)
@@ -319,11 +317,11 @@ describe('an unowned message', () => {
   test('is offered to a sweep, which clears the messages that it accepts', () => {
     for (const topic of ['a', 'b', 'c']) set.found(topic, `of ${topic}`)
     set.settle(all)
-    expect(unclaimed()).toEqual(['a=of a', 'b=of b', 'c=of c'])
+    expect(unowned()).toEqual(['a=of a', 'b=of b', 'c=of c'])
     expect(set.concerns('a')).toBe(true)
     expect(set.sweep((topic) => topic !== 'b')).toBe(2)
     expect(flush()).toEqual(['a=null', 'c=null'])
-    expect(unclaimed()).toEqual(['b=of b'])
+    expect(unowned()).toEqual(['b=of b'])
     expect(set.concerns('a')).toBe(false)
   })
 
@@ -332,18 +330,18 @@ describe('an unowned message', () => {
     set.settle(all)
     expect([set.hold('a', null), set.hold('b', 'ours')]).toEqual([true, true])
     expect(flush()).toEqual(['a=null', 'b=ours'])
-    expect(unclaimed()).toEqual([])
+    expect(unowned()).toEqual([])
   })
 
   test('is forgotten with the connection, and when it is cleared', () => {
     set.found('a', 'theirs')
     set.changedByOthers('b', 'live')
     set.settle(all)
-    expect(unclaimed()).toEqual(['a=theirs', 'b=live'])
+    expect(unowned()).toEqual(['a=theirs', 'b=live'])
     set.changedByOthers('a', '')
-    expect(unclaimed()).toEqual(['b=live'])
+    expect(unowned()).toEqual(['b=live'])
     set.forget()
-    expect(unclaimed()).toEqual([])
+    expect(unowned()).toEqual([])
   })
 })
 
@@ -358,12 +356,12 @@ describe('a topic that another bridge takes over', () => {
     give()
     expect(set.awaiting).toBe(1)
     expect(flush()).toEqual(['b=1'])
-    expect([unclaimed(), set.concerns('a'), set.concerns('b')]).toEqual([[], false, true])
+    expect([unowned(), set.concerns('a'), set.concerns('b')]).toEqual([[], false, true])
     holding({ a: '1' })
     set.hold('a', '2')
     give()
     expect(flush()).toEqual([])
-    expect(unclaimed()).toEqual(['a=1'])
+    expect(unowned()).toEqual(['a=1'])
   })
 
   test('is sent again when it is held again, unless the broker has the same payload', () => {
@@ -376,7 +374,7 @@ describe('a topic that another bridge takes over', () => {
     set.hold('a', 'a large one', () => 'a large one')
     flush()
     give()
-    expect(unclaimed()).toEqual(['a='])
+    expect(unowned()).toEqual(['a='])
     expect(set.hold('a', 'a large one', () => 'a large one')).toBe(false)
   })
 
@@ -390,9 +388,9 @@ describe('a topic that another bridge takes over', () => {
     set.hold('a', '1')
     const entry = send()
     give()
-    expect(unclaimed()).toEqual(['a=1'])
+    expect(unowned()).toEqual(['a=1'])
     end(entry)
-    expect([unclaimed(), set.blocked, set.waiting, set.peek()]).toEqual([['a=1'], 0, 0, undefined])
+    expect([unowned(), set.blocked, set.waiting, set.peek()]).toEqual([['a=1'], 0, 0, undefined])
     expect(set.hold('a', '1')).toBe(false)
   })
 
@@ -401,12 +399,12 @@ describe('a topic that another bridge takes over', () => {
     set.hold('a', '1')
     block('a', 'denied')
     give()
-    expect([set.blocked, unclaimed(), set.concerns('a')]).toEqual([0, [], false])
+    expect([set.blocked, unowned(), set.concerns('a')]).toEqual([0, [], false])
     holding({ a: '1' })
     set.hold('a', null)
     send()
     give()
-    expect(unclaimed()).toEqual([])
+    expect(unowned()).toEqual([])
   })
 })
 
@@ -433,7 +431,7 @@ describe('a message of the broker', () => {
     set.changedByOthers('a', '')
     set.changedByOthers('b', 'forged')
     expect([set.hold('a', '1'), set.hold('b', '1'), set.peek()]).toEqual([false, false, undefined])
-    expect(unclaimed()).toEqual([])
+    expect(unowned()).toEqual([])
     set.refresh('a')
     expect(flush()).toEqual(['a=1'])
     expect(set.hold('b', null)).toBe(true)
@@ -467,7 +465,7 @@ describe('a topic that the broker does not accept', () => {
     entry.losses = 3
     set.refused(entry, why)
     expect(set.hold('a', '2')).toBe(ends)
-    // Whatever the payload, it is first tried on a separate connection.
+    // Whatever its payload, the topic is first tried on a separate connection.
     expect(entry.losses).toBe(3)
     expect(set.blocked).toBe(ends ? 0 : 1)
     expect(flush()).toEqual(ends ? ['a=2'] : [])

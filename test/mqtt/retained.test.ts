@@ -19,7 +19,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     const before = observer.seen.length
     expect(before).toBe(500)
 
-    // Hold the same messages before, during and after the read-back.
+    // `fill` holds the same messages before, during and after the read-back.
     await using second = startLink({ url: broker.url, onConnected: fill })
     fill(second.link)
     await settled(second)
@@ -73,7 +73,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/app/${i}`, `state ${i}`)
     const { publishes = 0 } = (await settled(bridge)) ?? {}
     await broker.stop()
-    // A message that is held before the loss would be sent on the old connection, and counted.
+    // If held before the loss, the message would be sent on the old connection and counted.
     await until('the loss', () => bridge.link.status().reason)
     bridge.link.hold('b/app/7', 'changed meanwhile')
     bridge.link.hold('b/app/8', null)
@@ -100,14 +100,14 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (const topic of ['b/guard/7', 'b/app/late', 'b/app/7']) bridge.link.hold(topic, null)
     await settled(bridge)
     const empty = observer.seen.filter(({ text }) => text === '').map(({ topic }) => topic)
-    // `b/app/late` may have been set: the broker dropped messages beyond its queue.
+    // `b/app/late` may be retained: the broker dropped messages beyond its queue.
     expect(empty.sort()).toEqual(['b/app/7', 'b/app/late', 'b/guard/7'])
   })
 
   test.each([
-    // A client's queue on Mosquitto holds this many even if the client does not read.
+    // Mosquitto queues this many messages for a client that does not read.
     { topics: 850, atMost: 1 },
-    // Mosquitto drops some of these, and also the answer to the next subscription.
+    // Mosquitto drops some messages, and the answer to the next subscription.
     { topics: 3000, atMost: 2500 },
   ])(
     '$topics topics of 12 KB arrive, and those that are read back are not sent twice',
@@ -137,7 +137,7 @@ describe.concurrent('a read-back', () => {
     await settled(bridge)
     expect(broker.subscribed.filter((filter) => filter === 'b/app/+')).toHaveLength(1)
     expect(broker.published.filter((topic) => topic === 'b/probe').length).toBe(3)
-    expect(bridge.unclaimed()).toEqual(topics.toSorted())
+    expect(bridge.unowned()).toEqual(topics.toSorted())
   })
 
   test('lasts as long as messages arrive, and ends when none arrives within the limit', async () => {
@@ -162,7 +162,7 @@ describe.concurrent('a read-back', () => {
     await using bridge = startLink({ url: broker.url })
     await settled(bridge)
     expect(broker.subscribed.filter((filter) => filter === 'b/app/+')).toHaveLength(1)
-    expect(bridge.unclaimed()).toEqual(['b/app/1', 'b/app/2'])
+    expect(bridge.unowned()).toEqual(['b/app/1', 'b/app/2'])
   })
 
   test('is repeated when nothing arrives, because the answer may be lost', async () => {
@@ -188,7 +188,7 @@ describe.concurrent('what the embedded broker holds', () => {
     proxy.reset()
     bridge.link.hold('b/app/7', 'changed meanwhile')
     await settled(bridge, 2)
-    expect(bridge.unclaimed()).toEqual(['b/app/ghost'])
+    expect(bridge.unowned()).toEqual(['b/app/ghost'])
     await until('the change', () => observer.last('b/app/7') === 'changed meanwhile')
     expect(observer.seen).toHaveLength(302)
   })

@@ -1,4 +1,4 @@
-/** The order in which a sender publishes, on a connection that only records its messages. */
+/** Tests the order of publishes, on a connection that only records its messages. */
 import type { IClientPublishOptions } from 'mqtt'
 import { describe, expect, test } from 'vitest'
 import type { Failure } from '../../src/mqtt/failure.ts'
@@ -36,7 +36,7 @@ class Record implements Wire {
     this.dropped.push(failure)
   }
 
-  /** `topic=payload`, in the order in which they were sent. */
+  /** As `topic=payload`, in order. */
   get sent(): string[] {
     return this.published.map(({ topic, payload }) => `${topic}=${payload}`)
   }
@@ -47,7 +47,7 @@ class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
 
-/** Waits for the next turn of the event loop: a test on the separate connection takes several turns. */
+/** A trial on the separate connection takes several turns of the event loop. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 class Rig {
@@ -61,7 +61,6 @@ class Rig {
   readonly answers: Outbox
   readonly sender: Sender
   wire = new Record()
-  /** Whether the broker accepts a separate connection. */
   offersAside = false
   readonly trials: Trial[] = []
   #acknowledged = 0
@@ -99,7 +98,7 @@ class Rig {
     })
   }
 
-  /** Connects to a broker that permits no read-back. */
+  /** The broker permits no read-back. */
   attach(wire: Partial<Record> = {}): this {
     this.wire = Object.assign(new Record(), wire)
     this.#acknowledged = 0
@@ -108,7 +107,7 @@ class Rig {
     return this
   }
 
-  /** Returns whether the loss has shown a size at which connections end. */
+  /** Returns whether the loss has revealed a size at which the broker ends connections. */
   lose(failure = CLOSED): boolean {
     const explained = this.sender.detach(failure)
     this.retained.forget()
@@ -131,7 +130,7 @@ class Rig {
     this.sender.pump()
   }
 
-  /** Answers the oldest unacknowledged publish, as the broker. */
+  /** Answers the oldest unacknowledged publish. */
   ack(reason = 0): void {
     const next = this.wire.published[this.#acknowledged]
     if (next === undefined) throw new Error('nothing is on its way')
@@ -139,7 +138,7 @@ class Rig {
     next.done(reason)
   }
 
-  /** Answers publishes on the separate connection until there are none. Returns the sizes that were tried. */
+  /** Answers all publishes on the separate connection. Returns the sizes that were tried. */
   async aside(outcome: (bytes: number, topic: string) => number | 'lost'): Promise<number[]> {
     const tried: number[] = []
     for (;;) {
@@ -156,19 +155,17 @@ class Rig {
     }
   }
 
-  /** Acknowledges everything that is sent. */
   ackAll(): this {
     while (this.#acknowledged < this.wire.published.length) this.ack()
     return this
   }
 
-  /** Fields of the log lines about topics that are not published. */
+  /** Log fields about topics that are not published. */
   get refused(): unknown[] {
     return this.log.lines.filter(({ reason }) => reason !== undefined).map(({ topic, reason }) => `${topic} ${reason}`)
   }
 }
 
-/** Returns a rig whose broker accepts a separate connection. */
 const asideRig = (options?: Partial<SenderOptions>) => Object.assign(new Rig(options), { offersAside: true })
 
 const answer = { isAnswer: true }
@@ -413,7 +410,7 @@ describe('a broker that refuses', () => {
   })
 })
 
-/** Returns the replacement of a message only if it is too large. */
+/** Replaces only messages that are too large. */
 const tooLarge =
   (replacement: Replacement): SendOptions['ifRefused'] =>
   (why) =>
@@ -536,7 +533,7 @@ describe('a message that is too large', () => {
 })
 
 describe('a publish at which connections end', () => {
-  /** Loses this many connections, each right after everything was sent. */
+  /** Loses each connection right after everything was sent. */
   function loseTimes(rig: Rig, times: number): void {
     for (let i = 0; i < times; i += 1) {
       rig.attach()
@@ -550,7 +547,7 @@ describe('a publish at which connections end', () => {
     ['on a separate connection', true],
     ['on the only connection', false],
   ])('is tried %s', (_where, offersAside) => {
-    /** Ends the connection at the tested publish; returns whether there was one. */
+    /** Ends the separate connection at a publish. Returns whether there was one. */
     async function end(rig: Rig): Promise<boolean> {
       if (offersAside) return (await rig.aside(lost)).length > 0
       await turn()
@@ -566,7 +563,7 @@ describe('a publish at which connections end', () => {
       rig.hold('b', '1')
       loseTimes(rig, 2)
       rig.attach()
-      // It is not known yet which of the two is the cause.
+      // Either of the two messages may be the cause.
       expect(rig.wire.sent).toEqual([])
       if (offersAside) expect(await rig.aside((_bytes, topic) => (topic === 'a' ? 'lost' : 0))).toEqual([1, 1])
       else {
@@ -639,7 +636,7 @@ describe('a publish at which connections end', () => {
     expect(rig.refused.toSorted()).toEqual(['7000', '8000', '9000', 'equal'].map((topic) => `${topic} too_large`))
     rig.hold('4000', 'x'.repeat(4000))
     expect(topics(rig).slice(2)).toEqual(['4000'])
-    // The limit is kept, and tested again on each connection.
+    // The limit stays, and is tested again on each connection.
     rig.ackAll()
     rig.reconnect().ackAll()
     expect(await rig.aside(() => 0)).toEqual([7000, 8000, 9000])
@@ -784,7 +781,7 @@ describe('a publish at which connections end', () => {
       rig.wire.published.find(({ topic }) => topic === 'a')?.done(DENIED)
       rig.lose()
     }
-    // The refused message is now sent alone, the others are not.
+    // The refused message is sent alone, the others are not.
     expect(rig.attach().wire.sent).toEqual(['b=1', 'c=1'])
   })
 

@@ -1,4 +1,4 @@
-/** A link as the bridge creates it, and a record of everything that it reports. */
+/** Starts a link as the bridge does, and records everything that it reports. */
 import pino, { type Logger } from 'pino'
 import { test as base } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -31,7 +31,7 @@ export class RecordingLog {
     { write: (line) => this.lines.push(JSON.parse(line)) },
   )
 
-  /** Messages that a user should read. */
+  /** Warnings and errors. */
   get loud(): string[] {
     return this.lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message)
   }
@@ -42,14 +42,14 @@ export interface TestLink extends AsyncDisposable {
   readonly log: RecordingLog
   readonly messages: Message[]
   readonly statuses: LinkStatus[]
-  /** Changes by other clients on the watched filters. */
+  /** On the watched filters, by other clients. */
   readonly touched: { readonly topic: string; readonly payload: string }[]
-  /** How often the link was connected so far. */
+  /** The number of connections so far. */
   readonly connected: () => number
-  /** How often the status was `connecting`; an immediate second try, with another protocol, is not reported. */
+  /** The number of times that the status was `connecting`; an immediate retry with another protocol is not reported. */
   readonly attempts: () => number
-  /** Retained topics that were read back and that no row holds, as `sweep` offers them. */
-  readonly unclaimed: () => string[]
+  /** Retained topics that were read back and are not held, as `sweep` lists them. */
+  readonly unowned: () => string[]
 }
 
 export interface TestLinkOptions extends Partial<LinkOptions> {
@@ -58,11 +58,10 @@ export interface TestLinkOptions extends Partial<LinkOptions> {
   readonly clock?: typeof systemClock
   readonly onConnected?: (link: MqttLink) => void
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** Additional handlers. */
   readonly handlers?: LinkHandlers
 }
 
-/** Starts a link with the topics of the tests: `b/state`, `b/app/+` held, `b/+/cmd/+` commands. */
+/** Topics: `b/state`, held `b/app/+`, commands `b/+/cmd/+`. */
 export function startLink({
   url,
   clock = systemClock,
@@ -86,7 +85,7 @@ export function startLink({
       heldFilters: ['b/app/+', 'b/state'],
       ...options,
     },
-    // Always the shortest of the jittered delays.
+    // The shortest jittered delays.
     { clock, log: log.logger, random: () => 0 },
   )
   link.start({
@@ -108,7 +107,7 @@ export function startLink({
     touched,
     connected: () => connected,
     attempts: () => statuses.filter(({ state }) => state === 'connecting').length,
-    unclaimed: () => unclaimedBy(link),
+    unowned: () => unclaimedBy(link),
     [Symbol.asyncDispose]: () => link.close({ deadlineMs: 1000 }),
   }
 }
@@ -122,7 +121,7 @@ export function unclaimedBy(link: MqttLink): string[] {
   return topics.sort()
 }
 
-/** Resolves when the link has been connected this often, and everything is acknowledged, `online` too. */
+/** Resolves after this many connections, when everything, including `online`, is acknowledged. */
 export function settled({ link, connected }: TestLink, times = 1): Promise<LinkStatus | undefined> {
   return until(
     'the link to have nothing left to send',
@@ -130,7 +129,7 @@ export function settled({ link, connected }: TestLink, times = 1): Promise<LinkS
       const status = link.status()
       const idle = status.state === 'connected' && status.queued === 0 && status.unacknowledged === 0
       return idle && status.publishes > 0 && connected() >= times ? status : undefined
-      // There may be 40 MB to send, on a busy machine.
+      // Up to 40 MB are sent, on a busy machine.
     },
     40_000,
   )
@@ -146,11 +145,10 @@ export const withoutMosquitto = mosquittoPath === undefined
 
 interface Fixtures {
   readonly broker: Mosquitto
-  /** A proxy in front of the broker. */
   readonly proxy: TcpProxy
   /** Connected before the link starts. */
   readonly observer: Observer
-  /** Connected to the broker without the proxy. */
+  /** Connected without the proxy. */
   readonly bridge: TestLink
 }
 
@@ -159,7 +157,7 @@ async function during<T extends AsyncDisposable>(starting: T | Promise<T>, use: 
   await use(started)
 }
 
-/** These fixtures are started for a test that names them, in this order. */
+/** Vitest starts the fixtures that a test names, in this order. */
 export const test = base.extend<Fixtures>({
   broker: ({ task: _ }, use) => during(Mosquitto.start(), use),
   proxy: ({ broker }, use) => during(TcpProxy.to(broker.port), use),

@@ -1,4 +1,3 @@
-/** After a suspension of the process, messages that may have waited during it count as old. */
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { SuspendDetector } from '../../src/mqtt/suspend-detector.ts'
@@ -9,7 +8,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink } from './support.ts'
 
-/** Returns a system clock that can jump ahead without running timers, as in a suspension. */
+/** A system clock that can jump without running timers, as in a suspension. */
 function sleepyClock() {
   let ahead = 0
   let wallAhead = 0
@@ -36,7 +35,7 @@ function sleepyClock() {
 }
 
 describe.each(WITH_PROTOCOLS)('on %s under MQTT %s, a suspended link', (kind, protocol) => {
-  // Mosquitto sends twenty commands at a time, and keeps the others until those are acknowledged.
+  // Mosquitto sends twenty commands at a time, and waits for their acknowledgements.
   const start = () => (kind === 'mosquitto' ? Mosquitto.start() : startBroker(kind))
 
   test.each(['stop', 'suspend'] as const)('adds the suspended time to the age of messages: %s', async (how) => {
@@ -90,44 +89,44 @@ describe('a suspension', () => {
   test('is not detected while the clock advances step by step, however long', async () => {
     const clock = new FakeClock()
     const seen: number[] = []
-    const standstill = new SuspendDetector(clock, () => seen.push(clock.elapsed()))
-    standstill.start()
+    const detector = new SuspendDetector(clock, () => seen.push(clock.elapsed()))
+    detector.start()
     await clock.advance(60_000)
     expect(seen).toEqual([])
-    expect(standstill.arrivedAt()).toBe(60_000)
-    standstill.stop()
+    expect(detector.arrivedAt()).toBe(60_000)
+    detector.stop()
     expect(clock.pending).toBe(0)
   })
 
   test('of less than two seconds is a busy process, and changes nothing', () => {
     const clock = sleepyClock()
-    const standstill = new SuspendDetector(clock, () => {})
-    standstill.start()
+    const detector = new SuspendDetector(clock, () => {})
+    detector.start()
     clock.stop(1_500)
-    expect(clock.elapsed() - standstill.arrivedAt()).toBeLessThan(1_000)
-    standstill.stop()
+    expect(clock.elapsed() - detector.arrivedAt()).toBeLessThan(1_000)
+    detector.stop()
   })
 
   test('of seconds only adds to the age of messages', () => {
     const clock = sleepyClock()
-    const standstill = new SuspendDetector(clock, () => {})
-    standstill.start()
+    const detector = new SuspendDetector(clock, () => {})
+    detector.start()
     const before = clock.elapsed()
     clock.stop(5_000)
-    expect(standstill.arrivedAt()).toBeLessThanOrEqual(before)
-    expect(standstill.outdates(before)).toBe(false)
-    standstill.isOver()
-    expect(standstill.arrivedAt()).toBeGreaterThan(before + 4_999)
-    standstill.stop()
+    expect(detector.arrivedAt()).toBeLessThanOrEqual(before)
+    expect(detector.outdates(before)).toBe(false)
+    detector.isOver()
+    expect(detector.arrivedAt()).toBeGreaterThan(before + 4_999)
+    detector.stop()
   })
 
   test.each([-3_600_000, 3_600_000])('is not detected when the wall clock is set by %d ms', (ms) => {
     const clock = sleepyClock()
-    const standstill = new SuspendDetector(clock, () => expect.unreachable())
-    standstill.start()
+    const detector = new SuspendDetector(clock, () => expect.unreachable())
+    detector.start()
     clock.set(ms)
-    standstill.look()
-    expect(standstill.isUncertain).toBe(false)
-    standstill.stop()
+    detector.look()
+    expect(detector.isUncertain).toBe(false)
+    detector.stop()
   })
 })

@@ -1,4 +1,3 @@
-/** A link that watches everything it holds. */
 import { describe, expect, test } from 'vitest'
 import { startBroker, WITH_PROTOCOLS } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
@@ -38,7 +37,7 @@ describe.each(WITH_PROTOCOLS)('on %s under MQTT %s', (kind, protocol) => {
     await using bridge = startLink({ url: broker.url, protocol, watchedFilters })
     for (let i = 0; i < 50; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
     await settled(bridge)
-    // The read-back found it, so no publish was needed.
+    // The read-back found the message, so no publish was needed.
     expect(bridge.link.status().publishes).toBe(1)
     await other.publish('b/app/end', 'x')
     await until('the end', () => bridge.touched.some(({ topic }) => topic === 'b/app/end'))

@@ -6,7 +6,7 @@ import { isMarker, PING } from './marker.ts'
 
 export interface ClientOptions {
   readonly url: string
-  /** Determines the protocol: MQTT 5 for Mosquitto, 3.1.1 for the embedded broker. */
+  /** MQTT 5 for Mosquitto, 3.1.1 for the embedded broker. */
   readonly broker: BrokerKind
   readonly id: string
   readonly filters: readonly string[]
@@ -14,7 +14,7 @@ export interface ClientOptions {
 
 export class Client implements AsyncDisposable {
   readonly seen: IPublishPacket[] = []
-  /** The latest marker that was received; `seen` does not contain markers. */
+  /** The latest received marker; `seen` contains no markers. */
   marker = ''
   readonly #client: MqttClient
   readonly #broker: BrokerKind
@@ -28,7 +28,6 @@ export class Client implements AsyncDisposable {
     })
   }
 
-  /** Resolves when the client is subscribed. */
   static async connect({ url, broker, id, filters }: ClientOptions): Promise<Client> {
     const port = Number(new URL(url).port)
     const mqtt = new MqttClient(() => connectTcp({ port, host: '127.0.0.1', noDelay: true }), {
@@ -48,7 +47,7 @@ export class Client implements AsyncDisposable {
     return client
   }
 
-  /** Resolves at the acknowledgement. Properties are left out with MQTT 3.1.1. */
+  /** Resolves at the acknowledgement. With MQTT 3.1.1, properties are left out. */
   async publish(
     topic: string,
     payload: string | Buffer,

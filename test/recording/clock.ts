@@ -1,7 +1,4 @@
-/**
- * The clock of a recording, which only the scenario advances. Only very short timers run in real time: they wait for
- * messages that the broker may still have under way.
- */
+/** A clock that only the scenario advances. Very short timers run in real time, because they wait for messages. */
 
 interface Timer {
   readonly at: number
@@ -45,7 +42,7 @@ export class SteppedClock {
     this.#now += ms
   }
 
-  /** Runs all timers that become due, in order; the wall clock does not change. */
+  /** Runs the timers that become due, in order. The wall clock does not change. */
   jump(ms: number): void {
     this.#elapsed += ms
     const due = [...this.#timers].filter(({ at }) => at <= this.#elapsed).sort((one, other) => one.at - other.at)
@@ -53,7 +50,7 @@ export class SteppedClock {
     for (const timer of due) if (this.#timers.has(timer)) timer.run()
   }
 
-  /** Whether a timer runs in real time. */
+  /** Whether a short timer is running. */
   get busy(): boolean {
     return this.#timers.values().some(({ handle }) => handle !== undefined)
   }

@@ -1,8 +1,7 @@
-/** Describes the differences between two recordings. */
 import { unpack } from './pack.ts'
 import type { Recording, Seen, Stage } from './record.ts'
 
-/** Returns the differences, one text each: stage, client, topic, before, after. Empty if the recordings are equal. */
+/** Each difference names the stage, client and topic, and both values. Empty if the recordings are equal. */
 export function differences(before: Recording, after: Recording): string[] {
   const [olds, news] = [unpack(before), unpack(after)]
   const names = (stages: readonly Stage[]) => stages.map(({ name }) => name).join(', ')
@@ -15,7 +14,7 @@ export function differences(before: Recording, after: Recording): string[] {
   })
 }
 
-/** Returns, for each client and topic, one line for each message. */
+/** Returns one line per message, by client and topic. */
 function linesOf({ live, retained }: Stage): Map<string, string[]> {
   const lines = new Map<string, string[]>()
   for (const [client, topics] of Object.entries(live)) {

@@ -1,10 +1,9 @@
-/** The configuration of the scenario and its two hubs. */
 import { SteppedHub } from './hub.ts'
 
 export const HUE = 'com.athom.hue'
 export const PUMP = 'net.lindqvist.heatpump'
 export const BLINDS = 'io.bramblewood.blinds'
-/** An app id that must be encoded in topics, and the encoded topic level. */
+/** This app id must be encoded in topics. */
 export const ODD = { id: 'odd/id+ü', level: 'odd%2Fid%2B%C3%BC' } as const
 export const SAUNA = 'fi.kivinen.sauna'
 
@@ -57,20 +56,19 @@ export async function startHubs() {
 
 type Hubs = Awaited<ReturnType<typeof startHubs>>
 
-/** Published settings, one of each kind. */
 export const SETTINGS = {
   [HUE]: { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100, step: 5, name: 'Light level' } },
   [PUMP]: { unit: { type: 'select', options: ['C', 'F'] }, note: 'text' },
 } as const
 
-/** Returns the configuration file of the first start, with changes. */
+/** The configuration of the first start, with changes. */
 export function configOf(
   url: string,
   { home, attic }: Hubs,
   changes: object = {},
   atticKey: string = KEYS.attic,
 ): object {
-  // The bridge reads the list only when the scenario causes a read.
+  // The bridge reads lists only when the scenario requests it.
   const manual = { poll_interval: '1h', poll_interval_fallback: '1h', timeout: '5m' }
   return {
     mqtt: { url, client_id: 'recording', base_topic: 'hub2mqtt' },

@@ -1,4 +1,4 @@
-/** The golden files: the messages that subscribers must receive. */
+/** The messages that subscribers must receive. */
 import { readFileSync } from 'node:fs'
 import type { BrokerKind } from '../support/brokers.ts'
 import { type Exceptions, underMqtt3 } from './mqtt3.ts'
@@ -6,7 +6,7 @@ import type { Recording } from './record.ts'
 
 /** MQTT 5, with Mosquitto. */
 export const GOLDEN = new URL('golden-mosquitto.json', import.meta.url)
-/** MQTT 3.1.1, with the embedded broker: only the messages that differ from those that `mqtt3.ts` derives. */
+/** MQTT 3.1.1, with the embedded broker: only messages that `mqtt3.ts` cannot derive. */
 export const EXCEPTIONS = new URL('mqtt3-exceptions.json', import.meta.url)
 
 export function readRecording(file: string | URL): Recording {

@@ -6,7 +6,7 @@ import { SteppedClock } from './clock.ts'
 
 type Operation = 'ping' | 'getApps' | 'getAppLocales' | 'installFromAppStore'
 
-/** How long an app stays in each state of a transition, by the clock that the scenario advances. */
+/** The time in each state of a transition, by the scenario's clock. */
 const STEP_MS = 100
 /** Longer than any sequence of steps. */
 const GATE_MS = 1_000_000
@@ -26,24 +26,21 @@ export class SteppedHub implements AsyncDisposable {
     return new SteppedHub(await EmulatedHub.start({ ...options, clock, settleMs: STEP_MS }), clock)
   }
 
-  /** Delays the answers to these operations until `release`. */
   hold(...operations: Operation[]): void {
-    // Old requests without an answer would look like waiting ones.
+    // Old requests without an answer would seem to be waiting.
     this.emulated.forgetRequests()
     for (const operation of operations) this.emulated.behave('slow-headers', { ms: GATE_MS, operation })
   }
 
-  /** Returns whether a request for this operation waits for its answer. */
   isAsked(operation: Operation): boolean {
     return this.emulated.requests.some((request) => request.operation === operation && request.status === undefined)
   }
 
-  /** Sends the waiting answers. */
   release(): void {
     this.#clock.jump(GATE_MS)
   }
 
-  /** Sends the waiting answers and delays no more. */
+  /** Sends the waiting answers, and stops delaying. */
   open(): void {
     this.emulated.behave('slow-headers', false)
     this.release()
@@ -54,7 +51,7 @@ export class SteppedHub implements AsyncDisposable {
     this.#clock.jump(STEP_MS)
   }
 
-  /** Stops the hub; the returned function restarts it and resolves when it listens. */
+  /** Stops the hub. The returned function restarts it, and resolves when it listens. */
   goDown(): () => Promise<void> {
     const back = this.emulated.reboot({ downMs: DOWN_MS })
     return async () => {

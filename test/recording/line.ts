@@ -1,4 +1,4 @@
-/** A TCP proxy between the bridge and the broker that can cut the connection. */
+/** A TCP proxy between the bridge and the broker, which can cut the connection. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 export class Line implements AsyncDisposable {

@@ -3,7 +3,7 @@ import { lineOf } from './compare.ts'
 import { pack, unpack } from './pack.ts'
 import { fold, type Messages, type Recording, type Seen, type Stage } from './record.ts'
 
-/** By stage, client and topic: messages that cannot be derived. An empty list: the topic has no messages. */
+/** Keyed by stage, client and topic. An empty list: the topic has no messages. */
 export type Exceptions = Readonly<Record<string, Readonly<Record<string, Messages>>>>
 
 export function underMqtt3(five: Recording, exceptions: Exceptions): Recording {
@@ -17,7 +17,6 @@ export function underMqtt3(five: Recording, exceptions: Exceptions): Recording {
   return pack('aedes', stages)
 }
 
-/** Returns the differences between a recording with MQTT 3.1.1 and the derived messages. */
 export function exceptionsOf(five: Recording, three: Recording): Exceptions {
   const found: Record<string, Record<string, Record<string, readonly Seen[]>>> = {}
   const seen = new Map(unpack(three).map((stage) => [stage.name, stage.live]))
@@ -55,7 +54,7 @@ function translated(five: Recording): Stage[] {
   }))
 }
 
-/** Removes what only MQTT 5 has. An existing subscriber does not receive the retain flag of live messages. */
+/** Removes the properties of MQTT 5. Existing subscribers do not receive the retain flag of live messages. */
 function plain({ payload, retain, qos }: Seen, showsRetain: boolean): Seen {
   return {
     payload: payload.replaceAll('"protocol":"5"', '"protocol":"3.1.1"'),

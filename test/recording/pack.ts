@@ -1,11 +1,10 @@
-/** The file format of a recording: long payloads are in a table, because discovery payloads are nearly the same. */
+/** The file format of a recording. Long payloads are in a table, because discovery payloads are nearly the same. */
 import { createHash } from 'node:crypto'
 import type { Messages, Recording, Seen, Stage } from './record.ts'
 
 /** Payloads of at least this length are stored in the table, in pieces. */
 const LONG = 120
 
-/** Moves long payloads out of the messages. */
 export function pack(broker: string, stages: readonly Stage[]): Recording {
   const table = new Map<string, readonly string[]>()
   const store = (seen: Seen): Seen => {
@@ -33,7 +32,7 @@ export function unpack({ stages, payloads, pieces }: Recording): Stage[] {
 
 const nameOf = (text: string) => `@${createHash('sha256').update(text).digest('hex').slice(0, 10)}`
 
-/** Splits a payload after objects, but not into pieces that are too short; joined, the pieces are the payload. */
+/** Splits a payload after objects, into pieces of a minimum length. */
 function piecesOf(payload: string): string[] {
   const pieces: string[] = []
   for (const piece of payload.split(/(?<=\},)/)) {
@@ -43,7 +42,6 @@ function piecesOf(payload: string): string[] {
   return pieces
 }
 
-/** Returns the pieces that occur more than once and are longer than their name. */
 function repeated(pieces: readonly string[]): string[] {
   const counts = new Map<string, number>()
   for (const piece of pieces) counts.set(piece, (counts.get(piece) ?? 0) + 1)
@@ -62,7 +60,7 @@ function mapStage({ name, live, retained }: Stage, change: (seen: Seen) => Seen)
   }
 }
 
-/** Prints each message and each piece of a payload on one line, for readable diffs. */
+/** Prints each message and each piece on one line, for readable diffs. */
 export function print(recording: Recording): string {
   return `${lines(recording, '')}\n`
 }

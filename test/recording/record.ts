@@ -1,7 +1,6 @@
 /** The format of a recording, and the values that are removed from messages. */
 import type { IPublishPacket } from 'mqtt'
 
-/** A message that a subscriber received. */
 export interface Seen {
   readonly payload: string
   /** Present only if the flag is set. MQTT 3.1.1 shows it only to clients that subscribe after the message. */
@@ -13,7 +12,7 @@ export interface Seen {
   readonly correlationData?: string
   readonly responseTopic?: string
   readonly messageExpiry?: number
-  /** The number of equal messages in a row; default 1. */
+  /** Equal messages in a row; default 1. */
   readonly times?: number
 }
 
@@ -21,22 +20,22 @@ export type Messages = Readonly<Record<string, readonly Seen[]>>
 
 export interface Stage {
   readonly name: string
-  /** By client, then by topic; in order within a topic, because MQTT guarantees no order between topics. */
+  /** Keyed by client, then by topic. MQTT guarantees the order only within a topic. */
   readonly live: Readonly<Record<string, Messages>>
-  /** The retained messages that changed in the stage, as a new client receives them; `null`: cleared. */
+  /** The retained messages that have changed, as a new client receives them; null: cleared. */
   readonly retained: Readonly<Record<string, Seen | null>>
 }
 
 export interface Recording {
   readonly broker: string
   readonly stages: readonly Stage[]
-  /** Long payloads in pieces, by the name that messages refer to; repeated pieces are also replaced with names. */
+  /** Long payloads in pieces, keyed by name. Repeated pieces are also replaced with names. */
   readonly payloads: Readonly<Record<string, readonly string[]>>
   readonly pieces: Readonly<Record<string, string>>
 }
 
 const UUID = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g
-/** Longer payloads are only sent to be refused: their beginning and length identify them. */
+/** Longer payloads are only sent to be refused. Their beginning and length identify them. */
 const MAX_PAYLOAD = 32 * 1024
 
 /** Replaces values that differ between runs with placeholders: durations, random ids and the hubs' ports. */
@@ -64,7 +63,6 @@ export function seenOf({ payload, retain, qos, properties = {} }: IPublishPacket
   }
 }
 
-/** Combines equal messages in a row into one with their number. */
 export function fold(messages: readonly Seen[]): Seen[] {
   const folded: { seen: Seen; times: number }[] = []
   for (const seen of messages) {

@@ -1,36 +1,28 @@
-/** Records the messages of the clients, by stage. */
-
 import { until } from '../support/until.ts'
 import type { Client, ClientOptions } from './client.ts'
 import { MARKER } from './marker.ts'
 import { pack } from './pack.ts'
 import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './record.ts'
 
-/** aedes mixes retained and live messages, so the retained ones are complete only after some quiet round trips. */
+/** aedes mixes retained and live messages: the retained ones are complete after some quiet round trips. */
 const RETAINED_ROUNDS = 5
 const TIMEOUT_MS = 30_000
 
-/**
- * Topics on which the time and number of equal messages do not matter: the bridge repeats its probe until it receives
- * one for each subscription, and it publishes its presence every minute.
- */
+/** Topics on which time and number of equal messages do not matter: the bridge repeats probes and presence. */
 const COUNTLESS: ReadonlySet<string> = new Set(['hub2mqtt/bridge/probe', 'hub2mqtt/bridge/presence'])
 
 export interface RecorderOptions {
-  /** The clients by their names in the recording. */
+  /** Keyed by name in the recording. */
   readonly clients: Readonly<Record<string, Client>>
-  /** Connects one more client. */
   readonly join: (options: Pick<ClientOptions, 'id' | 'filters'>) => Promise<Client>
-  /** Removes the values that differ between runs from a payload. */
   readonly normalise: (payload: string) => string
 }
 
 export class Recorder {
   readonly #options: RecorderOptions
   readonly #stages: Stage[] = []
-  /** The number of each client's messages that belong to finished stages. */
+  /** The number of messages in finished stages, by client. */
   readonly #done = new Map<Client, number>()
-  /** The recorded messages on topics in `COUNTLESS`. */
   readonly #recorded = new Set<string>()
   #retained = new Map<string, Seen>()
 
@@ -38,7 +30,7 @@ export class Recorder {
     this.#options = options
   }
 
-  /** Ends a stage. On the topics in `lastOnly`, only the last message is recorded. */
+  /** @param lastOnly topics on which only the last message is recorded */
   async write(name: string, lastOnly: readonly string[]): Promise<void> {
     const clients = Object.entries(this.#options.clients)
     const live = Object.fromEntries(clients.map(([id, client]) => [id, this.#cut(id, client, lastOnly)]))
@@ -51,7 +43,6 @@ export class Recorder {
     return pack(broker, this.#stages)
   }
 
-  /** Returns a client's messages since the previous stage, by topic. */
   #cut(id: string, client: Client, lastOnly: readonly string[]): Record<string, Seen[]> {
     const packets = client.seen.slice(this.#done.get(client))
     this.#done.set(client, client.seen.length)
@@ -71,7 +62,6 @@ export class Recorder {
     return true
   }
 
-  /** Resolves with the retained messages, as a new client receives them. */
   async #takeDown(): Promise<Map<string, Seen>> {
     const { join, normalise } = this.#options
     await using latecomer = await join({ id: 'latecomer', filters: ['#'] })
@@ -86,7 +76,6 @@ export class Recorder {
   }
 }
 
-/** Returns the topics whose retained message changed or was cleared. */
 function changes(before: ReadonlyMap<string, Seen>, after: ReadonlyMap<string, Seen>): Record<string, Seen | null> {
   const topics = [...new Set([...before.keys(), ...after.keys()])]
   const changed = topics.filter((topic) => JSON.stringify(before.get(topic)) !== JSON.stringify(after.get(topic)))

@@ -1,5 +1,3 @@
-/** The recorded scenario, from the first start to the last stop. */
-
 import type { BrokerKind } from '../support/brokers.ts'
 import { configOf, startHubs } from './config.ts'
 import type { Recording } from './record.ts'
@@ -13,7 +11,6 @@ import { restarts } from './stages/restarts.ts'
 import { start } from './stages/start.ts'
 import { Theatre } from './theatre.ts'
 
-/** Runs the scenario with the current bridge, on a new broker. */
 export async function record(kind: BrokerKind): Promise<Recording> {
   const hubs = await startHubs()
   await using theatre = await Theatre.open(kind, hubs)

@@ -1,4 +1,4 @@
-/** The environment of a scenario: broker, hubs, bridge and clients. It detects when all of them are at rest. */
+/** The environment of a scenario: broker, hubs, bridge and clients. Detects when all of them are at rest. */
 import type { IClientPublishOptions } from 'mqtt'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { type Broker, type BrokerKind, startBroker } from '../support/brokers.ts'
@@ -15,11 +15,10 @@ export type HubName = 'home' | 'attic'
 
 const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
-/** The bridge is at rest after this many consecutive round trips without other messages. */
+/** The bridge is at rest after this many round trips without other messages. */
 const QUIET_ROUNDS = 5
 /** `reach` advances to timers that are due within this time; `pass` is for later ones. */
 const NEAR_MS = 5_000
-/** The maximum number of steps in `reach`. */
 const MAX_STEPS = 200
 /** The time until discovery publishes a device again. */
 const DISCOVERY_RESTS_MS = 2_500
@@ -39,19 +38,17 @@ interface Parts extends Pick<RecorderOptions, 'join'> {
 }
 
 export class Theatre implements AsyncDisposable {
-  /** The bridge's connection to the broker. */
   readonly line: Line
   readonly hubs: Hubs
   readonly clock = new SteppedClock()
-  /** Receives all messages, from before the start. */
+  /** Receives all messages. */
   readonly watcher: Client
-  /** Sends the commands and receives their answers. */
   readonly asker: Client
   readonly #kind: BrokerKind
   readonly #broker: Broker
   readonly #recorder: Recorder
   #bridge: RunningBridge | undefined
-  /** Whether the bridge answers. */
+  /** Whether the bridge answers pings. */
   #isThere = false
   #markers = 0
 
@@ -85,14 +82,13 @@ export class Theatre implements AsyncDisposable {
     return new Theatre({ kind, broker, line, hubs, watcher, asker, join })
   }
 
-  /** Starts the bridge and waits until it is online; its hubs may still wait. */
+  /** Resolves when the bridge is online. Its hubs may not be connected yet. */
   async start(config: object): Promise<void> {
     await this.startsOver(() => {
       this.#run(config)
     })
   }
 
-  /** Starts the bridge while it cannot reach its broker. */
   async startAlone(config: object): Promise<void> {
     this.line.cut()
     this.#run(config)
@@ -112,13 +108,13 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Reloads the configuration and waits until changed devices have been published. */
+  /** Waits until changed devices have been published. */
   async reload(config: object): Promise<void> {
     this.#bridge?.reload(JSON.stringify(config))
     await this.pass(DISCOVERY_RESTS_MS)
   }
 
-  /** Publishes a message that is not a command, as another client. */
+  /** Publishes as another client. */
   async say(topic: string, payload: string, { retain }: { readonly retain: boolean }): Promise<void> {
     await this.asker.publish(topic, payload, { retain })
     await this.rest()
@@ -128,15 +124,14 @@ export class Theatre implements AsyncDisposable {
     return until(what, probe, TIMEOUT_MS)
   }
 
-  /** Waits until the last message on a topic contains a text. */
   async shows(topic: string, text: string): Promise<void> {
     await this.reach(`${text} on ${topic}`, () => this.watcher.last(topic)?.includes(text))
   }
 
-  /** Releases the first answers of a hub that has been held; resolves when its realtime channel is connected. */
+  /** Releases the first answers of a hub, and waits for its realtime channel. */
   async meet(name: HubName): Promise<void> {
     const hub = this.hubs[name]
-    // One request at a time: otherwise the messages in between would depend on the order of the answers.
+    // One request at a time: otherwise the order of the answers would affect the messages.
     for (const operation of ['ping', 'getApps', 'getApps'] as const) {
       await this.reach(`${operation} of ${name}`, () => hub.isAsked(operation))
       hub.release()
@@ -145,12 +140,12 @@ export class Theatre implements AsyncDisposable {
     hub.open()
   }
 
-  /** Sends a command, and waits for its answer and its effects. */
+  /** Waits for the answer and the effects of the command. */
   async ask(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<void> {
     await this.waitFor(topic, options, () => this.asker.publish(`hub2mqtt/${topic}`, payload, options))
   }
 
-  /** Waits for the answer to a command that `send` sends. */
+  /** @param send sends the command */
   async waitFor(topic: string, options: IClientPublishOptions, send: () => Promise<void>): Promise<void> {
     const before = this.#answers(topic, options)
     await send()
@@ -165,7 +160,7 @@ export class Theatre implements AsyncDisposable {
     return this.asker.seen.filter((packet) => packet.topic === result || packet.topic === reply).length
   }
 
-  /** Moves the apps of a hub through their transitions, one state at a time. */
+  /** Moves the apps of a hub through their transitions, step by step. */
   async walk(name: HubName, steps: number): Promise<void> {
     for (let step = 0; step < steps; step += 1) {
       this.hubs[name].step()
@@ -173,7 +168,7 @@ export class Theatre implements AsyncDisposable {
     }
   }
 
-  /** Advances the clock to the next near timer, with a rest after each step, until `probe` returns true. */
+  /** Advances the clock from timer to timer, with a rest after each, until `probe` returns true. */
   async reach(what: string, probe: () => boolean | undefined): Promise<void> {
     for (let steps = 0; !probe(); steps += 1) {
       if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)
@@ -183,7 +178,6 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Advances the clock by `ms`, one timer at a time. */
   async pass(ms: number): Promise<void> {
     const end = this.clock.elapsed() + ms
     for (;;) {
@@ -195,9 +189,9 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Resolves when no message is under way between hubs, bridge, broker and clients. */
+  /** Resolves when no message is in transit between hubs, bridge, broker and clients. */
   async rest(): Promise<void> {
-    // More rounds if the bridge does not answer pings, because then they do not pass through it.
+    // Without the bridge's answers, pings do not pass through it, so more rounds are needed.
     const rounds = this.#isThere ? QUIET_ROUNDS : 5 * QUIET_ROUNDS
     for (let quiet = 0; quiet < rounds; ) {
       const before = this.#activity
@@ -220,7 +214,6 @@ export class Theatre implements AsyncDisposable {
     await this.until('a round trip', () => clients.every((client) => client.marker.includes(marker)))
   }
 
-  /** Waits until the bridge has reconnected because of `cause`. */
   async startsOver(cause: () => void): Promise<void> {
     const before = this.watcher.texts(PROBE).length
     const states = this.watcher.texts(STATE).length
@@ -233,7 +226,7 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Disconnects the bridge from the broker, which publishes the will. */
+  /** Cuts the connection, so that the broker publishes the will. */
   async cut(): Promise<void> {
     this.#isThere = false
     this.line.cut()
@@ -250,7 +243,7 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Runs and records a part of the scenario. On the topics in `lastOnly`, only the last message is recorded. */
+  /** @param lastOnly topics on which only the last message is recorded */
   async stage(name: string, play: () => Promise<void>, lastOnly: readonly string[] = []): Promise<void> {
     this.clock.setForward(MINUTE_MS)
     await play()

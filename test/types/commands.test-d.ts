@@ -13,5 +13,5 @@ const rest = { payload: anyValue, operation: 'enableApp', doc: '', run: async ()
 row('app', 'enabled', { ...rest, capabilities: ['enable', 'disable'] })
 // @ts-expect-error a command has only known capabilities
 row('app', 'enabled', { ...rest, capabilities: ['enabel'] })
-// @ts-expect-error the same if they depend on the input
+// @ts-expect-error the capabilities that depend on the input must also be known
 row('app', 'enabled', { ...rest, capabilitiesOf: () => ['enabel'] })

@@ -44,7 +44,7 @@ export const rows = [
   // @ts-expect-error a notification is never read
   row({ ...common, device: 'hub', platform: 'notify', sends: 'speak', reads: 'hubState' }),
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'app', shows: {}, template: fieldOf('cpu_percent') }),
-  // @ts-expect-error a template reads fields that the topic has
+  // @ts-expect-error a template reads only fields of the topic
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'app', shows: {}, template: fieldOf('cpu_percentt') }),
   onApp({
     ...common,
@@ -52,7 +52,7 @@ export const rows = [
     platform: 'sensor',
     reads: 'appUpdate',
     shows: {},
-    // @ts-expect-error … of this topic, not of another one
+    // @ts-expect-error the field belongs to another topic
     template: fieldOf('cpu_percent'),
   }),
   // @ts-expect-error attributes must be fields of the topic
@@ -60,7 +60,7 @@ export const rows = [
   row({ ...common, ...problem, device: 'app', attributes: attributesOf({ message: 'crash_message' }) }),
   // @ts-expect-error a button sends an existing command
   row({ ...common, device: 'app', platform: 'button', sends: 'restrat' }),
-  // @ts-expect-error … for this kind of device
+  // @ts-expect-error the command is for apps
   row({ ...common, device: 'hub', platform: 'button', sends: 'restart' }),
   // @ts-expect-error an event has types of the contract
   row({ ...common, device: 'app', platform: 'event', reads: 'appEvent', types: ['crashd'] }),
@@ -77,7 +77,7 @@ export const triggers = [
   trigger({ ...event, key: 'trigger_crashed', event: 'crashed', template: fieldOf('event_type') }),
   // @ts-expect-error a trigger needs an event of the contract
   trigger({ ...event, key: 'trigger_crashed', event: 'crashd', template: fieldOf('event_type') }),
-  // @ts-expect-error … and reads a key of events
+  // @ts-expect-error a trigger reads a key of events
   trigger({ ...event, key: 'trigger_crashed', event: 'crashed', template: fieldOf('event_typ') }),
 ]
 

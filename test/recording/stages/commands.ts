@@ -1,4 +1,3 @@
-/** Every command, executed successfully. */
 import { BLINDS, HUE, ODD, PUMP, SAUNA } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 
@@ -87,7 +86,7 @@ export async function commands(theatre: Theatre): Promise<void> {
   })
 }
 
-/** Runs commands that must be allowed by name: the configuration must allow `hub/install` and `uninstall`. */
+/** These commands must be allowed by name: `hub/install` and `uninstall`. */
 export async function installing(theatre: Theatre): Promise<void> {
   await theatre.stage('an app is installed and removed by command', async () => {
     await theatre.ask('home/cmd/install', `{"id":"${SAUNA}","transaction":"install-2"}`)

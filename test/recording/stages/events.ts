@@ -1,4 +1,3 @@
-/** Changes on the hubs without commands. */
 import { BLINDS, HUE, ODD, PUMP, SAUNA } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 

@@ -1,4 +1,3 @@
-/** Unreachable hubs, a hub that refuses the key, and an unreachable broker. */
 import { ATTIC_SCOPES, HUE } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 

@@ -1,4 +1,3 @@
-/** All ways in which a command is refused or fails. */
 import type { IClientPublishOptions } from 'mqtt'
 import { BLINDS, HUE, PUMP } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
@@ -80,7 +79,7 @@ export async function refusals(theatre: Theatre): Promise<void> {
   await theatre.stage('commands that the hub does not carry out', () => failures(theatre))
 }
 
-/** Runs one command, fills the app's queue, and sends another command, which is refused. */
+/** Runs one command, fills the app's queue, and sends one more, which is refused. */
 async function crowd(theatre: Theatre): Promise<void> {
   const { home } = theatre.hubs
   home.hold('getAppLocales')

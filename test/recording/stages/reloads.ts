@@ -1,9 +1,8 @@
-/** Changes of the configuration while the bridge runs. */
 import { HUE, PUMP, SETTINGS } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 import { installing } from './commands.ts'
 
-/** The time until the devices of a removed hub are cleared, because the hub may only have been renamed. */
+/** The devices of a removed hub are cleared after this time, because the hub may only have been renamed. */
 const FAREWELL_MS = 16_000
 
 export async function reloads(theatre: Theatre, config: (changes?: object) => object): Promise<void> {

@@ -1,10 +1,9 @@
-/** Restarts of the bridge, with a broker that keeps the retained messages. */
 import { BLINDS, HUE } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 
 /** The time for Home Assistant to migrate entities between the discovery formats. */
 const MIGRATION_MS = 6_000
-/** How long a realtime channel must last until it counts as connected. */
+/** A realtime channel counts as connected after this time. */
 const REALTIME_MS = 1_000
 
 export async function restarts(theatre: Theatre, config: (changes?: object) => object): Promise<void> {

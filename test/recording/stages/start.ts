@@ -1,7 +1,6 @@
-/** The first start, on a broker that already has messages. */
 import type { Theatre } from '../theatre.ts'
 
-/** The messages on the broker before the start: orphans of an earlier bridge, and those of other programs. */
+/** Orphans of an earlier bridge, and messages of other programs. */
 const FOUND: Readonly<Record<string, string>> = {
   'hub2mqtt/gone/info': '{}',
   'hub2mqtt/home/app/left.over': '{}',
