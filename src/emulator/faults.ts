@@ -1,4 +1,4 @@
-/** The faults of HTTP answers: whether the request is executed, and what is sent back. */
+/** Faults of HTTP answers. A fault decides whether the request is executed, and what the client receives. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { isRecord, parseJson } from '../base/json.ts'
@@ -10,11 +10,11 @@ export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
   text: string
-  /** Whether the answer seems to be from another server, without the headers that identify the hub. */
+  /** Whether another server seems to have answered: the headers that identify the hub are missing. */
   foreign?: true
 }
 
-/** A request, and the methods that a fault can use to answer it. */
+/** A request, and the means to answer it. */
 export interface Exchange {
   request: IncomingMessage
   response: ServerResponse
@@ -60,7 +60,6 @@ export function refuse({ status = 500, retryAfter, error, description }: Refusal
 
 export const subscriptionInactive = () => new HubError(403, 'Subscription Inactive', 'Subscription Inactive')
 
-/** Replaces the hub's answer with another answer. */
 export function replaced(answer: Outcome, executes = false): Fault {
   return { executes, answer: (exchange) => exchange.send(answer) }
 }
@@ -99,7 +98,6 @@ export function reworded(change: (text: string) => string): Fault {
   return { executes: true, answer: (exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }) }
 }
 
-/** Changes the hub's answer if the answer is a JSON object. */
 export function altered(change: (answer: Record<string, unknown>) => unknown): Fault {
   return reworded((text) => {
     const value = parseJson(text)

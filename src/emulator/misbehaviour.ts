@@ -44,7 +44,7 @@ function isHeaderValue(text: string): boolean {
   }
 }
 
-/** The subjects to which behaviours apply, with the optional limits for each. */
+/** The subjects of behaviours, with the optional limits for each. */
 const LIMITS = {
   requests: {
     times,
@@ -84,7 +84,6 @@ const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (
 /** Creates a behaviour that has only the common options. */
 const plain = <const C extends Concern>(concerns: C, doc: string) => row(concerns, doc, {}, () => ({}))
 
-/** Faults of HTTP answers. */
 const ANSWERS = {
   'answer-status': answers(
     'Refuses the request with a status such as 401, 403, 404, 429, 500 or 503.',

@@ -1,4 +1,3 @@
-/** Options of an emulated hub, and their defaults. */
 import { type Clock, systemClock } from '../base/clock.ts'
 import { inUrl, reachable } from '../base/hosts.ts'
 import type { AppsHost, HubApps } from './core/hub-apps.ts'
@@ -26,7 +25,6 @@ export interface EmulatedHubOptions {
   /** Storage for the hub's own data. Default: in memory. */
   kept?: HubStore | undefined
   store?: readonly AppSeed[] | undefined
-  /** Called with each text that the hub speaks. */
   onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
   version?: string | undefined
@@ -36,7 +34,7 @@ export interface EmulatedHubOptions {
   rateLimit?: boolean | undefined
   /** The answer of an operation that returns nothing. Default `null`. */
   nothing?: Nothing | undefined
-  /** Duration of each intermediate state of an app. Default 200. */
+  /** Duration of each intermediate state of a simulated app. Default 200. */
   settleMs?: number | undefined
   /** Interval at which the usage of running apps changes; 0, the default, means never. */
   usageMs?: number | undefined

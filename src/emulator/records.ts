@@ -35,7 +35,6 @@ export interface AppRecord {
 
 export type Patch = Readonly<Record<string, unknown>>
 
-/** The data of a crash that the hub stores. */
 interface Crash {
   readonly crashedMessage: string | null
   readonly crashedCount: number
@@ -146,7 +145,6 @@ export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   return { ...base, ...(seed.crashed !== undefined && crashOf(base, seed.crashed, flavour)), ...seed.record }
 }
 
-/** Returns the changes that a crash makes to the record of a simulated app. */
 export function crashOf(record: AppRecord, message: string, flavour: Flavour): Patch {
   const { crash, counter } = GENERATIONS[flavour]
   const former = record[counter]

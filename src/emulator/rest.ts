@@ -14,7 +14,6 @@ import type { Timers } from './timers.ts'
 /** The answer of an operation that returns nothing. */
 export type Nothing = 'null' | 'empty' | '204'
 
-/** A recorded request. */
 export interface RequestRecord {
   readonly at: number
   readonly via: 'rest' | 'socket'
@@ -40,7 +39,7 @@ export interface HubCore extends Core {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
-  /** The rate limit of the hub; `undefined`: no limit. */
+  /** `undefined`: no limit. */
   readonly limit: Fault | undefined
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
 }
@@ -88,7 +87,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
 }
 
-/** Returns the fault that applies to a request, if any, and uses one of its turns. */
+/** Uses one turn of the returned fault. */
 export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
   const now = hub.clock.elapsed()
   return hub.limit?.meets?.(now) ? hub.limit : hub.behaviours.claimFault(operation, via, now)
@@ -111,7 +110,6 @@ function open(hub: HubCore, request: IncomingMessage, response: ServerResponse, 
   return { request, response, timers: hub.timers, head, send }
 }
 
-/** Returns the headers that identify the hub. The flavour `reference` has none. */
 function identityHeaders({ behaviours, flavour, id, version }: HubCore, operation: string | undefined) {
   const claimed = behaviours.claimIdentity(operation)
   if (claimed === null || flavour === 'reference') return {}
@@ -147,7 +145,7 @@ function nothing(form: Nothing): Outcome {
 
 const bearer = (header: string | undefined): string | undefined => header?.match(/^Bearer (.+)$/i)?.[1]
 
-/** Returns the body as text, or a refusal if the body is too long. */
+/** Returns a refusal if the body is too long. */
 export async function readBody(request: IncomingMessage): Promise<string | HubError> {
   const chunks: Buffer[] = []
   let length = 0
@@ -228,7 +226,7 @@ function matchRequest(method: string, path: string, prefix: Prefix, flavour: Fla
   throw noSuchMethod(flavour)
 }
 
-/** Matches a request to an app's own web API. The path of such a request is not decoded. */
+/** Matches a request to an app's own web API. The app itself decodes the path. */
 function matchApp(method: string, path: string): Match {
   const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
   if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
@@ -274,7 +272,7 @@ export function fill(template: readonly string[], segments: readonly string[]): 
   )
 }
 
-/** Decodes a segment of a path. @throws HubError 400 */
+/** @throws HubError 400 */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment)

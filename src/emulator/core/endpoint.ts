@@ -36,7 +36,6 @@ export type Method = (typeof METHODS)[number]
 /** Method and path, such as `GET /app/:id`: `:id` is a parameter, percent-encoded. */
 export type Request = `${Method} /${string}`
 
-/** Names of the parameters in a path. */
 type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
   ? Name | PathParameter<`/${Rest}`>
   : P extends `${string}:${infer Name}`
@@ -108,7 +107,7 @@ export const optional = <const S extends v.GenericSchema>(schema: S, text: strin
 export const missing = (name: string) => new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
 
-/** Returns the value of a setting. @throws HubError 404 if there is no such setting */
+/** @throws HubError 404 if there is no such setting */
 export function settingIn(settings: ReadonlyMap<string, unknown>, name: string): unknown {
   if (!settings.has(name)) throw new HubError(404, 'not_found', 'Setting Not Found')
   return settings.get(name)

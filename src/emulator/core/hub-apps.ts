@@ -22,7 +22,6 @@ export interface InstallRequest {
  * They throw a `HubError` if the hub refuses. The caller has checked that the app exists.
  */
 export interface HubApps {
-  /** The current records. */
   readonly records: ReadonlyMap<string, AppRecord>
   /** A copy of an app's settings. */
   settings(id: string): ReadonlyMap<string, unknown>
@@ -39,7 +38,6 @@ export interface HubApps {
   collectGarbage(id: string): void | Promise<void>
   /** The latest standard output and error of the app; `undefined` if it is not a process. */
   output(id: string): string | undefined
-  /** The texts of the app by language. */
   locales(id: string): Readonly<Record<string, unknown>>
   /** Sends a request to an app's web API. @throws HubError 404 for unknown endpoints, 503 if the app is not running */
   request(id: string, request: AppRequest): Promise<unknown>

@@ -41,7 +41,6 @@ const requestApp = endpoint({
   },
 })
 
-/** An endpoint with its section and item. */
 export interface Entry {
   readonly name: OperationName
   readonly item: string
@@ -64,7 +63,6 @@ export const APP_SECTION: Entry = { name: 'requestApp', item: '', endpoint: requ
 
 const serves = ({ only }: Endpoint, flavour: Flavour) => only?.includes(flavour) ?? true
 
-/** Returns the endpoints of a flavour. */
 export const entriesFor = (flavour: Flavour) => ENTRIES.filter(({ endpoint: one }) => serves(one, flavour))
 
 /** Returns the answer to an unknown method or path. Older hubs report an internal error. */

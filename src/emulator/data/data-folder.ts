@@ -29,7 +29,6 @@ const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
 /** Names allowed in a folder that no hub has used: files of an interrupted first start, or of a new disk. */
 const OWN_NAMES = [...FILES, 'lost+found']
 
-/** Whether a folder contains the data of a hub. */
 export const holdsHub = (folder: string): boolean => existsSync(join(folder, DATABASE))
 
 /** Creates a data folder, or checks an existing one without changing it. @throws HubDataError */
@@ -104,7 +103,7 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-/** The synchronous form of `syncFolder`, for startup, when no requests are waiting. */
+/** For startup, when no requests are waiting. */
 function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
@@ -161,7 +160,7 @@ export type Database = ReturnType<typeof openDatabase>
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }) {
   const folder = resolve(path)
   makeFolder(folder)
-  look(join(folder, DATABASE))
+  inspect(join(folder, DATABASE))
   using opened = new DisposableStack()
   if (alone) opened.use(lockFolder(folder))
   makePrivate(folder)
@@ -186,7 +185,7 @@ export function transaction<T>(sql: DatabaseSync, task: () => T): T {
 }
 
 /** Checks an existing database before anything is written, so that a foreign file is not changed. */
-function look(path: string): void {
+function inspect(path: string): void {
   if (!existsSync(path)) return
   // A writable connection merges the WAL on close; a read-only one leaves an empty WAL if there was none.
   useFile(path, { readOnly: existsSync(`${path}-wal`) }, unreadable(path), (sql) => check(sql, path)).close()

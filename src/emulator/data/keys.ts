@@ -18,7 +18,7 @@ const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: 
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
 
-  /** Returns the scopes of a key; `undefined` for an unknown key. */
+  /** Returns `undefined` for an unknown key. */
   function scopesOf(key: string): readonly string[] | undefined {
     const row = find.get(hashOf(key))
     return row && v.parse(Scopes, row['scopes'])
@@ -34,7 +34,7 @@ export function storedKeys({ sql }: Database) {
     return { id, key }
   }
 
-  /** Lists the keys, oldest first. */
+  /** Oldest first. */
   function list() {
     const rows = sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
     return rows.map((row) => v.parse(KeyRow, row))

@@ -22,7 +22,7 @@ export class ManifestError extends Error {
 export const CHANNELS = ['stable', 'beta', 'alpha'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-/** The manifests of real apps, with their drivers and flows, have some hundred kilobytes. */
+/** Manifests of real apps, with their drivers and flows, have several hundred kilobytes. */
 const MAX_FILE_BYTES = MOST_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
@@ -102,7 +102,7 @@ export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 /** Called with the manifest's fields that this hub ignores. */
 type Warn = (warning: string) => void
 
-/** Reads the manifest in an app's folder. @throws ManifestError if it is missing or invalid, or `main` is no file */
+/** @throws ManifestError if the manifest is missing or invalid, or `main` is not a file in the folder */
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
@@ -204,7 +204,7 @@ function readText(path: string): string {
   }
 }
 
-/** Returns the real path; `undefined` for a broken link. */
+/** Returns `undefined` for a broken link. */
 export function real(path: string): string | undefined {
   try {
     return realpathSync(path)

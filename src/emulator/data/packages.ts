@@ -17,7 +17,6 @@ export interface Unpacked {
   readonly manifest: Manifest
 }
 
-/** Sources of apps. */
 export interface Sources {
   /** Path of the local app store; default: none. */
   readonly store?: string | undefined
@@ -60,14 +59,14 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   const warnOnce = onceEach(warn)
 
   /**
-   * The newest matching version in the store or, if there is none, the sample app. Reads the folders each time, because
-   * versions may be added.
+   * Returns the newest matching version in the store or, if there is none, the sample app. Reads the folders each time,
+   * because versions may be added.
    */
   function find(wanted: Wanted): Offer | undefined {
     return inStore(wanted) ?? sampleFor(wanted)
   }
 
-  /** Returns a sample app. @throws ManifestError if it cannot be used */
+  /** @throws ManifestError if the sample app cannot be used */
   function sample(id: string): Offer {
     const folder = samples.get(id)
     if (folder === undefined) throw new ManifestError(`${id}: is not a sample app`)
@@ -91,7 +90,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
       .toSorted((one, other) => compareVersions(other.version, one.version))[0]
   }
 
-  /** Lists the versions of an app. The store has one folder for each version: `STORE/<id>/<version>/app.json`. */
+  /** The store has one folder for each version: `STORE/<id>/<version>/app.json`. */
   function offers(id: string): Offer[] {
     if (store === undefined || !v.is(AppId, id)) return []
     const ofApp = resolve(store, id)
@@ -126,9 +125,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     }
   }
 
-  /**
-   * Uses an app in place, such as one under development. @throws ManifestError also for a link out of the folder
-   */
+  /** Uses an app in place, without a copy. @throws ManifestError, also for a link out of the folder */
   function adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, warnOnce) }
     // Skip copies, which contain no links.
@@ -156,7 +153,6 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   return { find, sample, unpack, adopt, discard, sweep }
 }
 
-/** Removes the folder unless it contains another version of the app. */
 function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder)
@@ -165,7 +161,7 @@ function removeEmpty(folder: string): void {
   }
 }
 
-/** Lists the names of the subfolders; returns an empty list if the folder does not exist. */
+/** Returns an empty list if the folder does not exist. */
 function foldersIn(path: string): string[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })

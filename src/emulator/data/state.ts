@@ -42,7 +42,6 @@ export const CURED = { crashed: false, crashedMessage: null, exitCode: null, exi
 
 type NewApp = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
 
-/** Creates the stored state of a newly installed app. */
 export const newApp = (given: NewApp): StoredApp => ({
   enabled: true,
   autoupdate: true,
@@ -81,7 +80,6 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   const hubId = givenId ?? noted('id') ?? randomBytes(12).toString('hex')
   if (hubId !== noted('id')) note('id', hubId)
 
-  /** Runs several writes atomically. */
   const together = <T>(task: () => T): T => transaction(sql, task)
 
   /** Adds an app, or replaces it without changing the order. */

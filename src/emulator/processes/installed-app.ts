@@ -21,9 +21,7 @@ export interface World {
   readonly packages: Packages
   /** Whether the hub is stopping or rebooting; then no app is started. */
   readonly isDown: () => boolean
-  /** Called with each line that an app writes, or that the hub writes about the app. */
   readonly onLine: ((id: string, line: string) => void) | undefined
-  /** The records of all apps; each app updates its own record. */
   readonly records: Map<string, AppRecord>
 }
 
@@ -78,13 +76,11 @@ export class InstalledApp {
     return this.#supervisor.process()?.pid
   }
 
-  /** Resolves when the process has started; waits for the previous one to end. */
   start(): Promise<void> {
     if (this.#world.isDown()) return Promise.resolve()
     return this.#supervisor.start()
   }
 
-  /** Resolves when all processes have ended. */
   stop(): Promise<void> {
     return this.#supervisor.stop()
   }
@@ -95,13 +91,12 @@ export class InstalledApp {
     return this.stop()
   }
 
-  /** Changes the stored state and the record together. */
   change(stored: Partial<StoredApp>, patch: Patch): void {
     this.#store(stored)
     this.#show(patch)
   }
 
-  /** Looks for a newer version in the store; sends an event if the result has changed. */
+  /** Checks the store for a newer version; sends an event if the result has changed. */
   lookForOffer(): void {
     const offer = newerVersion(this.#stored, this.#world.packages)
     if (offer === this.#offer || this.#onTrial) return
@@ -114,7 +109,6 @@ export class InstalledApp {
     this.#supervisor.process()?.send({ type: 'setting', name, value })
   }
 
-  /** Collects garbage and sends the new usage. */
   async collectGarbage(): Promise<void> {
     const { process } = this
     await process.collectGarbage()
@@ -154,7 +148,7 @@ export class InstalledApp {
     if (this.#stored.enabled) await this.start()
   }
 
-  /** Starts the new version; resolves with the problem if it does not start. */
+  /** Resolves with the problem if the new version does not start. */
   async #try(): Promise<string | undefined> {
     await this.start()
     const process = this.#supervisor.process()
@@ -244,7 +238,6 @@ export class InstalledApp {
   }
 }
 
-/** Returns the newer version in the store, if there is one. */
 function newerVersion({ id, channel, version }: StoredApp, packages: Packages): string | undefined {
   const found = packages.find({ id, channel, present: version })
   return found?.version === version ? undefined : found?.version

@@ -45,7 +45,6 @@ export class Output {
     this.#bytes = kept.length
   }
 
-  /** Adds and shows a line from the hub. */
   note(text: string): void {
     this.#add(Buffer.from(`[hub] ${text}\n`))
     this.show(text)

@@ -107,7 +107,6 @@ export class ProcessApps implements HubApps {
     void app.stop()
   }
 
-  /** Restarts an app; a disabled app stays stopped. */
   restart(id: string): void {
     const app = this.#must(id)
     if (app.stored.enabled) void app.start()
@@ -152,19 +151,17 @@ export class ProcessApps implements HubApps {
     this.#must(id).process.send({ type: 'crash' })
   }
 
-  /** Returns the process id of an app; `undefined` while the app is not running. */
+  /** `undefined` while the app is not running. */
   pid(id: string): number | undefined {
     return this.#must(id).pid
   }
 
-  /** Starts the enabled apps. */
   async start(): Promise<void> {
     this.#isDown = false
     this.#lookForOffers()
     await Promise.all([...this.#apps.values()].filter((app) => app.stored.enabled).map((app) => app.start()))
   }
 
-  /** Stops all processes; resolves when all have ended. */
   async stop(): Promise<void> {
     this.#isDown = true
     this.#cancelOffers()
@@ -193,7 +190,7 @@ export class ProcessApps implements HubApps {
     return app
   }
 
-  /** Reads the app's code. If the code no longer exists, the start fails like a crash. */
+  /** If the code no longer exists, the start fails like a crash. */
   #codeOf({ id, version, folder }: StoredApp): Unpacked {
     try {
       return this.#world.packages.adopt(folder)
