@@ -47,7 +47,6 @@ export interface EmulateOptions extends Passed {
   simulated?: boolean | undefined
   /** Number of generated apps. */
   apps?: number | undefined
-  /** Crashes an app from time to time. */
   crashes?: boolean | undefined
 }
 
@@ -127,7 +126,6 @@ const SAMPLES = new Map(
   [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
 )
 
-/** Starts a hub whose apps are processes. Rejects with the same errors as `emulate`. */
 export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<Emulation> {
   const { clock, limits, onSpeak = () => {}, warn = () => {} } = options
   await using opened = new AsyncDisposableStack()

@@ -14,7 +14,6 @@ export interface Outcome {
   foreign?: true
 }
 
-/** A request, and the means to answer it. */
 export interface Exchange {
   request: IncomingMessage
   response: ServerResponse
@@ -93,7 +92,6 @@ export function foreign(status: number, headers: Outcome['headers'], text: strin
 export const gatewayPage = (status: number) =>
   `<!doctype html><html><head><title>${status}</title></head><body><h1>${status}</h1><hr>gateway</body></html>\n`
 
-/** Executes the request and changes the text of the answer. */
 export function reworded(change: (text: string) => string): Fault {
   return { executes: true, answer: (exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }) }
 }

@@ -1,4 +1,3 @@
-/** The emulated hub: its state, the active behaviours, and a record of the requests. */
 import { EventEmitter } from 'node:events'
 import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
@@ -216,7 +215,6 @@ export class EmulatedHub implements AsyncDisposable {
     return reboot
   }
 
-  /** May be called more than once. */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing

@@ -42,7 +42,6 @@ export function listeningPort(server: Server, host: string) {
     await Promise.all([closed, ...gone])
   }
 
-  /** Drops the realtime connections without notifying the clients. */
   function cutUpgraded(): void {
     for (const socket of upgraded) socket.destroy()
   }

@@ -57,7 +57,6 @@ const LIMITS = {
 
 type Concern = keyof typeof LIMITS
 
-/** The effect of an active behaviour. */
 export interface Made {
   readonly fault?: Fault
   /** The identity that the hub shows; `null`: no identity. */
@@ -81,7 +80,6 @@ const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (gi
 
 const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (given) => ({ status: given.status }))
 
-/** Creates a behaviour that has only the common options. */
 const plain = <const C extends Concern>(concerns: C, doc: string) => row(concerns, doc, {}, () => ({}))
 
 const ANSWERS = {

@@ -53,7 +53,6 @@ export interface EmulatedHubOptions {
   random?: (() => number) | undefined
 }
 
-/** The options with all defaults filled in. */
 export type Settled = ReturnType<typeof settle>
 
 export function settle(given: EmulatedHubOptions) {

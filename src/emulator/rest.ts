@@ -145,7 +145,6 @@ function nothing(form: Nothing): Outcome {
 
 const bearer = (header: string | undefined): string | undefined => header?.match(/^Bearer (.+)$/i)?.[1]
 
-/** Returns a refusal if the body is too long. */
 export async function readBody(request: IncomingMessage): Promise<string | HubError> {
   const chunks: Buffer[] = []
   let length = 0
@@ -193,17 +192,17 @@ function iconAt(path: string, records: ReadonlyMap<string, AppRecord>): string |
   return undefined
 }
 
-/** The spellings of the base path that the hub accepts; others return 404. */
+/** The accepted spelling of the base path. Other spellings get 404. */
 export type Prefix = 'manager' | 'managers' | 'both'
 
 type Args = Readonly<Record<string, unknown>>
 
 interface Match extends Entry {
-  /** The parameters by name. @throws HubError 400 for a body that cannot contain parameters */
+  /** @throws HubError 400 for a body that cannot contain parameters */
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** The paths of an endpoint. The flavour `reference` accepts only the path in the API documentation, others both. */
+/** The flavour `reference` accepts only the path in the API documentation, other flavours both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]

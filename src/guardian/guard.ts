@@ -34,13 +34,12 @@ export class Guard implements Guardian {
   readonly #options: GuardOptions
   readonly #hubs = new Map<string, WatchedHub>()
   readonly #saved = new SavedStates()
-  /** Functions that cancel the schedules. */
   readonly #schedules: (() => void)[] = []
   readonly #offset: () => number
   #patterns: Patterns
-  /** Whether the configuration turns the guardian on. */
+  /** Whether the configuration enables the guardian. */
   #on: boolean
-  /** Whether the guardian was ever on. Before that, it tracks no apps, which saves memory with many hubs. */
+  /** Before the guardian is turned on for the first time, it tracks no apps: this saves memory with many hubs. */
   #wasOn: boolean
   #active = false
 
@@ -216,7 +215,6 @@ export class Guard implements Guardian {
     this.#options.log.info({ hub, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)
   }
 
-  /** Sets one timer for the next due time of a hub. */
   #arm(hub: WatchedHub): void {
     const at = this.#active ? hub.wakeAt : Number.POSITIVE_INFINITY
     if (at === (hub.alarm?.at ?? Number.POSITIVE_INFINITY)) return
@@ -265,7 +263,6 @@ export class Guard implements Guardian {
     }
   }
 
-  /** Replaces all schedules with those of the configuration. */
   #schedule(): void {
     const { guard, updates } = this.#options.live.value
     for (const cancel of this.#schedules.splice(0)) cancel()
@@ -277,7 +274,7 @@ export class Guard implements Guardian {
     this.#repeat(window.start, time_zone, 60 * MINUTE_MS, () => this.#decideAll({ kind: 'wake' }))
   }
 
-  /** Calls a task at configured times. Reads the system clock at least every `checkMs`: the clock may be set. */
+  /** Reads the system clock at least every `checkMs`, because the clock may be set. */
   #repeat(cron: string, timeZone: string | null, checkMs: number, task: () => void): void {
     const { clock } = this.#options
     let cancel = () => {}

@@ -14,7 +14,7 @@ export function countsForStorm(context: Context, watched: WatchedApp): boolean {
   return isWatched && enabled !== false && watched.watch.phase !== 'given_up'
 }
 
-/** Adds a crash, and decides whether the crashes are a storm. */
+/** Adds a crash. The crashes may then be a storm. */
 export function afterCrash(
   { isOn, crashes: before }: Storm,
   app: string,

@@ -7,7 +7,6 @@ import type { Needs } from '../scopes.ts'
 import type { HubApps } from './hub-apps.ts'
 import type { HubStore } from './hub-store.ts'
 
-/** The parts of the hub that an endpoint can read and change. */
 export interface Core {
   readonly id: string
   readonly version: string
@@ -25,7 +24,7 @@ export interface Core {
 }
 
 export interface Caller {
-  /** The caller's scopes, spelled `homey.…`. */
+  /** Spelled `homey.…`. */
   readonly scopes: readonly string[]
   /** The calling app; if missing, the caller is a client with a key. */
   readonly app?: string
@@ -44,7 +43,6 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
 type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 type Others<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
 
-/** The input of a request: the parameters in its path, and all other parameters. */
 export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> & Others<E>
 
 export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
@@ -61,7 +59,10 @@ export function requestOf(request: Request, takes: v.ObjectEntries) {
 interface Declared {
   readonly doc: string
   readonly needs: Needs
-  /** The path in the API documentation, if it differs. The flavour `reference` accepts only this path, others both. */
+  /**
+   * The path in the API documentation, if it differs. The flavour `reference` accepts only this path, other flavours
+   * both.
+   */
   readonly alias?: string
   /** Apps need no permission, because the endpoint concerns only the calling app. */
   readonly own?: true

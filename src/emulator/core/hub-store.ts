@@ -1,4 +1,3 @@
-/** The hub's own data: settings and notifications. */
 import * as v from 'valibot'
 
 export const StoredNotification = v.object({

@@ -14,7 +14,7 @@ const Scopes = v.pipe(
 )
 const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: v.number() })
 
-/** Manages the keys of an open data folder. Each lookup sees the changes made by other processes. */
+/** Each lookup sees the changes made by other processes. */
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
 
@@ -68,7 +68,6 @@ export function keysOf(folder: string, { make = false } = {}) {
       if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
       return keys.create(scopes, name)
     },
-    /** Returns one line per key. */
     list: () =>
       keys.list().map(({ id, at, scopes, name }) => {
         // Use the spelling of the API documentation, which is also valid as input.

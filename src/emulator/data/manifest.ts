@@ -59,7 +59,7 @@ export const AppId = v.pipe(
   v.regex(ID, 'must be parts of letters, digits, "-" and "_", separated by dots, such as com.example.lights'),
 )
 
-/** The fields of a manifest. The documentation and the JSON Schema use their descriptions. */
+/** The documentation and the JSON Schema use the descriptions. */
 export const ManifestFields = {
   $schema: optional(v.string(), 'For editors.'),
   id: described(AppId, 'The id of the app, such as `com.example.lights`. Required.'),

@@ -18,7 +18,7 @@ export interface Unpacked {
 }
 
 export interface Sources {
-  /** Path of the local app store; default: none. */
+  /** Default: none. */
   readonly store?: string | undefined
   /** Folders of the sample apps by id. They can be installed if the store does not have them. */
   readonly samples?: ReadonlyMap<string, string> | undefined

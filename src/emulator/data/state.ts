@@ -104,7 +104,6 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
       return noted('populated') === undefined
     },
 
-    /** Stores the apps of the first start and marks the state as populated, in one write. */
     populate(apps: readonly StoredApp[]): void {
       together(() => {
         for (const app of apps) put(app)
@@ -112,7 +111,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
       })
     },
 
-    /** All apps, in the order in which they were added. */
+    /** Returns the apps in the order in which they were added. */
     apps: () => all(AppRow, 'SELECT * FROM app ORDER BY rowid').map(located),
 
     app: (id: string) => all(AppRow, 'SELECT * FROM app WHERE id = ?', id).map(located)[0],

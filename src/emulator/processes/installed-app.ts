@@ -19,7 +19,7 @@ export interface World {
   readonly limits: Limits
   readonly watch: Watch
   readonly packages: Packages
-  /** Whether the hub is stopping or rebooting; then no app is started. */
+  /** Whether the hub is stopping or rebooting, so that no app may start. */
   readonly isDown: () => boolean
   readonly onLine: ((id: string, line: string) => void) | undefined
   readonly records: Map<string, AppRecord>
@@ -44,9 +44,9 @@ export class InstalledApp {
   )
   #offer: string | undefined
   #usageSentAt = Number.NEGATIVE_INFINITY
-  /** Whether the app is uninstalled; then its changes are no longer stored or sent. */
+  /** Whether the app is uninstalled: its changes are no longer stored or sent. */
   #isGone = false
-  /** Whether a new version is starting; then its crash is not sent yet. */
+  /** Whether a new version is starting: a crash is not sent yet. */
   #onTrial = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {
@@ -65,7 +65,7 @@ export class InstalledApp {
     return this.#stored
   }
 
-  /** The running process. @throws HubError 503 */
+  /** @throws HubError 503 if the app is not running */
   get process(): AppProcess {
     const process = this.#supervisor.process()
     if (process === undefined) throw new HubError(503, 'not_running', 'The app is not running')
@@ -104,7 +104,6 @@ export class InstalledApp {
     this.#show({ updateAvailable: this.#generation.offer(offer) })
   }
 
-  /** Notifies the app of a setting that another client changed. */
   notifySetting(name: string, value?: unknown): void {
     this.#supervisor.process()?.send({ type: 'setting', name, value })
   }
@@ -140,7 +139,7 @@ export class InstalledApp {
     throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
   }
 
-  /** Restarts the app after its files have changed in place. There is no previous version to restore after a crash. */
+  /** Restarts the app with its changed files. There is no previous version to restore after a crash. */
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isGone) return

@@ -1,4 +1,3 @@
-/** The apps of a hub, each in its own process. */
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { listed } from '../../base/text.ts'
 import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'

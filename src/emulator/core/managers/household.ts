@@ -1,4 +1,3 @@
-/** The managers whose effects users notice: speech, notifications and settings. */
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import { type Caller, type Core, type Endpoints, endpoint, settingIn } from '../endpoint.ts'
