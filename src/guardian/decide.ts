@@ -58,7 +58,7 @@ function take<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
   TAKE[input.kind](turn, input)
 }
 
-/** Whether an order is still wanted immediately before it is carried out. */
+/** Called immediately before the order is carried out. */
 export function isCurrent(hub: WatchedHub, order: Order, context: Context): boolean {
   if (order.command === 'restart') return isWanted(context, hub, order)
   if (!mayAct(context)) return false

@@ -47,7 +47,7 @@ export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimit
   return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
-/** Returns when apps of a hub that had too many restarts may restart again; `undefined` if now. */
+/** Returns when apps of a hub that had too many restarts may restart again; `undefined`: now. */
 export function budgetUntil(times: readonly number[], now: number, limits: RestartLimits): number | undefined {
   const oldest = times.filter((at) => at > now - limits.window).at(-limits.hub_max_restarts)
   return oldest === undefined ? undefined : oldest + limits.window
@@ -55,17 +55,12 @@ export function budgetUntil(times: readonly number[], now: number, limits: Resta
 
 export const isStorm = (crashed: number, least: number) => crashed >= least
 
-/**
- * Whether the hub has restarted, instead of being only unreachable. The start must be later by the hub's clock and in
- * elapsed time.
- */
+/** Whether the hub has restarted and was not only unreachable: its clock and the elapsed time must both show it. */
 export function hasBooted(before: Boot, after: Boot): boolean {
   return after.at - before.at > SAME_BOOT_MS && after.said - before.said > SAME_BOOT_MS
 }
 
-/**
- * Whether so many of an app's devices are unavailable that the app must restart; `false` if the numbers are unknown.
- */
+/** Whether enough devices of an app are unavailable to restart the app; `false` if the numbers are unknown. */
 export function isUnavailable(least: number | 'all' | undefined, links: Links | null): boolean {
   const { devices = null, devices_unavailable: away = null } = links ?? {}
   if (least === undefined || devices === null || away === null) return false

@@ -125,7 +125,7 @@ export class Guard implements Guardian {
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
     else if (hub !== undefined) hub.isRead ||= read
     if (this.#on || !this.#active || silent) return
-    // Storms are reported even while the guardian is off. Skip changes without a sign of a crash: nearly all of them.
+    // Storms are reported even while the guardian is off. Skip changes without a sign of a crash: most changes.
     for (const { before, after } of changes) {
       if (before === undefined || after === undefined) continue
       const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message

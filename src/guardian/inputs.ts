@@ -101,7 +101,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
     }
   } else if (!isCrashed(after) && isStopped(after)) {
     watched.hasStopped = true
-    // If the crash flag disappears and the app has not started, a person has stopped it.
+    // If the crash flag disappears and the app has not started, a person has stopped the app.
     if (!watched.watch.down || isCrashed(before)) watched.watch = watch.stopped(watched.watch)
   }
   settle(turn, watched)
@@ -252,7 +252,10 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
-/** Handles the start or end of a command. After a client's write, except to the guardian, the app is left alone. */
+/**
+ * Handles the start or end of a command. After a client's write, except a command to the guardian, the app is left
+ * alone.
+ */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {

@@ -106,10 +106,7 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 /**
  * Whether memory rises: over six hours towards the limit (without a limit, by a large fraction), or over two hours so
  * fast that it would reach the limit in another hour. It must rise in every step, and above all levels freed before.
- * @param levels the result of `levelsAt`
- * @param trend the result of `trendOf`
  * @param limit bytes; `undefined` if unknown
- * @param peak see `Memory`
  */
 export function isRising(
   levels: readonly MemorySample[],

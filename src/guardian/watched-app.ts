@@ -20,10 +20,10 @@ export class WatchedApp {
   history: History = []
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
-  /** `undefined` if the app was not seen since it or its hub came back. */
+  /** When the app was last seen; `undefined` if not since the app or its hub returned. */
   seenAt: number | undefined
   facts: GuardFacts | undefined
-  /** The published facts as text, and the values they were made from. */
+  /** The published facts as text, and the values from which they were rendered. */
   text = ''
   basis: readonly unknown[] = []
   memory: Memory
@@ -173,7 +173,7 @@ export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
   emit(turn, watched.id, 'gave_up', why, { message })
 }
 
-/** The restart has timed out, or the hub has refused it. */
+/** Called when a restart has timed out or the hub has refused it. */
 export function endRestart({ now }: Turn, watched: WatchedApp): void {
   const phase = watched.watch.phase === 'given_up' ? 'given_up' : 'idle'
   const rested = unlessStopped(watched, { ...watched.watch, phase, forced: false, sentAt: null })
@@ -210,7 +210,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Needed even if no published fact changes: the restart of an app that was then switched off must still end.
+  // Set even if no published fact changes: a restart must end even if the app is switched off in between.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)

@@ -1,6 +1,6 @@
 /**
- * Publishes devices for Home Assistant: one for the bridge, one for each hub that has answered, and one for each of its
- * apps. Publishes them again when Home Assistant starts.
+ * Publishes devices for Home Assistant: one for the bridge, one for each hub that has answered, and one for each app.
+ * Publishes them again when Home Assistant starts.
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -29,7 +29,7 @@ interface HomeAssistantOptions {
   readonly isShared?: boolean
   readonly version: string
   readonly clock: Clock
-  /** Returns numbers from 0 to under 1. */
+  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number
   readonly log: Logger
 }
@@ -54,7 +54,7 @@ export class HomeAssistant implements Discovery {
   readonly #known = new Map<string, Known>()
   /** Id of a known hub → its name. */
   readonly #names = new Map<string, string>()
-  /** Names of hubs that are known under another name. */
+  /** Hubs that are configured twice: the names that are not published. */
   readonly #duplicates = new Set<string>()
   #bridgeId: string | null = null
   #cancelBirth: () => void = () => {}
@@ -104,7 +104,7 @@ export class HomeAssistant implements Discovery {
     this.#bridgeChanged()
   }
 
-  /** Updates the devices of a hub if the hub or its permissions have changed. Returns whether they have. */
+  /** Returns `true` if the hub or its permissions have changed. */
   hubChanged(name: string): boolean {
     const bridged = this.#options.hubs.get(name)
     if (bridged === undefined) return false
@@ -202,7 +202,7 @@ export class HomeAssistant implements Discovery {
     })
   }
 
-  /** Updates the bridge's device. Its id is that of the first hub: an id from the bridge's topics could change. */
+  /** The bridge's device has the id of the first hub, because an id from the bridge's topics could change. */
   #bridgeChanged(): void {
     // The members of a fleet have no device: a hub may move between members, and its device should not change.
     if (this.#options.isShared) return
@@ -231,8 +231,7 @@ export class HomeAssistant implements Discovery {
     this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
-      // Publish availability first, because no entity is available without it. It is not repeated with the devices'
-      // states.
+      // Publish availability first, because no entity is available without it; do not repeat it with the states.
       const availability = new Set([topics.hubsAvailability, ...states])
       this.#link.refresh(availability)
       this.#publisher.publishAgain(availability)
@@ -256,13 +255,12 @@ export class HomeAssistant implements Discovery {
     return policyOf(this.#options.live.value)
   }
 
-  /** Whether several hubs are configured. If only known hubs counted, a late hub would rename the apps of others. */
+  /** Counts configured hubs: if only known hubs counted, a late hub would rename the apps of other hubs. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
     return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1
   }
 
-  /** The page's address for browsers; `null` if there is none. */
   get #publicUrl(): string | null {
     const { enabled, page, public_url } = this.#options.live.value.http
     return enabled && page ? public_url : null

@@ -32,7 +32,7 @@ function asComponents({ objectId, info, origin, components }: Device, topics: Di
 }
 
 /**
- * Component → platform, for the components that can be removed. These exclude components that are disabled by default:
+ * Component → platform, for the components that can be removed. Components that are disabled by default are excluded:
  * if a stub names a component that was never enabled, Home Assistant 2026.4 to 2026.10 clears the whole device. Equal
  * values share one object, because thousands of apps have the same components.
  */
@@ -50,12 +50,11 @@ function same(entries: readonly (readonly [string, string])[]): Platforms {
 
 const MAX_KNOWN = 1_000
 
-/** The platforms of a device; empty if there is no device. */
 export function platformsOf(device: Device | undefined): Platforms {
   return same([...(device?.components ?? [])].flatMap(([key, { component }]) => removable(key, component)))
 }
 
-/** The platforms in a device's message; empty for any other payload. */
+/** Returns an empty map if the payload is not a device's message. */
 export function platformsIn(payload: string): Platforms {
   // New devices, and those too large to keep, have an empty payload: parsing it would throw, which is slow.
   const device = payload === '' ? undefined : parseJson(payload)
