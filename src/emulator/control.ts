@@ -15,7 +15,6 @@ import { fill, readBody, split } from './rest.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 interface ControlRow extends Pick<Endpoint, 'doc' | 'method' | 'path'> {
-  /** The schemas of the fields in the body. */
   readonly takes: v.ObjectEntries
   /** `args` contains the parameters of the path and the fields of the body. @throws HubError */
   perform(hub: EmulatedHub, args: Readonly<Record<string, unknown>>): unknown

@@ -18,7 +18,6 @@ export interface Exchange {
   request: IncomingMessage
   response: ServerResponse
   timers: Timers
-  /** Writes the status and the headers, and records the status. */
   head(status: number, headers: Readonly<Record<string, string>>, foreign?: true): void
   send(outcome: Outcome): void
 }

@@ -55,7 +55,6 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #realtime: Realtime
   readonly #away = new Set<string>()
   #born: number
-  /** The part of the hub that its REST API and its realtime channel use. */
   readonly #core: ChangingCore
   readonly flavour: Flavour
   /** 0 until the hub has started. */
@@ -180,7 +179,6 @@ export class EmulatedHub implements AsyncDisposable {
     return this.#apps.crash(id, message)
   }
 
-  /** Makes the devices of an app unavailable, or available again. */
   setDevices(app: string, state: 'away' | 'back'): void {
     if (state === 'away') this.#away.add(app)
     else this.#away.delete(app)

@@ -44,7 +44,6 @@ function isHeaderValue(text: string): boolean {
   }
 }
 
-/** The subjects of behaviours, with the optional limits for each. */
 const LIMITS = {
   requests: {
     times,

@@ -18,7 +18,6 @@ export interface EmulatedHubOptions {
   keys?: Readonly<Record<string, readonly string[]>> | undefined
   /** Additional keys, which other processes may change while the hub runs. */
   storedKeys?: Keys | undefined
-  /** Simulated apps. */
   apps?: readonly AppSeed[] | undefined
   /** Creates other apps, such as processes, instead of simulated ones. The methods for simulated apps then throw. */
   backend?: ((host: AppsHost) => HubApps) | undefined

@@ -135,7 +135,6 @@ export function realtimeChannel(
   }
 
   return {
-    /** The numbers of sessions with an open namespace, and of sessions subscribed to the apps. */
     counts: () => ({ sessions: api.sockets.size, subscribers: subscribers(APPS_URI) }),
     /** Sends an event to every subscriber of the URI. Encodes it once, and not at all without subscribers. */
     send(uri: string, event: string, payload: unknown): void {
@@ -143,7 +142,6 @@ export function realtimeChannel(
     },
     /** Ends all sessions with a disconnect packet, after which the client library does not reconnect. */
     disconnectAll: () => void io.disconnectSockets(true),
-    /** Ends the sessions whose key is no longer valid. */
     disconnectUnknown(): void {
       for (const socket of io.sockets.sockets.values()) {
         const key = keys.get(socket.client)

@@ -118,7 +118,6 @@ const authorOf = (seed: AppSeed) => seed.author ?? 'Nobody in Particular'
 
 export const NO_USAGE: Usage = { cpu: 0, mem: 0 }
 
-/** Creates the record of a declared app, which is running, disabled or crashed. */
 export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   const generation = GENERATIONS[flavour]
   const enabled = seed.enabled ?? true

@@ -220,7 +220,7 @@ function matchRequest(method: string, path: string, prefix: Prefix, flavour: Fla
     const found = pathsOf(entry.endpoint, flavour).map((one) => fill(split(one), rest))
     const params = found.find((one) => one !== undefined)
     if (params === undefined) continue
-    return { ...entry, args: (search, body) => ({ ...outside(entry, search, body), ...params }) }
+    return { ...entry, args: (search, body) => ({ ...otherParams(entry, search, body), ...params }) }
   }
   throw noSuchMethod(flavour)
 }
@@ -233,8 +233,7 @@ function matchApp(method: string, path: string): Match {
   return { ...APP_SECTION, args: (search, body) => ({ ...params, query: Object.fromEntries(search), body }) }
 }
 
-/** Returns the parameters in the query or in the body. */
-function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
+function otherParams({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
   const { method, takes, wholeBody } = endpoint
   if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
   if (takes.length === 0) return {}
@@ -256,7 +255,7 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
 const noObject = () => new HubError(400, 'invalid_body', 'The body must be a JSON object')
 
-/** Splits a path that begins with a slash into its segments. Ignores trailing slashes. */
+/** Ignores trailing slashes. */
 export const split = (path: string): string[] => withoutSlashes(path).split('/').slice(1)
 
 type Params = Readonly<Record<string, string>>

@@ -1,7 +1,4 @@
-/**
- * The guardian: watches the apps of all hubs, restarts those that have died, and updates them in the update window.
- * `decide.ts` decides; this class passes events to it, and carries out the effects.
- */
+/** The guardian: passes events to `decide.ts`, and carries out the effects. */
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
 import { nextAfter } from '../base/cron.ts'

@@ -60,7 +60,6 @@ export const PROBES: readonly Probe[] = [
   },
 ]
 
-/** Results of consecutive reads. */
 export class Probed {
   /** Number of consecutive bad reads, by probe. */
   readonly failures: readonly number[] = []
@@ -82,10 +81,7 @@ export interface Look extends Pick<Read, 'quietMs' | 'awayMs'> {
   readonly reportsUsage: boolean | undefined
 }
 
-/**
- * Computes the new results of the probes for a running app. Call it after each read of the list of apps and, for the
- * timed probes, whenever time has passed.
- */
+/** Called after each read of the list of apps and, for the timed probes, whenever time has passed. */
 export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, look: Look): Probed {
   const { limits, reads, reportsUsage } = look
   const isMissing = app.memory_bytes === null && app.cpu_percent === null

@@ -13,7 +13,6 @@ export class RestartState {
   /** Whether a command has turned watching on or off; `null` to follow the configuration. */
   readonly switched: boolean | null = null
   readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up' = 'idle'
-  /** The reason for waiting, restarting or giving up. */
   readonly why: Reason = 'unknown'
   /** Whether to restart the app although it is running. */
   readonly forced: boolean = false
@@ -69,7 +68,6 @@ export function retryDelay(retries: number, { retry }: RestartLimits): number | 
   return retry[Math.min(retries, retry.length - 1)]
 }
 
-/** Ends any phase: waiting, restarting, or given up. */
 export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
     ? watch

@@ -78,13 +78,11 @@ export class WatchedHub {
   update: Update | null = null
   /** Whether the hub has installed a version other than the requested one. */
   ignoresVersion = false
-  /** App ids. */
   attention: readonly string[] = []
   /** The guardian has handled everything that was due by this time. */
   checkedAt = Number.NEGATIVE_INFINITY
   /** When an action is next due without further input. */
   wakeAt = Number.POSITIVE_INFINITY
-  /** For `wakeAt`. */
   alarm: { readonly at: number; readonly cancel: () => void } | undefined
 
   constructor(name: string, port: GuardedHub) {

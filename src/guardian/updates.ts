@@ -25,11 +25,7 @@ export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: num
   return opened !== undefined && opened <= now
 }
 
-/**
- * Counts the time for each version separately.
- * @param gapMs time since the app was last seen
- * @param at epoch milliseconds
- */
+/** `gapMs`: time since the app was last seen, counted for each version separately. `at`: epoch milliseconds. */
 export function offerOf(app: App, before: Offer | null, gapMs: number, at: number): Offer | null {
   const { update_available, latest_version: version } = app
   if (update_available !== true) return null

@@ -33,7 +33,6 @@ export type Device = Readonly<ReturnType<typeof assemble>>
 
 /** The facts that all devices of a hub share. */
 export interface HubFacts {
-  /** The configured name. */
   readonly name: string
   /** The hub's own id, or a substitute. */
   readonly id: string

@@ -1,7 +1,4 @@
-/**
- * The types of entity rows: a row that Home Assistant would refuse does not compile. An entity is offered only if it
- * works with this hub, API key and configuration.
- */
+/** Types of entity rows. A row that Home Assistant would refuse does not compile. */
 import type { Command } from '../contract/command.ts'
 import { type CommandName, findCommand } from '../contract/commands.ts'
 import type { EventType } from '../contract/events.ts'

@@ -1,7 +1,4 @@
-/**
- * Publishes devices for Home Assistant: one for the bridge, one for each hub that has answered, and one for each app.
- * Publishes them again when Home Assistant starts.
- */
+/** Publishes the devices of the bridge, the hubs and their apps, and repeats them when Home Assistant starts. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Discovery } from '../bridge/bridge-options.ts'
@@ -143,10 +140,7 @@ export class HomeAssistant implements Discovery {
     if (known !== undefined) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }))
   }
 
-  /**
-   * Forgets the former id under this name: another hub answers now, or the same hub has sent its id for the first time.
-   * The former id may now belong to another name.
-   */
+  /** Called when another hub answers under this name, or the same hub sends its id for the first time. */
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#known.get(name)?.facts.id
     if (former === undefined || former === id) return false

@@ -86,7 +86,6 @@ export class Publisher {
     this.#pacer = newPacer({ clock, ...pace, restMs: REST_MS, task })
   }
 
-  /** Publishes a device in its turn. */
   want(objectId: string, make: () => Device): void {
     this.#wanted.set(objectId, make)
     this.#request(objectId)

@@ -18,11 +18,9 @@ const MAX_STATE = 255
 /** Home Assistant shows `None` as unknown. */
 export const fieldOf = <F extends string>(key: F) => reading(key, `{{ ${field(key)} }}`)
 
-/** Renders a number of bytes in MiB, rounded to the decimals shown. */
 export const mebibytesOf = <F extends string>(key: F) =>
   reading(key, `{% set x=${field(key)} %}{{ 'None' if x is none else (x/1048576)|round(1) }}`)
 
-/** Renders a text, truncated to the maximum length of a state. */
 export const textOf = <F extends string>(key: F) => reading(key, `{{ (${field(key)}|string)[:${MAX_STATE}] }}`)
 
 /** Renders whether the value `x` fulfils a condition, as `ON`, `OFF` or unknown. */

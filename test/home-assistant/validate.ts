@@ -65,7 +65,6 @@ const TRIGGER: Rules = {
   allowed: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template', 'platform', 'qos'],
 }
 
-/** Returns the faults of a discovery message. */
 export function faultsOf(topic: string, payload: string): string[] {
   const device = /^[^+#]+\/device\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
   const component = /^[^+#]+\/(\w+)\/([a-zA-Z0-9_-]+)\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
@@ -93,7 +92,7 @@ function faultsOfDevice(root: Json): string[] {
   ]
 }
 
-/** Returns the faults of the fields that a device and a single component have in common. */
+/** Checks the fields that a device and a single component have in common. */
 function faultsOfShared(root: Json): string[] {
   const device = objectAt(root, 'device')
   const origin = objectAt(root, 'origin')
@@ -133,7 +132,7 @@ function faultsOfComponent(key: string, component: Json): string[] {
 }
 
 function faultsOfTrigger(component: Json): string[] {
-  // A message for a single trigger also has fields that are checked with those of other components.
+  // Leave out fields of a single trigger's message that `faultsOfShared` checks.
   const { device, origin, availability, availability_mode, ...own } = component
   return [
     ...unknownKeys('trigger', own, TRIGGER.allowed),
@@ -206,7 +205,6 @@ const isOwn = (word: string) => ['unknown', 'unavailable'].includes(word.toLower
 
 const isText = (value: unknown) => typeof value === 'string' && value !== ''
 
-/** Returns the faults of the state of an update entity. */
 export function faultsOfUpdate(payload: string): string[] {
   const state: Json = JSON.parse(payload)
   return [
@@ -237,7 +235,7 @@ const UPDATE_VALUES: ReadonlyMap<string, (value: unknown) => boolean> = new Map(
   ['update_percentage', (value) => value === null || (typeof value === 'number' && value >= 0 && value <= 100)],
 ])
 
-/** Returns whether an address is on the web, or missing. */
+/** A missing address is valid. */
 function isOnTheWeb(url: unknown): boolean {
   return url === undefined || (URL.canParse(String(url)) && /^https?:$/.test(new URL(String(url)).protocol))
 }

@@ -153,10 +153,7 @@ const TABLES = `
 
 export type Database = ReturnType<typeof openDatabase>
 
-/**
- * Opens the database of a folder; creates both if needed. `alone`: as the only hub; otherwise a hub may be using it.
- * @throws HubDataError if the folder is unreadable, contains other data, or is used by another hub
- */
+/** Creates a missing folder or database. `alone`: refuses a folder that another hub uses. @throws HubDataError */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }) {
   const folder = resolve(path)
   makeFolder(folder)
@@ -170,7 +167,7 @@ export function openDatabase(path: string, { alone }: { readonly alone: boolean 
   return { folder, sql, close: () => resources.dispose() }
 }
 
-/** Runs several writes atomically. SQLite cannot nest transactions: an inner call joins the outer transaction. */
+/** SQLite cannot nest transactions: an inner call joins the outer transaction. */
 export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   if (sql.isTransaction) return task()
   sql.exec('BEGIN IMMEDIATE')
@@ -201,7 +198,6 @@ function openFile(folder: string): DatabaseSync {
   })
 }
 
-/** Opens and uses the file; on failure, closes it and throws an error for the user. */
 function useFile(
   path: string,
   options: DatabaseSyncOptions,

@@ -26,7 +26,6 @@ export interface Sources {
   readonly warn?: ((problem: string) => void) | undefined
 }
 
-/** A version of an app in the store, with its folder there. */
 export type Offer = Manifest & Unpacked
 
 export interface Wanted {
@@ -58,10 +57,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   const apps = join(data, APPS_FOLDER)
   const warnOnce = onceEach(warn)
 
-  /**
-   * Returns the newest matching version in the store or, if there is none, the sample app. Reads the folders each time,
-   * because versions may be added.
-   */
+  /** Reads the folders each time, because versions may be added. */
   function find(wanted: Wanted): Offer | undefined {
     return inStore(wanted) ?? sampleFor(wanted)
   }
@@ -133,7 +129,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     return adopted
   }
 
-  /** Removes code from the data folder; does not touch folders elsewhere. */
+  /** Does not touch folders outside the data folder. */
   async function discard(folder: string): Promise<void> {
     if (!isBelow(apps, folder)) return
     await rm(folder, { recursive: true, force: true })

@@ -161,10 +161,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   } satisfies HubStore & Record<string, unknown>
 }
 
-/**
- * Adds the default settings of an app, except those kept from an earlier installation. Returns the names of the added
- * settings.
- */
+/** Keeps settings of an earlier installation. Returns the names of the added settings. */
 export function addSettings(
   state: SqliteState,
   id: string,

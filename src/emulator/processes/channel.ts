@@ -94,10 +94,10 @@ const MAX_UNREAD = 1024 * 1024
 
 interface ChannelOptions {
   readonly clock: Clock
-  /** Answers a request of the app; throws a `HubError` to refuse it. */
+  /** @throws HubError to refuse the request */
   readonly answer: (request: RequestFromApp) => unknown
   readonly notice: (message: AppNotice | Extract<AppMessage, { readonly type: 'ready' | 'crash' }>) => void
-  /** Receives text for the app's output. */
+  /** Receives lines for the app's output. */
   readonly note: (text: string) => void
   /** Called if the app breaks the rules and must be stopped. */
   readonly onAbuse: (reason: string) => void
@@ -130,7 +130,6 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   socket.on('data', take)
   socket.once('close', end)
 
-  /** Stops reading, and rejects all pending requests. */
   function end(): void {
     if (isEnded) return
     isEnded = true
@@ -160,7 +159,6 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
     work()
   }
 
-  /** Handles received lines in order, as long as the limits allow it. */
   function work(): void {
     while (!isEnded && !mustWait()) {
       const line = lines.shift()

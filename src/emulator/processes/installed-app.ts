@@ -115,10 +115,7 @@ export class InstalledApp {
     this.#show({})
   }
 
-  /**
-   * Replaces the current version with the given one, and restores the current version if the new one does not start.
-   * @throws HubError 500 with the reason
-   */
+  /** Restores the current version if the new one does not start. @throws HubError 500 with the reason */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
     const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
     const taken = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
@@ -256,7 +253,6 @@ function recordAtRest({ manifest }: Unpacked, stored: StoredApp, update: string 
   }
 }
 
-/** Answers the requests of a running app and forwards its events until the app has ended. */
 function handlersFor(id: string, { host, state }: World, sendToApp: (message: HubMessage) => void) {
   const subscriptions = new Map<string, () => void>()
   let ended = false

@@ -2,7 +2,6 @@
 import type { AppProcess, End } from './app-process.ts'
 
 /**
- * @param launch starts a process, or rejects
  * @param onState called when a process is about to start or stop, or has started to run
  * @param onEnd called when a process has ended, on request or not; a crashed app is not started again
  */
@@ -22,7 +21,6 @@ export function supervise(
   let isBusy = false
   let settled = Promise.resolve()
 
-  /** Whether the process is running or about to start. */
   const isUp = () => wanted > over
 
   function settle(): Promise<void> {

@@ -7,7 +7,7 @@ interface Version {
 }
 
 export interface TestedVersion extends Version {
-  /** The effect of deleting one entity in the interface on the other entities of the device. */
+  /** Effect on the other entities of a device when a user deletes one entity. */
   readonly deleting: 'clears the device' | 'leaves the device'
   /** `undefined` if the version cannot be installed. */
   readonly runtime: Python | undefined
@@ -21,15 +21,15 @@ const OLDER: readonly Version[] = [
 /** Used if PyPI is not reachable, or if newer versions need a Python that cannot be installed. */
 export const KNOWN: Version = { name: '2026.11.0', python: '3.14' }
 
-/** The releases of Debian by their Python. */
+/** Python version → release of Debian. */
 const DEBIANS: Readonly<Record<string, string>> = { '3.13': 'trixie', '3.14': 'forky' }
 const PYPI = 'https://pypi.org/simple/homeassistant/'
 const DAY_MS = 86_400_000
 
 /**
- * The newest and one of the older ones, in daily rotation; or those that `HOME_ASSISTANT_VERSION` names: `all`, `beta`
- * (the newest, including betas), or one of PyPI. A version whose Python cannot be installed is skipped with a line, and
- * is an error with `REQUIRE_HOME_ASSISTANT=1`.
+ * Returns the newest version and, in daily rotation, one of the older ones; or those that `HOME_ASSISTANT_VERSION`
+ * names: `all`, `beta` (the newest, including betas), or a version on PyPI. Reports a version whose Python cannot be
+ * installed. With `REQUIRE_HOME_ASSISTANT=1`, such a version is an error.
  */
 export async function testedVersions(env: NodeJS.ProcessEnv = process.env): Promise<TestedVersion[]> {
   const { HOME_ASSISTANT_VERSION: wanted, REQUIRE_HOME_ASSISTANT: required } = env

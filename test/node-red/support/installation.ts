@@ -7,7 +7,7 @@ import { execute } from '../../support/process.ts'
 const VERSION = '5.0.7'
 
 export interface Installation extends AsyncDisposable {
-  /** Path of the program, for Node. */
+  /** Path of the script that Node runs. */
   readonly program: string
 }
 

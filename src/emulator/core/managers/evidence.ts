@@ -11,7 +11,6 @@ const numberOf = (id: string, end: number) =>
 /** The flavour `reference` has none of these managers. */
 const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 
-/** Collects the items of all apps in one object by id. */
 const byId = ({ apps }: Core, thingsOf: (record: AppRecord) => readonly { readonly id: string }[]) =>
   Object.fromEntries([...apps.records.values()].flatMap(thingsOf).map((thing) => [thing.id, thing]))
 
