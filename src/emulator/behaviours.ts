@@ -18,7 +18,7 @@ interface Active {
   made: Made
 }
 
-/** The operations of behaviours that suit only some answers, unless the options name others. */
+/** Default operations of behaviours that make sense only for some answers. */
 const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
   'empty-list': ['getApps'],
   'half-list': ['getApps'],

@@ -201,14 +201,10 @@ function adopted(packages: Packages, folder: string): Unpacked {
 }
 
 const MAX_SPEECH_MS = 60_000
-/** Further texts are dropped. */
+/** Texts beyond this number are dropped. */
 const MAX_WAITING = 10
 
-/**
- * Speaks texts by running a command on this machine.
- * @param command - Program and arguments, separated by spaces; the text is the last argument. No shell is involved.
- * @param warn - Called with the error if the command fails.
- */
+/** `command`: program and arguments, separated by spaces; the text is the last argument. No shell is involved. */
 function speaker(command: string, shown: (text: string) => void, warn: (problem: string) => void) {
   const [program = '', ...args] = command.split(' ').filter(Boolean)
   const waiting: string[] = []

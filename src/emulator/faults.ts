@@ -10,7 +10,7 @@ export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
   text: string
-  /** Whether another server seems to have answered: the headers that identify the hub are missing. */
+  /** Set if another server seems to answer, without the headers that identify the hub. */
   foreign?: true
 }
 

@@ -33,7 +33,7 @@ const status = (usual: number) => optional(Status, `Default ${usual}.`)
 const ms = (usual: number) => optional(count, `Milliseconds; default ${usual}.`)
 const headerValue = v.pipe(v.string(), v.check(isHeaderValue, 'cannot be sent in a header'))
 const value = optional(v.unknown(), 'Any JSON value.')
-const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'How often; default: until cleared.')
+const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'Number of times; default: until cleared.')
 
 function isHeaderValue(text: string): boolean {
   try {
@@ -167,7 +167,9 @@ const ANSWERS = {
     { megabytes: optional(count, 'Default 64.') },
     ({ megabytes = 64 }) => bigBody(megabytes),
   ),
-  'slow-headers': answers('Executes at once, answers later.', { ms: ms(1000) }, ({ ms = 1000 }) => slowHeaders(ms)),
+  'slow-headers': answers('Executes the request immediately, answers later.', { ms: ms(1000) }, ({ ms = 1000 }) =>
+    slowHeaders(ms),
+  ),
   'dripping-body': answers(
     'Sends the answer in small pieces.',
     { ms: ms(100), bytes: optional(count, 'Bytes per piece; default 1.') },

@@ -252,10 +252,7 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
-/**
- * Handles the start or end of a command. After a client's write, except a command to the guardian, the app is left
- * alone.
- */
+/** After a client's write, except a command to the guardian, the app is left alone. */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {

@@ -63,7 +63,7 @@ export function countRecent(recent: readonly number[], now: number, { window }: 
   return recent.filter((at) => at > now - window).length
 }
 
-/** `undefined`: no more retries. */
+/** `undefined`: no retries. */
 export function retryDelay(retries: number, { retry }: RestartLimits): number | undefined {
   return retry[Math.min(retries, retry.length - 1)]
 }

@@ -1,4 +1,4 @@
-/** Reads states that an earlier run or another bridge has saved on the guardian's topics. None of them is trusted. */
+/** Reads and validates states that an earlier run or another bridge has saved on the guardian's topics. */
 import { readJson } from '../base/read-json.ts'
 import type { GoneApp } from '../contract/guard.ts'
 import { GONE_APPS, GUARD_MEMORY, HISTORY, SAVED_GUARD } from '../contract/schemas.ts'

@@ -56,11 +56,7 @@ export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
 
 const startOf = ({ phase }: Memory, at: number) => Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS + phase
 
-/**
- * Call this after each read of the app.
- * @param samples returns the app's samples since a time, oldest first
- * @returns the minimum of each full bucket, oldest first; `undefined` if no bucket was completed since the last call
- */
+/** Returns the minimum of each full bucket, oldest first; `undefined` if none was completed since the last call. */
 export function levelsAt(
   memory: Memory,
   now: number,

@@ -63,10 +63,7 @@ export function beginUpdate(turn: Turn): void {
   }
 }
 
-/**
- * Decides whether to update an app while the window is open. `unheld`: never, because versions must be held first, but
- * the hub does not report which version it would install, or does not accept a version.
- */
+/** `unheld`: never, because a version must be held first, and the hub does not report or does not accept versions. */
 function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates

@@ -20,7 +20,7 @@ export class WatchedApp {
   history: History = []
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
-  /** When the app was last seen; `undefined` if not since the app or its hub returned. */
+  /** When the app was last seen; `undefined` until the app is seen again after it or its hub was absent. */
   seenAt: number | undefined
   facts: GuardFacts | undefined
   /** The published facts as text, and the values from which they were rendered. */

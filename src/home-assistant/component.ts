@@ -10,7 +10,7 @@ const MIN_STEP = 0.001
 /** A part of a device: an entity, or a trigger for automations. Keys that are `undefined` are not sent. */
 export interface Component {
   readonly platform: Platform | 'device_automation'
-  /** Only entities have one. */
+  /** Only for entities. */
   readonly unique_id?: string
   readonly [key: string]: Json | undefined
 }

@@ -27,7 +27,7 @@ interface PublisherOptions {
   readonly form: Form
   /** Devices per second after the first few; 0: limited only by the broker. */
   readonly rate: number
-  /** Whether other work takes precedence. That work is not limited; default: never. */
+  /** Whether other work takes precedence over publishing; default: never. */
   readonly isBusy?: () => boolean
 }
 

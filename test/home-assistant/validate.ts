@@ -68,7 +68,7 @@ const TRIGGER: Rules = {
 export function faultsOf(topic: string, payload: string): string[] {
   const device = /^[^+#]+\/device\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
   const component = /^[^+#]+\/(\w+)\/([a-zA-Z0-9_-]+)\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
-  if (device === null && component === null) return [`${topic} is no discovery topic`]
+  if (device === null && component === null) return [`${topic} is not a discovery topic`]
   if (Buffer.byteLength(payload) > 16 * 1024) return [`${topic} has ${Buffer.byteLength(payload)} bytes`]
   const root: Json = JSON.parse(payload)
   if (device !== null) return faultsOfDevice(root)
@@ -86,7 +86,7 @@ function faultsOfDevice(root: Json): string[] {
     ...unknownKeys('root', root, ROOT),
     ...faultsOfShared(root),
     ...(components.length === 0 ? ['there are no components'] : []),
-    ...(new Set(ids).size < ids.length ? ['a unique_id is there twice'] : []),
+    ...(new Set(ids).size < ids.length ? ['a unique_id occurs twice'] : []),
     ...components.flatMap(([key, component]) => faultsOfComponent(key, Object(component))),
     ...components.filter(([key]) => /\s/.test(key)).map(([key]) => `the key ${key} has a blank`),
   ]
@@ -175,7 +175,7 @@ function faultsOfPlatform(platform: string, component: Json): string[] {
     [device_class === 'data_size' && !/^[kMG]?i?B$/.test(String(unit_of_measurement)), 'data_size has no unit'],
     [device_class === 'timestamp' && state_class !== undefined, 'a timestamp has no state_class'],
     [platform === 'event' && (!isList(event_types) || event_types.length === 0), 'event_types are no list of texts'],
-    [isList(event_types) && new Set(event_types).size < event_types.length, 'an event type is there twice'],
+    [isList(event_types) && new Set(event_types).size < event_types.length, 'an event type occurs twice'],
     [platform === 'number' && !(Number(min) < Number(max)), 'min is not below max'],
     [platform === 'number' && step !== undefined && !(Number(step) >= 0.001), 'step is too small'],
     [platform === 'text' && !(Number(max) <= 255), 'a text has at most 255 characters'],
@@ -195,7 +195,7 @@ function faultsOfTopics(component: Json): string[] {
 }
 
 function faultsOfAvailability(list: unknown): string[] {
-  if (!Array.isArray(list)) return ['availability is no list']
+  if (!Array.isArray(list)) return ['availability is not a list']
   const extra = list.filter((entry) => Object.keys(Object(entry)).join() !== 'topic')
   return extra.length > 0 ? ['availability has other keys than topic'] : []
 }

@@ -62,7 +62,7 @@ const FromApp = v.variant('type', [
   }),
 ])
 
-/** An invalid message that needs an answer. `answer` messages are excluded, because their ids are those of the hub. */
+/** An invalid message that needs an answer. The id of an `answer` belongs to a request of the hub. */
 const InvalidRequest = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>

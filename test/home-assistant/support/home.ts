@@ -30,9 +30,7 @@ const HOSTILE: readonly AppSeed[] = [
   { id: 'x.chinese', name: '空调' },
 ]
 
-/**
- * Part of the messages of version 0.1.0 for the doorbell, with entity ids and a sensor that a later version removed.
- */
+/** Part of the messages of version 0.1.0 for the doorbell, with entity ids and a sensor that no longer exists. */
 const LEGACY_DEVICE = 'hub2mqtt--5f0c8a1b2d3e4f5061728394--nl_vandermolen_doorbell'
 const LEGACY = {
   device: { identifiers: [LEGACY_DEVICE], name: 'Doorbell', model: 'App' },
@@ -215,8 +213,7 @@ async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<R
     if (disabled_by === undefined) continue
     await ha.command({ type: 'config/entity_registry/update', entity_id, disabled_by })
   }
-  // Home Assistant would restart the integration half a minute after an entity is enabled: restart now, before the
-  // tests.
+  // Home Assistant would restart the integration half a minute after an entity is enabled: restart it now.
   await ha.stop()
   await ha.run()
   // Home Assistant removes only entities that it has found in this run, although the registry has all of them earlier.

@@ -32,9 +32,7 @@ export async function installHomeAssistant({ name, runtime }: TestedVersion): Pr
   return placesOf(runtime, folder)
 }
 
-/**
- * Scripts in a virtual environment contain its original path, so Home Assistant and pip run as modules of its Python.
- */
+/** Scripts in a virtual environment contain its original path, so run Home Assistant and pip as modules. */
 function placesOf(runtime: Python, folder: string): Installation {
   const python = '/environment/bin/python'
   return 'path' in runtime

@@ -40,9 +40,10 @@ export async function testedVersions(env: NodeJS.ProcessEnv = process.env): Prom
     const { name, python } = version
     const runtime = runtimeOf(version)
     if (runtime === undefined) {
-      const why = `there is no Python ${python}, nor can a Debian that has it be made (as root, with debootstrap)`
-      if (required === '1') throw new Error(`REQUIRE_HOME_ASSISTANT=1, but for Home Assistant ${name} ${why}`)
-      process.stderr.write(`skipped: the tests against Home Assistant ${name}, as ${why}\n`)
+      const why = `Python ${python} is not installed, and installing a Debian that has it needs root and debootstrap`
+      if (required === '1')
+        throw new Error(`REQUIRE_HOME_ASSISTANT=1, but Home Assistant ${name} cannot be tested: ${why}`)
+      process.stderr.write(`skipped: the tests against Home Assistant ${name}, because ${why}\n`)
     }
     const deleting = compare(name, '2026.11.0b0') < 0 ? 'clears the device' : 'leaves the device'
     return { ...version, deleting, runtime }
