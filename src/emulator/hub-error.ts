@@ -23,5 +23,7 @@ export class HubError extends Error {
 /** Turns a bug in the emulator into the hub's status 500, so that the hub does not crash. */
 export function asHubError(thrown: unknown): HubError {
   if (thrown instanceof HubError) return thrown
-  return new HubError(500, 'internal_error', thrown instanceof Error ? thrown.message : String(thrown))
+  return new HubError(500, 'internal_error', messageOf(thrown))
 }
+
+export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))

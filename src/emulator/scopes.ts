@@ -31,7 +31,7 @@ export const ScopeText = v.picklist(
 /** A key is sent in a header, so it may contain only characters that are valid there. */
 export const VISIBLE = /^[\x21-\x7e]+$/
 
-export type Scope = Exclude<(typeof KNOWN)[number], 'homey'>
+type Scope = Exclude<(typeof KNOWN)[number], 'homey'>
 
 export function normaliseScope(scope: string): string {
   return scope.replace(/^hub(?=\.|$)/, 'homey')

@@ -30,7 +30,7 @@ const HUB_RESTARTS = 20
 const OUTAGE_MS = 20 * MINUTE
 const NEEDS_NET: readonly string[] = ['net', 'hours', 'well']
 
-export const VICES = [
+const VICES = [
   'well',
   'at-once',
   'hours',
@@ -45,7 +45,7 @@ export const VICES = [
   'dead-at-boot',
   'big',
 ] as const
-export type Vice = (typeof VICES)[number]
+type Vice = (typeof VICES)[number]
 
 const FILE = `
 hubs: {}
@@ -120,13 +120,13 @@ export interface Figures {
   afterBoot: number
 }
 
-export interface Story {
+interface Story {
   readonly figures: Figures
   /** Broken promises, each with its first case. */
   readonly broken: ReadonlyMap<string, string>
 }
 
-export interface SimulationOptions {
+interface SimulationOptions {
   readonly seed: number
   readonly days: number
   readonly apps: number

@@ -15,6 +15,7 @@ import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
 import { ExpectedError } from '../../base/errors.ts'
 import { systemCode } from '../../base/failures.ts'
+import { messageOf } from '../hub-error.ts'
 
 /** The data folder cannot be used; the message is for the user. */
 export class HubDataError extends ExpectedError {
@@ -93,8 +94,6 @@ const SQLITE_BUSY = 5
 function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Writes a folder's entries to disk, to survive a power failure. Windows cannot open folders, and needs no sync. */
 export async function syncFolder(path: string): Promise<void> {

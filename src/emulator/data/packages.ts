@@ -5,6 +5,7 @@ import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import * as v from 'valibot'
+import { systemCode } from '../../base/failures.ts'
 import { onceEach } from '../../base/text.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { copyApp, refuseLinksOut } from './app-folder.ts'
@@ -28,7 +29,7 @@ export interface Sources {
 
 export type Offer = Manifest & Unpacked
 
-export interface Wanted {
+interface Wanted {
   readonly id: string
   /** A channel name of the flavour; default: `stable`, or any channel if a version is given. */
   readonly channel?: string | undefined
@@ -163,7 +164,7 @@ function foldersIn(path: string): string[] {
     const entries = readdirSync(path, { withFileTypes: true })
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return []
+    if (['ENOENT', 'ENOTDIR'].includes(systemCode(error))) return []
     throw error
   }
 }

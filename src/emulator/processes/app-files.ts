@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 
 /** Path → fingerprint of the file. Empty if the folder no longer exists. */
-export type Files = ReadonlyMap<string, string>
+type Files = ReadonlyMap<string, string>
 
 const POLL_MS = 250
-/** Further files are not watched. */
+/** Files beyond this number are not watched. */
 export const MAX_FILES = 5000
 
 /** Receives the changed files, or an empty list if the folder no longer exists. Calls do not overlap. */

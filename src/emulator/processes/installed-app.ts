@@ -3,7 +3,7 @@ import { type Clock, within } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
 import { CURED, type SqliteState, type StoredApp } from '../data/state.ts'
-import { HubError } from '../hub-error.ts'
+import { HubError, messageOf } from '../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
 import { type AppHandlers, AppProcess, type End } from './app-process.ts'
 import type { HubMessage } from './channel.ts'
@@ -219,7 +219,7 @@ export class InstalledApp {
     try {
       this.#store(changed)
     } catch (error) {
-      this.output.note(`not stored: ${error instanceof Error ? error.message : String(error)}`)
+      this.output.note(`not stored: ${messageOf(error)}`)
     }
   }
 

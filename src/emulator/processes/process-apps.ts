@@ -4,7 +4,7 @@ import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-
 import { localesIn } from '../data/app-folder.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
 import { addSettings, newApp, type SqliteState, type StoredApp } from '../data/state.ts'
-import { HubError } from '../hub-error.ts'
+import { HubError, messageOf } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
 import { InstalledApp, type World } from './installed-app.ts'
 import { LIMITS, type Limits, watchUsage } from './watch.ts'
@@ -69,7 +69,7 @@ export class ProcessApps implements HubApps {
     try {
       await this.#leaving.get(id)
       const code = await this.#world.packages.unpack(offer).catch((error: unknown) => {
-        throw new HubError(500, 'install_failed', error instanceof Error ? error.message : String(error))
+        throw new HubError(500, 'install_failed', messageOf(error))
       })
       if (present === undefined) await this.#installNew(code, channel)
       else await this.#update(present, code, channel)
@@ -124,7 +124,7 @@ export class ProcessApps implements HubApps {
       addSettings(this.#world.state, id, code.manifest.settings)
       await app.reload(code)
     } catch (error) {
-      app.output.show(`not restarted: ${error instanceof Error ? error.message : String(error)}`)
+      app.output.show(`not restarted: ${messageOf(error)}`)
     } finally {
       this.#installing.delete(id)
     }

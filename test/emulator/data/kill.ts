@@ -30,7 +30,7 @@ const Line = v.tuple([
 ])
 type Write = v.InferOutput<typeof Line>[1]
 
-export interface KillFigures {
+interface KillFigures {
   readonly kills: number
   /** Writes that were confirmed before a kill. */
   readonly confirmed: number

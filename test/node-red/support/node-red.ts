@@ -15,7 +15,7 @@ interface FlowNode {
   readonly [property: string]: unknown
 }
 
-export interface NodeRedOptions {
+interface NodeRedOptions {
   readonly installation: Installation
   /** Names of files in `config/node-red`. */
   readonly flows: readonly string[]
