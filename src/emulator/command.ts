@@ -121,7 +121,7 @@ const FIRST_APPS = [
   'dev.quietbytes.scripts',
 ]
 
-/** App id → folder, also of sample apps that a new hub does not have. */
+/** App id → folder, including sample apps that a new hub does not have. */
 const SAMPLES = new Map(
   [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
 )

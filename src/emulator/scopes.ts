@@ -22,7 +22,6 @@ const KNOWN = [
 
 const WRITTEN = KNOWN.map(writtenScope).join(', ')
 
-/** A scope in either spelling. */
 export const ScopeText = v.picklist(
   KNOWN.flatMap((scope) => [writtenScope(scope), scope]),
   `must be one of ${WRITTEN} ("homey" is accepted instead of "hub")`,
@@ -42,7 +41,7 @@ export function grants(scopes: readonly string[], wanted: Scope): boolean {
   return scopes.some((scope) => wanted === scope || wanted.startsWith(`${scope}.`))
 }
 
-/** What a route requires of the caller: nothing, any valid key, or a key with this scope. */
+/** The requirement of a route: nothing, any valid key, or a key with this scope. */
 export type Needs = 'nothing' | 'key' | Scope
 
 /** @throws HubError 403 if the scopes are not sufficient */

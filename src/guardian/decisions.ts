@@ -1,4 +1,4 @@
-/** The guardian's decisions, one function each: tests replace one with a wrong decision, and must then fail. */
+/** The guardian's decisions. A test can replace each function with a wrong decision, and must then fail. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'

@@ -10,7 +10,7 @@ export const START_MS = 60_000
 const MAX_TIMES = 100
 
 export class RestartState {
-  /** Whether a command has turned watching on or off; `null` to follow the configuration. */
+  /** Whether a command has turned watching on or off; `null`: the configuration decides. */
   readonly switched: boolean | null = null
   readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up' = 'idle'
   readonly why: Reason = 'unknown'

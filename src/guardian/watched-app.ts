@@ -33,7 +33,7 @@ export class WatchedApp {
   risingSaidAt = Number.NEGATIVE_INFINITY
   probed: Probed = UNPROBED
   changedAt: number
-  /** Since when too many of the app's devices are unavailable, and for how long reads have confirmed this. */
+  /** When too many of the app's devices became unavailable, and how long reads have confirmed this. */
   away: { readonly since: number; readonly ms: number } | undefined
   /** Whether the app stopped without a sign of a new crash. */
   isLeftStopped = false
@@ -86,7 +86,7 @@ export function isDue({ now }: Context, { watch: { phase, dueAt, sentAt } }: Wat
   return (phase === 'waiting' || phase === 'given_up') && sentAt === null && dueAt !== null && dueAt <= now
 }
 
-/** Returns the earliest time after `after` at which something is due without another input. */
+/** Returns the next time, later than `after`, at which an action is due without another input. */
 export function dueAfter({ config: { guard } }: Context, watched: WatchedApp, after: number): number {
   const { updated, bootDue } = watched
   const { phase, dueAt, sentAt, recent, snoozedUntil, spared } = watched.watch

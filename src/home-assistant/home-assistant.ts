@@ -39,9 +39,9 @@ interface Known {
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
 
-/** How long the devices of a removed hub stay: a hub that is renamed in the configuration is removed and added. */
+/** How long the devices of a removed hub stay: renaming a hub in the configuration first removes and then adds it. */
 const FAREWELL_MS = 15_000
-/** How long to wait after Home Assistant's birth message: it is busy then, and many clients reply to the message. */
+/** Delay after Home Assistant's birth message, when Home Assistant is busy and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
 export class HomeAssistant implements Discovery {

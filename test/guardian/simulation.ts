@@ -1,4 +1,4 @@
-/** Homes with apps that fail in every way, over any time: the guardian's actions are compared with its promises. */
+/** Simulates homes with apps that fail in every way, and compares the guardian's actions with its promises. */
 import * as v from 'valibot'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { Samples } from '../../src/bridge/samples.ts'
@@ -566,7 +566,7 @@ class Simulation {
     if (this.#updating !== undefined) return
     this.figures.bridgeRestarts += 1
     this.#guard.standBy()
-    // The new process does not know of storms.
+    // The new process has no data about storms.
     for (const home of this.#homes) {
       home.stormOn = false
       home.crashes.clear()

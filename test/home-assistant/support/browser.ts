@@ -16,7 +16,7 @@ export interface Page {
   readonly complete: readonly string[]
 }
 
-/** The text of a page, including shadow trees. */
+/** Returns the text of a page, including shadow trees. */
 const ALL_TEXT = `(() => {
   const texts = []
   const walk = (node) => {
