@@ -116,7 +116,7 @@ class House {
   check(): void {
     for (const id of this.apps.all.keys()) {
       const state = this.guard.factsOf('home', id)?.state
-      if (state === undefined) throw new Error(`nothing is known of ${id}`)
+      if (state === undefined) throw new Error(`there is no data about ${id}`)
       const snoozedUntil = this.snoozed.get(id) ?? 0
       expect([id, state.state === 'off']).toEqual([id, this.switched.get(id) === false])
       if (snoozedUntil > this.clock.now()) expect(Date.parse(state.snoozed_until ?? '')).toBe(snoozedUntil)

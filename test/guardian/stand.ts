@@ -158,7 +158,7 @@ export class Stand {
 
   facts(id: string): GuardFacts {
     const facts = this.guard.factsOf('home', id)
-    if (facts === null || facts === undefined) throw new Error(`nothing is known of ${id}`)
+    if (facts === null || facts === undefined) throw new Error(`there is no data about ${id}`)
     return facts
   }
 

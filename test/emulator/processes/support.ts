@@ -76,7 +76,7 @@ export async function running(folder: string, options: Options = {}) {
     emitted,
     get record() {
       const record = apps.records.get(id)
-      if (record === undefined) throw new Error('the app is gone')
+      if (record === undefined) throw new Error('the app does not exist')
       return record
     },
     get states() {

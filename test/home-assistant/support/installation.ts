@@ -59,7 +59,7 @@ function required(folder: string): string[] {
   const [components = ''] = globSync(join(folder, 'environment/lib/python*/site-packages/homeassistant/components'))
   return ['frontend', 'mqtt', 'hassio'].flatMap((integration) => {
     const { requirements } = JSON.parse(readFileSync(join(components, integration, 'manifest.json'), 'utf8'))
-    if (!Array.isArray(requirements)) throw new Error(`${integration} says nothing of what it requires`)
+    if (!Array.isArray(requirements)) throw new Error(`${integration} does not list its requirements`)
     return requirements.map(String)
   })
 }

@@ -80,7 +80,7 @@ export async function published(index = PYPI): Promise<Version[]> {
       return name === undefined || needed === undefined || yanked !== false ? [] : [{ name, python: needed }]
     })
   } catch (error) {
-    process.stderr.write(`PyPI cannot be asked for the newest Home Assistant: ${String(error)}\n`)
+    process.stderr.write(`cannot read the versions of Home Assistant from PyPI: ${String(error)}\n`)
     return []
   }
 }
