@@ -23,7 +23,7 @@ export async function installNodeRed(): Promise<Installation | undefined> {
     await remove()
     if (process.env['REQUIRE_NODE_RED'] === '1') throw error
     const [why] = /request to .*|npm error (?!code).*/.exec(String(error)) ?? [String(error).split('\n')[0]]
-    process.stderr.write(`skipped: the flows, because Node-RED ${VERSION} cannot be installed from a registry: ${why}\n`)
+    process.stderr.write(`skipped: the flows, because Node-RED ${VERSION} cannot be installed: ${why}\n`)
     return undefined
   }
 }
