@@ -5,7 +5,6 @@ import { isRecord, parseJson } from '../base/json.ts'
 import { HubError } from './hub-error.ts'
 import type { Timers } from './timers.ts'
 
-/** A finished answer, before a fault changes it. */
 export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>

@@ -18,7 +18,7 @@ const VERIFY_MS = 10 * 60_000
 /** Time for a hub that has accepted the install but not the requested version. */
 const OTHER_MS = 60_000
 
-/** Whether the update window is open at a time, in epoch milliseconds. */
+/** `now`: epoch milliseconds. */
 export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: number): boolean {
   if (window.start === null) return false
   const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length)

@@ -74,10 +74,7 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
-/**
- * Whether a restart is in preparation or in progress. Polling may miss the stop and the start of the app: the second
- * list in which the app runs ends the restart, because the first may have been requested before the restart.
- */
+/** A restart ends at the second list with the running app: the first may have been requested before the restart. */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)
 }

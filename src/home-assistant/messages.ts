@@ -67,10 +67,7 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
   return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
 }
 
-/**
- * Returns the device with each component enabled that was enabled when it was first published, even if it is now
- * disabled by default: users still have it enabled, so it must be removed explicitly.
- */
+/** Keeps components enabled that were enabled at first: users still have them, so only a stub removes them. */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
     const { enabled_by_default, ...component } = offered.component
@@ -80,10 +77,7 @@ export function withFormerDefaults(device: Device, before: Platforms): Device {
   return { ...device, components: new Map(entries) }
 }
 
-/**
- * Returns the payload that removes former components; `undefined` if there are none. Omitting a component does not
- * remove it: a message must first contain the component with only its platform, a stub.
- */
+/** Omitting a component does not remove it: a message must first contain a stub, which has only its platform. */
 export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
   if (before === now) return undefined
   const gone = [...before].filter(([key, platform]) => now.get(key) !== platform)

@@ -1,6 +1,5 @@
 /**
- * The rules of Home Assistant's discovery, written independently of the code that they check.
- * Each function returns the faults as texts; an empty list means that there are none.
+ * The rules of Home Assistant's discovery, independent of the code under test. Functions return the faults as texts.
  */
 
 type Json = Readonly<Record<string, unknown>>

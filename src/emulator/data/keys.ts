@@ -54,10 +54,7 @@ const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest(
 
 const MAX_NAME = 100
 
-/**
- * `hub2mqtt emulate keys`: manages the keys of a data folder, even while a hub uses it. Errors are for the user.
- * `make`: creates the folder, for keys before the hub's first start. @throws HubDataError if the folder has no hub
- */
+/** For `hub2mqtt emulate keys`. `make`: creates a missing folder. @throws HubDataError if the folder has no hub */
 export function keysOf(folder: string, { make = false } = {}) {
   if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: contains no hub`)
   const database = openDatabase(folder, { alone: false })

@@ -135,8 +135,8 @@ const isField = (field: string) => Object.hasOwn(ManifestFields, field)
 const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
 
 /**
- * Converts a manifest of an app for real hubs to the format of this hub. Values that are valid in neither format stay
- * unchanged, so that the validation rejects them. `ignored` lists the fields that this hub does not use.
+ * Converts the manifest of a real app. Values that are valid in neither format stay, so that the validation rejects
+ * them.
  */
 function adapted(given: Readonly<Record<string, unknown>>) {
   const own = new Map(Object.entries(given).filter(([field]) => isField(field)))
