@@ -1,6 +1,4 @@
-/**
- * The rules of Home Assistant's discovery, independent of the code under test. Functions return the faults as texts.
- */
+/** Home Assistant's rules for discovery, independent of the code under test. Functions return the faults as texts. */
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -135,8 +135,7 @@ const isField = (field: string) => Object.hasOwn(ManifestFields, field)
 const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
 
 /**
- * Converts the manifest of a real app. Values that are valid in neither format stay, so that the validation rejects
- * them.
+ * Converts a real app's manifest. Values that are valid in neither format stay, so that the validation rejects them.
  */
 function adapted(given: Readonly<Record<string, unknown>>) {
   const own = new Map(Object.entries(given).filter(([field]) => isField(field)))

@@ -60,9 +60,7 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 
 export type SqliteState = ReturnType<typeof sqliteState>
 
-/**
- * Each write is durable when the method returns. @throws HubError 400 for a value that is not JSON, 413 above a limit
- */
+/** Each write is durable when the method returns. @throws HubError 400 if a value is not JSON, 413 above a limit */
 function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   const all = <S extends v.GenericSchema>(schema: S, query: string, ...values: (string | number)[]) =>
     sql
