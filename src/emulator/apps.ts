@@ -16,7 +16,7 @@ import {
 } from './records.ts'
 import type { Timers } from './timers.ts'
 
-/** `silent`: makes the change without sending its event. */
+/** `silent` suppresses the event of the change. */
 export interface How {
   silent?: boolean
 }
@@ -75,7 +75,7 @@ export class Apps implements HubApps {
     if (!how.silent) this.#options.sendEvent(event, record)
   }
 
-  /** Installs an app from the store, or updates the app. The store has one version of each app. */
+  /** The store has one version of each app. */
   install({ id, channel }: InstallRequest, how: How = {}): void {
     const offer = this.#store.get(id)
     const present = this.records.get(id)
@@ -104,7 +104,6 @@ export class Apps implements HubApps {
     if (enabled === true) this.#walk(id, isUp(state) ? ['stopping', 'stopped'] : ['stopped'], { enabled: false }, how)
   }
 
-  /** Restarts an app; a disabled app stays stopped. */
   restart(id: string, how: How = {}): void {
     const { enabled, state } = this.#must(id)
     if (enabled === true) this.#walk(id, isUp(state) ? RESTART : ['starting', 'running'], {}, how)
@@ -115,21 +114,18 @@ export class Apps implements HubApps {
     this.change(id, crashOf(this.#must(id), message, this.#options.flavour), how)
   }
 
-  /** Overrides any fields of the record. */
   change(id: string, patch: Patch, how: How = {}): void {
     const record = { ...this.#must(id), ...patch }
     this.records.set(id, record)
     if (!how.silent) this.#options.sendEvent('app.update', record)
   }
 
-  /** Changes the usage of running apps slightly. */
   moveUsage(): void {
     for (const [id, { state, usage }] of this.records) {
       if (state === 'running') this.change(id, { usage: wander(usage, this.#options.random) })
     }
   }
 
-  /** Reduces the memory usage, as garbage collection does. */
   collectGarbage(id: string): void {
     const { usage } = this.#must(id)
     this.change(id, { usage: { ...usage, mem: Math.round(number(usage?.mem) * 0.7) } })
@@ -152,7 +148,7 @@ export class Apps implements HubApps {
     else this.change(app.id, patch, how)
   }
 
-  /** Puts an app into the given states one after another; applies the patch together with the first state. */
+  /** Puts an app into the given states one after another. The patch applies with the first state. */
   #walk(id: string, [state, ...rest]: readonly AppState[], patch: Patch, how: How): void {
     this.#stopSettling(id)
     if (state === undefined) return
@@ -177,7 +173,7 @@ const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'runnin
 export const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
-/** Changes the usage regularly; occasionally crashes an app and restarts it. */
+/** Changes the usage of running apps regularly, and lets one of them crash and restart from time to time. */
 export function liveOn(
   apps: Apps,
   timers: Timers,

@@ -1,4 +1,4 @@
-/** The active behaviours of the hub. `misbehaviour.ts` defines all behaviours. */
+/** The active behaviours of the hub. `misbehaviour.ts` defines them. */
 import type { Fault } from './faults.ts'
 import { type BehaviourName, type BehaviourOptions, type Made, made, type REALTIME } from './misbehaviour.ts'
 
@@ -18,7 +18,7 @@ interface Active {
   made: Made
 }
 
-/** The default operations of behaviours that make sense only for some answers. */
+/** Default operations of behaviours that make sense only for some answers. */
 const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
   'empty-list': ['getApps'],
   'half-list': ['getApps'],
@@ -28,7 +28,7 @@ const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
 export class Behaviours {
   #active: Active[] = []
 
-  /** Sets a behaviour. Behaviours of the same name for other operations or events stay active. */
+  /** Keeps behaviours of the same name that apply to other operations or events. */
   set<N extends BehaviourName>(name: N, options: BehaviourOptions[N]): void {
     const { times, operation, event }: Limits = options
     const given = operation ?? event
@@ -42,7 +42,7 @@ export class Behaviours {
     this.#active = name === undefined ? [] : this.#active.filter((active) => active.name !== name)
   }
 
-  /** Lists the behaviours in the order in which they were set. `left`: the remaining turns, `null` for no limit. */
+  /** Returns the behaviours in the order in which they were set. `left`: the remaining turns; `null`: no limit. */
   list(): { name: BehaviourName; options: object; left: number | null }[] {
     return this.#active.map(({ name, options, left }) => ({ name, options, left: Number.isFinite(left) ? left : null }))
   }
@@ -88,7 +88,6 @@ type Send = (uri: string, event: string, payload: unknown) => void
 export function eventGate(behaviours: Behaviours, send: Send) {
   let held: (() => void) | undefined
 
-  /** Sends the delayed event, if there is one. */
   const flush = () => {
     const waiting = held
     held = undefined

@@ -45,9 +45,8 @@ export interface EmulateOptions extends Passed {
   file?: string | undefined
   /** Simulates apps instead of running processes. A file and the next two options imply this. */
   simulated?: boolean | undefined
-  /** The number of generated apps. */
+  /** Number of generated apps. */
   apps?: number | undefined
-  /** Crashes an app from time to time. */
   crashes?: boolean | undefined
 }
 
@@ -86,7 +85,6 @@ export async function emulate(options: EmulateOptions): Promise<Emulation> {
   return { hub, hasOwnKeys: false, [Symbol.asyncDispose]: () => hub.close() }
 }
 
-/** Refuses options that have no effect on simulated apps. */
 function refuseForSimulated({ data, store, appFolders, speechCommand }: EmulateOptions): void {
   const given = { '--data': data, '--store': store, '--app': appFolders, '--speech-command': speechCommand }
   const flag = Object.entries(given).find(([, value]) => value !== undefined && value.length > 0)?.[0]
@@ -123,12 +121,11 @@ const FIRST_APPS = [
   'dev.quietbytes.scripts',
 ]
 
-/** Folders of all sample apps, including those that are not installed at first. */
+/** App id → folder, including sample apps that a new hub does not have. */
 const SAMPLES = new Map(
   [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
 )
 
-/** Starts a hub whose apps are processes. Rejects with the same errors as `emulate`. */
 export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<Emulation> {
   const { clock, limits, onSpeak = () => {}, warn = () => {} } = options
   await using opened = new AsyncDisposableStack()
@@ -167,7 +164,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** Installs the sample apps at the first start, and at every start the apps that run in place, which it returns. */
+/** Installs the sample apps at the first start, and the apps that run in place at every start. Returns the latter. */
 async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
   // Take the fingerprints before reading the apps, so that no later change is missed.
@@ -204,14 +201,10 @@ function adopted(packages: Packages, folder: string): Unpacked {
 }
 
 const MAX_SPEECH_MS = 60_000
-/** Maximum number of waiting texts; further texts are dropped. */
+/** Texts beyond this number are dropped. */
 const MAX_WAITING = 10
 
-/**
- * Speaks texts by running a command on this machine.
- * @param command - Program and arguments, separated by spaces; the text is the last argument. No shell is involved.
- * @param warn - Called with the error if the command fails.
- */
+/** `command`: program and arguments, separated by spaces; the text is the last argument. No shell is involved. */
 function speaker(command: string, shown: (text: string) => void, warn: (problem: string) => void) {
   const [program = '', ...args] = command.split(' ').filter(Boolean)
   const waiting: string[] = []

@@ -15,7 +15,6 @@ import { fill, readBody, split } from './rest.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 interface ControlRow extends Pick<Endpoint, 'doc' | 'method' | 'path'> {
-  /** The schemas of the fields in the body. */
   readonly takes: v.ObjectEntries
   /** `args` contains the parameters of the path and the fields of the body. @throws HubError */
   perform(hub: EmulatedHub, args: Readonly<Record<string, unknown>>): unknown
@@ -50,7 +49,7 @@ function installed(hub: EmulatedHub, id: string): AppRecord {
   return app
 }
 
-/** Sets a behaviour with untrusted options. @throws HubError 400 */
+/** Validates the options of a behaviour and sets it. @throws HubError 400, 404 */
 function behave(hub: EmulatedHub, name: string, options: unknown): void {
   const parsed = v.safeParse(BEHAVIOURS[known(name)].options, options)
   if (!parsed.success) {
@@ -142,7 +141,7 @@ export const CONTROL: readonly ControlRow[] = [
 
 const HOST = '127.0.0.1'
 
-/** Opens the control port of a hub; 0: any free port. @throws EmulatorOptionError if the port cannot be opened */
+/** `port` 0: any free port. @throws EmulatorOptionError if the port cannot be opened */
 export async function openControl(hub: EmulatedHub, port: number) {
   const server = createServer(async (request, response) => {
     response.on('error', () => {})
@@ -184,7 +183,7 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
   throw new HubError(404, 'not_found', 'Not Found')
 }
 
-/** Returns the body as an object, which is empty if there is no body. @throws HubError 400, 413 */
+/** Returns an empty object if there is no body. @throws HubError 400, 413 */
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
   const upload = await readBody(request)
   if (upload instanceof HubError) throw upload

@@ -1,25 +1,22 @@
-/** The faults of HTTP answers: whether the request is executed, and what is sent back. */
+/** Faults of HTTP answers. A fault decides whether the request is executed, and what the client receives. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { isRecord, parseJson } from '../base/json.ts'
 import { HubError } from './hub-error.ts'
 import type { Timers } from './timers.ts'
 
-/** A finished answer, before a fault changes it. */
 export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
   text: string
-  /** Whether the answer seems to be from another server, without the headers that identify the hub. */
+  /** Set if another server seems to answer, without the headers that identify the hub. */
   foreign?: true
 }
 
-/** A request, and the methods that a fault can use to answer it. */
 export interface Exchange {
   request: IncomingMessage
   response: ServerResponse
   timers: Timers
-  /** Writes the status and the headers, and records the status. */
   head(status: number, headers: Readonly<Record<string, string>>, foreign?: true): void
   send(outcome: Outcome): void
 }
@@ -60,7 +57,6 @@ export function refuse({ status = 500, retryAfter, error, description }: Refusal
 
 export const subscriptionInactive = () => new HubError(403, 'Subscription Inactive', 'Subscription Inactive')
 
-/** Replaces the hub's answer with another answer. */
 export function replaced(answer: Outcome, executes = false): Fault {
   return { executes, answer: (exchange) => exchange.send(answer) }
 }
@@ -94,12 +90,10 @@ export function foreign(status: number, headers: Outcome['headers'], text: strin
 export const gatewayPage = (status: number) =>
   `<!doctype html><html><head><title>${status}</title></head><body><h1>${status}</h1><hr>gateway</body></html>\n`
 
-/** Executes the request and changes the text of the answer. */
 export function reworded(change: (text: string) => string): Fault {
   return { executes: true, answer: (exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }) }
 }
 
-/** Changes the hub's answer if the answer is a JSON object. */
 export function altered(change: (answer: Record<string, unknown>) => unknown): Fault {
   return reworded((text) => {
     const value = parseJson(text)

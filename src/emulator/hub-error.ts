@@ -10,19 +10,20 @@ export class HubError extends Error {
     this.error = error
   }
 
-  /** Returns the body of an HTTP answer. */
   body(): { error: string; error_description: string } {
     return { error: this.error, error_description: this.message }
   }
 
-  /** Returns the first argument of an acknowledgement. */
+  /** Returns the first argument of a Socket.IO acknowledgement. */
   acknowledgement(): { statusCode: number; code: number; error: string; error_description: string } {
     return { statusCode: this.status, code: this.status, ...this.body() }
   }
 }
 
-/** Converts a thrown value to a refusal: a bug in the emulator becomes the hub's status 500, never a crash. */
+/** Turns a bug in the emulator into the hub's status 500, so that the hub does not crash. */
 export function asHubError(thrown: unknown): HubError {
   if (thrown instanceof HubError) return thrown
-  return new HubError(500, 'internal_error', thrown instanceof Error ? thrown.message : String(thrown))
+  return new HubError(500, 'internal_error', messageOf(thrown))
 }
+
+export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))

@@ -1,4 +1,3 @@
-/** A hub declared in a YAML or JSON file: its properties, keys, apps and store. */
 import * as v from 'valibot'
 import { isAlias, LineCounter, parseDocument, visit } from 'yaml'
 import { isRecord } from '../base/json.ts'
@@ -11,7 +10,7 @@ const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key must be visible ASCII cha
 /** Refuses lists, which Valibot would accept as objects. */
 export const mapping = v.custom<Record<string, unknown>>(isRecord, 'must be an object')
 
-/** The fields of a declared app, the same for all flavours; `recordOf` creates the record of a flavour. */
+/** These fields are the same for all flavours; `recordOf` creates the record of a flavour. */
 export const AppFields = {
   id: described(v.pipe(v.string(), v.nonEmpty('must be an app id')), 'The id of the app. Required.'),
   name: optional(v.string(), 'The name of the app; default: the id.'),
@@ -56,7 +55,7 @@ export const HubFields = {
 export const HubFileSchema = v.pipe(mapping, v.strictObject(HubFields))
 export type HubFile = v.InferOutput<typeof HubFileSchema>
 
-/** Reads a hub file. Error messages name the field and never contain an API key. */
+/** Error messages name the field and never contain an API key. */
 export function loadHubFile(text: string, filename: string): HubFile {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
@@ -76,7 +75,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
   throw new EmulatorOptionError(parsed.issues.map((issue) => `${filename}: ${explain(issue)}`).join('\n'))
 }
 
-/** Describes a mistake and its place in the file. Never quotes an API key. */
+/** Never quotes an API key. */
 export function explain(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map(({ key }) => key)
   const where = path[0] === 'keys' && path.length > 1 ? 'keys' : path.map(step).join('').replace(/^\./, '')
@@ -87,7 +86,7 @@ export function explain(issue: v.BaseIssue<unknown>): string {
   return `${what}: must be ${wording(issue)}`
 }
 
-/** The types of schemas that have custom messages above. */
+/** Types of schemas with custom messages. */
 const OWN_WORDS = ['picklist', 'custom']
 
 const step = (key: unknown) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)

@@ -1,4 +1,3 @@
-/** The emulated hub: its state, the active behaviours, and a record of the requests. */
 import { EventEmitter } from 'node:events'
 import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
@@ -23,7 +22,7 @@ export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
 export type { RequestRecord } from './rest.ts'
 
 interface Reboot {
-  /** Downtime of the hub. Default 0. */
+  /** Default 0. */
   downMs?: number | undefined
   version?: string | undefined
   id?: string | undefined
@@ -47,27 +46,24 @@ export class EmulatedHub implements AsyncDisposable {
   /** The keys from the options, which `setKeys` can replace. */
   #given: ReadonlyMap<string, readonly string[]>
   readonly #apps: HubApps
-  /** The apps, if they are simulated. */
   readonly #simulated: Apps | undefined
   /** Events for listeners inside the hub, such as apps, by the URI of the sender. */
   readonly #events = new EventEmitter().setMaxListeners(0)
-  /** The interface for running apps. */
   readonly inApp: InApp
   readonly #gate: ReturnType<typeof eventGate>
   readonly #listening: ReturnType<typeof listeningPort>
   readonly #realtime: Realtime
   readonly #away = new Set<string>()
   #born: number
-  /** The part of this hub that its REST API and its realtime channel use. */
   readonly #core: ChangingCore
   readonly flavour: Flavour
-  /** The listening port; set when the hub has started. */
+  /** 0 until the hub has started. */
   port = 0
-  /** The last reboot; never rejects. */
+  /** Never rejects. */
   #rebooting: Promise<void> = Promise.resolve()
   #closing: Promise<void> | undefined
 
-  /** Starts a hub; resolves when the hub is listening. */
+  /** Resolves when the hub is listening and its apps have been started. */
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     try {
@@ -120,17 +116,15 @@ export class EmulatedHub implements AsyncDisposable {
     return urlOf(this.#options.host, this.port)
   }
 
-  /** The current records. */
   get apps(): ReadonlyMap<string, AppRecord> {
     return this.#apps.records
   }
 
-  /** Returns a copy of an app's settings. */
   settings(id: string): Record<string, unknown> {
     return Object.fromEntries(this.#apps.settings(id))
   }
 
-  /** The requests that the hub received, oldest first. */
+  /** Oldest first. */
   get requests(): readonly RequestRecord[] {
     return [...this.#requests]
   }
@@ -139,12 +133,11 @@ export class EmulatedHub implements AsyncDisposable {
     this.#requests = []
   }
 
-  /** The texts that the hub spoke, oldest first. */
+  /** Oldest first. */
   get spoken(): readonly string[] {
     return [...this.#spoken]
   }
 
-  /** The numbers of TCP connections, realtime sessions, and sessions subscribed to the apps. */
   get connections(): { sockets: number; sessions: number; subscribers: number } {
     return { sockets: this.#listening.connections(), ...this.#realtime.counts() }
   }
@@ -156,12 +149,11 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** The active behaviours. `left`: the number of remaining turns, `null` for no limit. */
+  /** `left`: the number of remaining turns; `null`: no limit. */
   get behaviours() {
     return this.#core.behaviours.list()
   }
 
-  /** Clears all behaviours. */
   behaveWell(): void {
     this.#core.behaviours.clear()
     this.#settleBehaviours()
@@ -187,7 +179,6 @@ export class EmulatedHub implements AsyncDisposable {
     return this.#apps.crash(id, message)
   }
 
-  /** Makes the devices of an app unavailable, or available again. */
   setDevices(app: string, state: 'away' | 'back'): void {
     if (state === 'away') this.#away.add(app)
     else this.#away.delete(app)
@@ -198,7 +189,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#realtime.send(APPS_URI, event, payload)
   }
 
-  /** Replaces all keys, and ends sessions of removed keys. */
+  /** Ends the sessions of removed keys. */
   setKeys(keys: Readonly<Record<string, readonly string[]>>): void {
     this.#given = normalised(keys)
     this.#realtime.disconnectUnknown()
@@ -222,7 +213,6 @@ export class EmulatedHub implements AsyncDisposable {
     return reboot
   }
 
-  /** Stops the hub and closes all connections; may be called more than once. */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing
@@ -258,7 +248,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#gate.pass(uri, event, payload)
   }
 
-  /** The simulated apps. @throws Error if the apps are processes */
+  /** @throws Error if the apps are processes */
   get #simulatedApps(): Apps {
     if (this.#simulated === undefined) throw new Error('the apps of this hub are not simulated')
     return this.#simulated
@@ -302,7 +292,6 @@ function normalised(keys: Readonly<Record<string, readonly string[]>>): Readonly
   return new Map(Object.entries(keys).map(([key, scopes]) => [key, scopes.map(normaliseScope)]))
 }
 
-/** Adds an item and removes the oldest ones beyond `most`. */
 function keepLast<T>(items: T[], item: T, most: number): void {
   items.push(item)
   if (items.length > most) items.shift()

@@ -21,7 +21,7 @@ export function listeningPort(server: Server, host: string) {
     if (hung) freeze(socket)
   })
 
-  /** Opens the port and resolves with its number. @throws EmulatorOptionError with the system's error `code` */
+  /** Resolves with the port's number. @throws EmulatorOptionError with the system's error `code` */
   async function listen(port: number): Promise<number> {
     try {
       await once(server.listen(port, host), 'listening')
@@ -34,7 +34,7 @@ export function listeningPort(server: Server, host: string) {
     return typeof address === 'object' && address !== null ? address.port : port
   }
 
-  /** Closes the port and all connections; resolves when the last one is closed. */
+  /** Resolves when the last connection is closed. */
   async function close(): Promise<void> {
     // An error of close() means that the server was not listening, which is fine here.
     const closed = new Promise((resolve) => server.close(resolve))
@@ -42,7 +42,6 @@ export function listeningPort(server: Server, host: string) {
     await Promise.all([closed, ...gone])
   }
 
-  /** Drops the realtime connections without notifying the clients. */
   function cutUpgraded(): void {
     for (const socket of upgraded) socket.destroy()
   }

@@ -33,7 +33,7 @@ const status = (usual: number) => optional(Status, `Default ${usual}.`)
 const ms = (usual: number) => optional(count, `Milliseconds; default ${usual}.`)
 const headerValue = v.pipe(v.string(), v.check(isHeaderValue, 'cannot be sent in a header'))
 const value = optional(v.unknown(), 'Any JSON value.')
-const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'How often; default: until cleared.')
+const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'Number of times; default: until cleared.')
 
 function isHeaderValue(text: string): boolean {
   try {
@@ -44,7 +44,6 @@ function isHeaderValue(text: string): boolean {
   }
 }
 
-/** The subjects to which behaviours apply, with the optional limits for each. */
 const LIMITS = {
   requests: {
     times,
@@ -57,7 +56,6 @@ const LIMITS = {
 
 type Concern = keyof typeof LIMITS
 
-/** The effect of an active behaviour. */
 export interface Made {
   readonly fault?: Fault
   /** The identity that the hub shows; `null`: no identity. */
@@ -81,10 +79,8 @@ const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (gi
 
 const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (given) => ({ status: given.status }))
 
-/** Creates a behaviour that has only the common options. */
 const plain = <const C extends Concern>(concerns: C, doc: string) => row(concerns, doc, {}, () => ({}))
 
-/** Faults of HTTP answers. */
 const ANSWERS = {
   'answer-status': answers(
     'Refuses the request with a status such as 401, 403, 404, 429, 500 or 503.',
@@ -171,7 +167,9 @@ const ANSWERS = {
     { megabytes: optional(count, 'Default 64.') },
     ({ megabytes = 64 }) => bigBody(megabytes),
   ),
-  'slow-headers': answers('Executes at once, answers later.', { ms: ms(1000) }, ({ ms = 1000 }) => slowHeaders(ms)),
+  'slow-headers': answers('Executes the request immediately, answers later.', { ms: ms(1000) }, ({ ms = 1000 }) =>
+    slowHeaders(ms),
+  ),
   'dripping-body': answers(
     'Sends the answer in small pieces.',
     { ms: ms(100), bytes: optional(count, 'Bytes per piece; default 1.') },

@@ -1,4 +1,3 @@
-/** Options of an emulated hub, and their defaults. */
 import { type Clock, systemClock } from '../base/clock.ts'
 import { inUrl, reachable } from '../base/hosts.ts'
 import type { AppsHost, HubApps } from './core/hub-apps.ts'
@@ -19,14 +18,12 @@ export interface EmulatedHubOptions {
   keys?: Readonly<Record<string, readonly string[]>> | undefined
   /** Additional keys, which other processes may change while the hub runs. */
   storedKeys?: Keys | undefined
-  /** Simulated apps. */
   apps?: readonly AppSeed[] | undefined
   /** Creates other apps, such as processes, instead of simulated ones. The methods for simulated apps then throw. */
   backend?: ((host: AppsHost) => HubApps) | undefined
   /** Storage for the hub's own data. Default: in memory. */
   kept?: HubStore | undefined
   store?: readonly AppSeed[] | undefined
-  /** Called with each text that the hub speaks. */
   onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
   version?: string | undefined
@@ -36,7 +33,7 @@ export interface EmulatedHubOptions {
   rateLimit?: boolean | undefined
   /** The answer of an operation that returns nothing. Default `null`. */
   nothing?: Nothing | undefined
-  /** Duration of each intermediate state of an app. Default 200. */
+  /** Duration of each intermediate state of a simulated app. Default 200. */
   settleMs?: number | undefined
   /** Interval at which the usage of running apps changes; 0, the default, means never. */
   usageMs?: number | undefined
@@ -55,7 +52,6 @@ export interface EmulatedHubOptions {
   random?: (() => number) | undefined
 }
 
-/** The options with all defaults filled in. */
 export type Settled = ReturnType<typeof settle>
 
 export function settle(given: EmulatedHubOptions) {

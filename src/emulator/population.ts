@@ -1,4 +1,4 @@
-/** The default apps of a hub with simulated apps, and a generator for any number of them. All names are invented. */
+/** Simulated apps. All names are invented. */
 import type { AppSeed } from './records.ts'
 
 export const DEFAULT_APPS: readonly AppSeed[] = [

@@ -5,7 +5,6 @@ import { listeningPort } from './listening-port.ts'
 import { urlOf } from './options.ts'
 import { split } from './rest.ts'
 
-/** An app in the store. */
 export interface StoreApp {
   readonly id: string
   readonly live?: string | undefined
@@ -50,7 +49,7 @@ export class EmulatedStore implements AsyncDisposable {
     return `${urlOf(HOST, this.#port)}${BASE}`
   }
 
-  /** The requests so far, oldest first. */
+  /** Oldest first. */
   get requests(): readonly Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] {
     return [...this.#requests]
   }

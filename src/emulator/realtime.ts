@@ -21,7 +21,6 @@ export function realtimeChannel(
 ) {
   /** The key of each connection, from its handshake. A namespace needs a key on its own connection. */
   const keys = new WeakMap<Socket['client'], string>()
-  /** The token that each connection received in its handshake, for its namespace. */
   const tokens = new WeakMap<Socket['client'], string>()
   const io = new Server(server, {
     transports: ['websocket'],
@@ -73,7 +72,7 @@ export function realtimeChannel(
 
   const givesTokens = () => GENERATIONS[hub.flavour].isNewer || hub.behaviours.has('namespace-token')
 
-  /** Whether a namespace requires a token. Protocol 3, which the hub's official client uses, cannot send one. */
+  /** Protocol 3, which the hub's official client uses, cannot send a token with the namespace. */
   const wantsToken = (socket: Socket) =>
     hub.behaviours.has('namespace-token') || (givesTokens() && socket.conn.protocol !== 3)
 
@@ -136,7 +135,6 @@ export function realtimeChannel(
   }
 
   return {
-    /** The numbers of sessions with an open namespace, and of sessions subscribed to the apps. */
     counts: () => ({ sessions: api.sockets.size, subscribers: subscribers(APPS_URI) }),
     /** Sends an event to every subscriber of the URI. Encodes it once, and not at all without subscribers. */
     send(uri: string, event: string, payload: unknown): void {
@@ -144,7 +142,6 @@ export function realtimeChannel(
     },
     /** Ends all sessions with a disconnect packet, after which the client library does not reconnect. */
     disconnectAll: () => void io.disconnectSockets(true),
-    /** Ends the sessions whose key is no longer valid. */
     disconnectUnknown(): void {
       for (const socket of io.sockets.sockets.values()) {
         const key = keys.get(socket.client)
@@ -155,10 +152,10 @@ export function realtimeChannel(
   }
 }
 
-/** Converts untrusted input to text. `String` would throw if `toString` of an object is not a function. */
+/** `String` would throw for an object whose `toString` is not a function. */
 const worded = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 
-/** Returns the client's acknowledgement function; if there is none, a function that does nothing. */
+/** Socket.IO passes the client's acknowledgement function, if there is one, as the last argument. */
 function acknowledgementOf(args: readonly unknown[]): (error: unknown, result?: unknown) => void {
   const last = args.at(-1)
   return typeof last === 'function' ? (error, result) => void last(error, result) : () => {}

@@ -35,7 +35,6 @@ export interface AppRecord {
 
 export type Patch = Readonly<Record<string, unknown>>
 
-/** The data of a crash that the hub stores. */
 interface Crash {
   readonly crashedMessage: string | null
   readonly crashedCount: number
@@ -119,7 +118,6 @@ const authorOf = (seed: AppSeed) => seed.author ?? 'Nobody in Particular'
 
 export const NO_USAGE: Usage = { cpu: 0, mem: 0 }
 
-/** Creates the record of a declared app, which is running, disabled or crashed. */
 export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   const generation = GENERATIONS[flavour]
   const enabled = seed.enabled ?? true
@@ -146,7 +144,6 @@ export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   return { ...base, ...(seed.crashed !== undefined && crashOf(base, seed.crashed, flavour)), ...seed.record }
 }
 
-/** Returns the changes that a crash makes to the record of a simulated app. */
 export function crashOf(record: AppRecord, message: string, flavour: Flavour): Patch {
   const { crash, counter } = GENERATIONS[flavour]
   const former = record[counter]

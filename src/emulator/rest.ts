@@ -14,7 +14,6 @@ import type { Timers } from './timers.ts'
 /** The answer of an operation that returns nothing. */
 export type Nothing = 'null' | 'empty' | '204'
 
-/** A recorded request. */
 export interface RequestRecord {
   readonly at: number
   readonly via: 'rest' | 'socket'
@@ -40,7 +39,7 @@ export interface HubCore extends Core {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
-  /** The rate limit of the hub; `undefined`: no limit. */
+  /** `undefined`: no limit. */
   readonly limit: Fault | undefined
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
 }
@@ -88,7 +87,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
 }
 
-/** Returns the fault that applies to a request, if any, and uses one of its turns. */
+/** Uses one turn of the returned fault. */
 export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
   const now = hub.clock.elapsed()
   return hub.limit?.meets?.(now) ? hub.limit : hub.behaviours.claimFault(operation, via, now)
@@ -111,7 +110,6 @@ function open(hub: HubCore, request: IncomingMessage, response: ServerResponse, 
   return { request, response, timers: hub.timers, head, send }
 }
 
-/** Returns the headers that identify the hub. The flavour `reference` has none. */
 function identityHeaders({ behaviours, flavour, id, version }: HubCore, operation: string | undefined) {
   const claimed = behaviours.claimIdentity(operation)
   if (claimed === null || flavour === 'reference') return {}
@@ -147,7 +145,6 @@ function nothing(form: Nothing): Outcome {
 
 const bearer = (header: string | undefined): string | undefined => header?.match(/^Bearer (.+)$/i)?.[1]
 
-/** Returns the body as text, or a refusal if the body is too long. */
 export async function readBody(request: IncomingMessage): Promise<string | HubError> {
   const chunks: Buffer[] = []
   let length = 0
@@ -195,17 +192,17 @@ function iconAt(path: string, records: ReadonlyMap<string, AppRecord>): string |
   return undefined
 }
 
-/** The spellings of the base path that the hub accepts; others return 404. */
+/** The accepted spelling of the base path. Other spellings get 404. */
 export type Prefix = 'manager' | 'managers' | 'both'
 
 type Args = Readonly<Record<string, unknown>>
 
 interface Match extends Entry {
-  /** The parameters by name. @throws HubError 400 for a body that cannot contain parameters */
+  /** @throws HubError 400 for a body that cannot contain parameters */
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** The paths of an endpoint. The flavour `reference` accepts only the path in the API documentation, others both. */
+/** The flavour `reference` accepts only the path in the API documentation, other flavours both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]
@@ -223,12 +220,12 @@ function matchRequest(method: string, path: string, prefix: Prefix, flavour: Fla
     const found = pathsOf(entry.endpoint, flavour).map((one) => fill(split(one), rest))
     const params = found.find((one) => one !== undefined)
     if (params === undefined) continue
-    return { ...entry, args: (search, body) => ({ ...outside(entry, search, body), ...params }) }
+    return { ...entry, args: (search, body) => ({ ...otherParams(entry, search, body), ...params }) }
   }
   throw noSuchMethod(flavour)
 }
 
-/** Matches a request to an app's own web API. The path of such a request is not decoded. */
+/** Matches a request to an app's own web API. The app itself decodes the path. */
 function matchApp(method: string, path: string): Match {
   const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
   if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
@@ -236,8 +233,7 @@ function matchApp(method: string, path: string): Match {
   return { ...APP_SECTION, args: (search, body) => ({ ...params, query: Object.fromEntries(search), body }) }
 }
 
-/** Returns the parameters in the query or in the body. */
-function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
+function otherParams({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
   const { method, takes, wholeBody } = endpoint
   if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
   if (takes.length === 0) return {}
@@ -259,7 +255,7 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
 const noObject = () => new HubError(400, 'invalid_body', 'The body must be a JSON object')
 
-/** Splits a path that begins with a slash into its segments. Ignores trailing slashes. */
+/** Ignores trailing slashes. */
 export const split = (path: string): string[] => withoutSlashes(path).split('/').slice(1)
 
 type Params = Readonly<Record<string, string>>
@@ -274,7 +270,7 @@ export function fill(template: readonly string[], segments: readonly string[]): 
   )
 }
 
-/** Decodes a segment of a path. @throws HubError 400 */
+/** @throws HubError 400 */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment)

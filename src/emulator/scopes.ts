@@ -20,10 +20,8 @@ const KNOWN = [
   'homey.updates.readonly',
 ] as const
 
-/** The scopes in the spelling of the API documentation: `hub`, `hub.app` … */
 const WRITTEN = KNOWN.map(writtenScope).join(', ')
 
-/** A scope in either spelling. */
 export const ScopeText = v.picklist(
   KNOWN.flatMap((scope) => [writtenScope(scope), scope]),
   `must be one of ${WRITTEN} ("homey" is accepted instead of "hub")`,
@@ -32,8 +30,7 @@ export const ScopeText = v.picklist(
 /** A key is sent in a header, so it may contain only characters that are valid there. */
 export const VISIBLE = /^[\x21-\x7e]+$/
 
-/** The scope that an endpoint requires. */
-export type Scope = Exclude<(typeof KNOWN)[number], 'homey'>
+type Scope = Exclude<(typeof KNOWN)[number], 'homey'>
 
 export function normaliseScope(scope: string): string {
   return scope.replace(/^hub(?=\.|$)/, 'homey')
@@ -44,10 +41,10 @@ export function grants(scopes: readonly string[], wanted: Scope): boolean {
   return scopes.some((scope) => wanted === scope || wanted.startsWith(`${scope}.`))
 }
 
-/** What a route requires of the caller: nothing, any valid key, or a key with this scope. */
+/** The requirement of a route: nothing, any valid key, or a key with this scope. */
 export type Needs = 'nothing' | 'key' | Scope
 
-/** Checks the caller's scopes. @throws HubError 403 if the scopes are not sufficient */
+/** @throws HubError 403 if the scopes are not sufficient */
 export function permits(scopes: readonly string[], needs: Needs): void {
   if (needs === 'nothing' || needs === 'key' || grants(scopes, needs)) return
   throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
@@ -87,14 +84,14 @@ export function parseApiKey(text: string): { key: string; scopes: string[] } {
   return { key, scopes }
 }
 
-/** Checks the scopes in an option. @throws EmulatorOptionError that names the option and the unknown scope */
+/** @throws EmulatorOptionError that names the option and the unknown scope */
 export function checkScopes(option: string, scopes: readonly string[]): void {
   const wrong = scopes.find((scope) => !v.is(ScopeText, scope))
   if (wrong === undefined) return
   throw new EmulatorOptionError(`${option}: unknown scope "${wrong}"; expected one of ${WRITTEN}`)
 }
 
-/** Converts a scope to the spelling of the API documentation; the inverse of `normaliseScope`. */
+/** Returns the spelling of the API documentation; the inverse of `normaliseScope`. */
 export function writtenScope(scope: string): string {
   return scope.replace(/^homey(?=\.|$)/, 'hub')
 }

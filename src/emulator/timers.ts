@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 
-/** The timers of a hub. All of them end with the hub. */
+/** All timers of a hub end with the hub. */
 export class Timers {
   readonly #clock: Clock
   readonly #cancels = new Set<() => void>()
@@ -10,7 +10,7 @@ export class Timers {
     this.#clock = clock
   }
 
-  /** Runs `task` once after `ms`; returns a function that cancels the timer. */
+  /** Returns a function that cancels the timer. */
   after(ms: number, task: () => void): () => void {
     if (this.#stopped) return () => {}
     const cancelTimer = this.#clock.after(ms, () => {
@@ -25,7 +25,7 @@ export class Timers {
     return cancel
   }
 
-  /** Runs `task` every `ms`; 0 means never. */
+  /** 0 means never. */
   every(ms: number, task: () => void): void {
     if (ms <= 0) return
     this.after(ms, () => {

@@ -1,4 +1,4 @@
-/** Decides what the guardian does on a hub: computes the effects from the hub's state and an input. */
+/** Computes the guardian's effects from the state of a hub and an input. */
 
 import { MAX_APPS_NAMED } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
@@ -24,14 +24,13 @@ import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
   take(turn, input)
-  // Changes of usage are by far the most frequent input, and do not make anything due by themselves.
+  // Usage changes are by far the most frequent inputs, and make nothing due.
   const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
   if (!isUsage || turn.hasMoved) proceed(turn)
   if (turn.isActing && !isUsage) beginUpdate(turn)
   return turn
 }
 
-/** The first step for each input. */
 const TAKE: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => void } = {
   apps: appsChanged,
   begin,
@@ -59,7 +58,7 @@ function take<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
   TAKE[input.kind](turn, input)
 }
 
-/** Whether an order is still wanted immediately before it is carried out. */
+/** Called immediately before the order is carried out. */
 export function isCurrent(hub: WatchedHub, order: Order, context: Context): boolean {
   if (order.command === 'restart') return isWanted(context, hub, order)
   if (!mayAct(context)) return false
@@ -67,7 +66,7 @@ export function isCurrent(hub: WatchedHub, order: Order, context: Context): bool
   return order.watched.app.version === order.update.from && isStillWanted(context, order.update)
 }
 
-/** Continues a hub's pending work: starts what is due, completes what has ended. */
+/** Starts actions that are due, and completes actions that have ended. */
 function proceed(turn: Turn): void {
   const { hub, now, isActing } = turn
   if (turn.isActive) followStorm(turn)
@@ -107,7 +106,7 @@ function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): vo
     if (after === undefined) appGone(turn, id, silent)
     else appChanged(turn, before, after)
   }
-  // Forget apps that disappeared only because the configuration or the hub has changed.
+  // The apps disappeared only because the configuration or the hub has changed.
   if (silent && hub.apps.size === 0) hub.gone.clear()
   hub.isRead ||= read
   if (read) recall(turn)
@@ -126,7 +125,7 @@ function appChanged(turn: Turn, before: App | undefined, after: App): void {
   else see(watched, after)
 }
 
-/** Only records the app's data: another bridge is responsible for the app. */
+/** Only records the app's data, because another bridge is responsible for the app. */
 function see(watched: WatchedApp, app: App): void {
   watched.app = app
   watched.seenAt = undefined
@@ -159,7 +158,7 @@ function appGone(turn: Turn, id: string, silent: boolean): void {
   turn.hasMoved = true
 }
 
-/** Restores the saved states of apps that the hub does not list. */
+/** Restores the saved states of apps that are missing from the hub's list. */
 function recall(turn: Turn): void {
   const { hub } = turn
   if (!turn.isActing) return
@@ -233,7 +232,6 @@ function booted(turn: Turn, { at: said }: InputOf<'booted'>): void {
   }
 }
 
-/** Plans restarts at a configured time. */
 function schedule(turn: Turn, { fits }: InputOf<'schedule'>): void {
   const { hub } = turn
   if (!mayAct(turn)) return

@@ -1,4 +1,4 @@
-/** The guardian's decisions, one function each, so that a test can plant a wrong decision and must then fail. */
+/** The guardian's decisions. A test can replace each function with a wrong decision, and must then fail. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
@@ -11,7 +11,7 @@ import type { Situation } from './restarts.ts'
 import { isRising } from './trend.ts'
 import type { Boot } from './turn.ts'
 
-/** After a hub comes back online, its apps may still be starting for this long. */
+/** Time for the apps to start after a hub is back online. */
 const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
@@ -38,31 +38,29 @@ export function obstacle(it: Situation): Obstacle {
   return it.hubBusy ? 'hold' : undefined
 }
 
-/** Whether an app is down after a crash. The crash flag is ignored while the app runs. */
+/** Ignores the crash flag while the app runs. */
 export function isFallen({ down }: RestartState, app: App): boolean {
   return down || (isCrashed(app) && !isUp(app))
 }
 
-/** Whether the window allows no more restarts. */
 export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimits): boolean {
   return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
-/** Returns when apps of a hub that had too many restarts may be restarted again; `undefined` if now. */
+/** Returns when apps of a hub that had too many restarts may restart again; `undefined`: now. */
 export function budgetUntil(times: readonly number[], now: number, limits: RestartLimits): number | undefined {
   const oldest = times.filter((at) => at > now - limits.window).at(-limits.hub_max_restarts)
   return oldest === undefined ? undefined : oldest + limits.window
 }
 
-/** Whether this many crashed apps are a storm. */
 export const isStorm = (crashed: number, least: number) => crashed >= least
 
-/** Whether the hub restarted, and was not only unreachable. Its own clock and the elapsed time must both show this. */
+/** Whether the hub has restarted and was not only unreachable: its clock and the elapsed time must both show it. */
 export function hasBooted(before: Boot, after: Boot): boolean {
   return after.at - before.at > SAME_BOOT_MS && after.said - before.said > SAME_BOOT_MS
 }
 
-/** Whether enough of an app's devices are unavailable to restart the app; `false` if the numbers are unknown. */
+/** Whether enough devices of an app are unavailable to restart the app; `false` if the numbers are unknown. */
 export function isUnavailable(least: number | 'all' | undefined, links: Links | null): boolean {
   const { devices = null, devices_unavailable: away = null } = links ?? {}
   if (least === undefined || devices === null || away === null) return false
@@ -77,15 +75,11 @@ export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'):
   return severity === 'none' ? largest === 'major' : STEPS.indexOf(severity) <= STEPS.indexOf(largest)
 }
 
-/** Whether crashes after an update make it a bad update. */
 export function isBad(crashes: number, sinceUpdateMs: number): boolean {
   return crashes >= BAD_CRASHES && sinceUpdateMs <= BAD_WITHIN_MS
 }
 
-/**
- * Returns the end of the current quiet hours in epoch milliseconds; `undefined` outside of quiet hours.
- * @param hours for example `23:00-07:00`; `null` if no quiet hours are configured
- */
+/** Epoch milliseconds; `undefined` outside of quiet hours. `hours`: for example `23:00-07:00`; `null`: none. */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
   const [begin, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))
@@ -93,7 +87,6 @@ export function quietUntil(hours: string | null, timeZone: string | null, now: n
   return end !== undefined && end < (begin ?? 0) ? end : undefined
 }
 
-/** Converts a time such as `07:30` to a cron expression. */
 const daily = (time: string) => `${time.split(':').reverse().map(Number).join(' ')} * * *`
 
 export const DECISIONS = {

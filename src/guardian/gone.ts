@@ -5,22 +5,21 @@ import type { WatchedApp } from './watched-app.ts'
 
 const HOUR_MS = 3_600_000
 const KEPT_MS = 24 * HOUR_MS
-/** Maximum number of apps per hub; the newest are kept. */
+/** Per hub; the newest apps are kept. */
 const MAX_APPS = 50
-/** Maximum number of history entries per app, and of characters for all apps, on the broker. */
+/** Limits on the broker: history entries per app, and characters for all apps. */
 const MAX_ENTRIES = 5
 const MAX_LENGTH = 64 * 1024
 
 interface Gone {
   /** The app as last seen, or its state as saved by an earlier run. */
   readonly known: WatchedApp | SavedState
-  /** When the app disappeared, in `elapsed` milliseconds; possibly before this run. */
+  /** In `elapsed` milliseconds; may be before this run. */
   readonly since: number
 }
 
 /** @param shows whether the configuration shows an app; hidden apps are not remembered */
 export function newGoneApps(shows: (app: string) => boolean) {
-  /** The apps in the order in which they disappeared. */
   const apps = new Map<string, Gone>()
   return { has: (app: string) => apps.has(app), clear: () => apps.clear(), add, take, payload }
 
@@ -31,7 +30,7 @@ export function newGoneApps(shows: (app: string) => boolean) {
     forget(now)
   }
 
-  /** Returns and forgets the state of an app that is back; `undefined` if none is remembered. */
+  /** Returns and forgets the state of an app; `undefined` if none is remembered. */
   function take(now: number, app: string): WatchedApp | SavedState | undefined {
     forget(now)
     const known = apps.get(app)?.known
@@ -39,7 +38,7 @@ export function newGoneApps(shows: (app: string) => boolean) {
     return known
   }
 
-  /** Returns the payload: all apps with as much history as fits or, if no history fits, the newest apps without it. */
+  /** Returns all apps with as much history as fits or, if no history fits, the newest apps without history. */
   function payload(now: number): readonly GoneApp[] {
     forget(now)
     const all = [...apps].reverse().map(([app, { known, since }]): GoneApp => {
@@ -72,7 +71,6 @@ function leftOf(known: WatchedApp | SavedState): SavedState {
   return { guard, history, memory }
 }
 
-/** Whether there is nothing to remember about an app. */
 function isNothing({ guard, history, memory }: SavedState): boolean {
   return memory === null && history.length === 0 && !guard?.restarts && (guard?.snoozed_until ?? null) === null
 }

@@ -1,7 +1,4 @@
-/**
- * The guardian: watches the apps of all hubs, restarts those that have died, and updates them in the update window.
- * `decide.ts` decides; this class passes events to it, and carries out the effects.
- */
+/** The guardian: passes events to `decide.ts`, and carries out the effects. */
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
 import { nextAfter } from '../base/cron.ts'
@@ -34,13 +31,12 @@ export class Guard implements Guardian {
   readonly #options: GuardOptions
   readonly #hubs = new Map<string, WatchedHub>()
   readonly #saved = new SavedStates()
-  /** Functions that cancel the schedules. */
   readonly #schedules: (() => void)[] = []
   readonly #offset: () => number
   #patterns: Patterns
-  /** Whether the configuration turns the guardian on. */
+  /** Whether the configuration enables the guardian. */
   #on: boolean
-  /** Whether the guardian was ever on. Before that, it tracks no apps, which saves memory with many hubs. */
+  /** Before the guardian is turned on for the first time, it tracks no apps: this saves memory with many hubs. */
   #wasOn: boolean
   #active = false
 
@@ -126,7 +122,7 @@ export class Guard implements Guardian {
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
     else if (hub !== undefined) hub.isRead ||= read
     if (this.#on || !this.#active || silent) return
-    // Storms are reported even while the guardian is off. Skip changes without a sign of a crash: nearly all of them.
+    // Storms are reported even while the guardian is off. Skip changes without a sign of a crash: most changes.
     for (const { before, after } of changes) {
       if (before === undefined || after === undefined) continue
       const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message
@@ -216,7 +212,6 @@ export class Guard implements Guardian {
     this.#options.log.info({ hub, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)
   }
 
-  /** Sets one timer for the next due time of a hub. */
   #arm(hub: WatchedHub): void {
     const at = this.#active ? hub.wakeAt : Number.POSITIVE_INFINITY
     if (at === (hub.alarm?.at ?? Number.POSITIVE_INFINITY)) return
@@ -265,7 +260,6 @@ export class Guard implements Guardian {
     }
   }
 
-  /** Replaces all schedules with those of the configuration. */
   #schedule(): void {
     const { guard, updates } = this.#options.live.value
     for (const cancel of this.#schedules.splice(0)) cancel()
@@ -277,7 +271,7 @@ export class Guard implements Guardian {
     this.#repeat(window.start, time_zone, 60 * MINUTE_MS, () => this.#decideAll({ kind: 'wake' }))
   }
 
-  /** Calls a task at configured times. Reads the system clock at least every `checkMs`: the clock may be set. */
+  /** Reads the system clock at least every `checkMs`, because the clock may be set. */
   #repeat(cron: string, timeZone: string | null, checkMs: number, task: () => void): void {
     const { clock } = this.#options
     let cancel = () => {}

@@ -4,8 +4,8 @@ import type { HistoryEntry, Reason } from '../contract/guard.ts'
 export type History = readonly HistoryEntry[]
 
 /**
- * Evaluates the history since the app last ran for `calmMs`. Returns the times of the guardian's restarts since the app
- * first had its current version, oldest first, and all versions of the app.
+ * Evaluates the history since the app last ran for `calmMs`. `times`: the guardian's restarts since the app first had
+ * its current version, oldest first. `versions`: all versions of the app.
  */
 export function sinceCalm(history: History, calmMs: number): { times: number[]; versions: string[] } {
   const entries: HistoryEntry[] = []
@@ -37,7 +37,7 @@ export const RETRY = 'tried again after giving up'
 export const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
 
 const FROM = 'from '
-/** Writes the message of an update, and reads the earlier version back from it. */
+/** The message of an update. `formerOf` reads the earlier version back from it. */
 export const updatedFrom = (version: string) => FROM + version
 const formerOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
 

@@ -1,4 +1,4 @@
-/** Events of one app, and how the guardian reacts. */
+/** The guardian's reactions to events of one app. */
 
 import type { Links } from '../bridge/guarding.ts'
 import { headOf, isCrashed, isUp, reasonOf } from '../contract/classify.ts'
@@ -18,7 +18,7 @@ export const ALONE_MS = 60_000
 /** Minimum time between two reports of growing memory of one app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
 
-/** Makes this bridge responsible for the app, and restores the app's state from the broker. */
+/** Takes responsibility for the app, and restores the app's state from the broker. */
 export function begin(turn: Turn, watched: WatchedApp, left: watch.SavedState | undefined): void {
   const { now } = turn
   const { app } = watched
@@ -35,12 +35,12 @@ export function begin(turn: Turn, watched: WatchedApp, left: watch.SavedState | 
   settle(turn, watched)
 }
 
-/** Whether a person has stopped an app that was given up, while no bridge was active. */
+/** Whether a person stopped an app that had been given up, while no bridge was active. */
 function wasStopped({ app, watch: { phase, lastCrash } }: WatchedApp): boolean {
   return phase === 'given_up' && isStopped(app) && headOf(app.crash_message) !== lastCrash?.message
 }
 
-/** Plans the restart after a start of the hub, if configured. `isNow`: the hub has just started. */
+/** Plans the configured restart after a start of the hub. `isNow`: the hub has just started. */
 export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isNow: boolean): void {
   const after = patterns.afterBoot(watched.id)
   if (hub.boot === undefined || after === undefined) return
@@ -70,7 +70,7 @@ function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, left: wa
   return known?.message !== headOf(app.crash_message) || known.version !== app.version
 }
 
-/** Whether the app has crashed, and has neither been restarted since nor been given up. */
+/** Whether the app has crashed and was neither restarted nor given up. */
 function isDown({ watch: { down, phase } }: WatchedApp): boolean {
   return down && (phase === 'idle' || phase === 'waiting')
 }
@@ -80,7 +80,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   watched.app = after
   watched.changedAt = now
   const wasDown = isDown(watched)
-  // Check the time here as well, because a timer may be late.
+  // A timer may be late, so check the time here as well.
   if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
   if (before.version !== after.version) versionChanged(turn, watched, before.version, after.version)
   seeOffer(turn, watched)
@@ -101,13 +101,13 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
     }
   } else if (!isCrashed(after) && isStopped(after)) {
     watched.hasStopped = true
-    // If the crash flag disappears and the app has not started, a person has stopped it.
+    // If the crash flag disappears and the app has not started, a person has stopped the app.
     if (!watched.watch.down || isCrashed(before)) watched.watch = watch.stopped(watched.watch)
   }
   settle(turn, watched)
 }
 
-/** Whether the app was running and is now stopped. Some hubs leave the crash flag set on an app that runs again. */
+/** Some hubs leave the crash flag set on an app that runs again. */
 function isLeftStopped({ app, isLeftStopped }: WatchedApp, before: App): boolean {
   return isStopped(app) && (isUp(before) || isLeftStopped)
 }
@@ -148,7 +148,7 @@ function versionChanged(turn: Turn, watched: WatchedApp, from: string | null, to
   if (watched.installs === 0) watched.installedBy = null
 }
 
-/** Updates the offered version, and how long the hub has offered it. */
+/** Updates the app's offer, and for how long the offer has been seen. */
 function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   const gap = now - (watched.seenAt ?? now)
   watched.seenAt = now
@@ -156,7 +156,6 @@ function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   watched.offered = isWanted ? offerOf(watched.app, watched.offered, gap, wall) : null
 }
 
-/** Handles a read of the whole list, for one app. */
 export function wasListed(turn: Turn, watched: WatchedApp, reportsUsage: boolean): void {
   const { now, patterns, hub } = turn
   const { memory_bytes, state } = watched.app
@@ -175,7 +174,7 @@ export function wasListed(turn: Turn, watched: WatchedApp, reportsUsage: boolean
   turn.effects.push({ kind: 'ask', watched, web })
 }
 
-/** Decides whether to restart an app although it is running. `reportsUsage`: see `Look`. */
+/** Decides whether to restart a running app. `reportsUsage`: see `Look`. */
 function look(turn: Turn, watched: WatchedApp, reportsUsage: boolean | undefined): void {
   const { now, config, patterns, decisions } = turn
   const { app, away, changedAt } = watched
@@ -184,7 +183,7 @@ function look(turn: Turn, watched: WatchedApp, reportsUsage: boolean | undefined
   const given = { limits, reads: config.guard.for_reads, reportsUsage, quietMs: now - changedAt, awayMs: away?.ms ?? 0 }
   const wasFound = watched.probed.found !== undefined
   const probed = isRunning ? probe(watched.probed, app, given) : UNPROBED
-  // Only watched apps are restarted or need attention.
+  // Apps that are not watched are not restarted, and need no attention.
   const isWatched = isRunning && app.enabled !== false && isOn(turn, watched)
   watched.probed = isWatched ? probed : { ...probed, found: undefined, noticed: undefined }
   const { found } = watched.probed
@@ -198,7 +197,7 @@ function look(turn: Turn, watched: WatchedApp, reportsUsage: boolean | undefined
   settle(turn, watched)
 }
 
-/** Handles newly read numbers of the app's devices and of its unavailable devices. */
+/** `links`: the numbers of the app's devices, as just read. */
 export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
   const rule = turn.patterns.unavailable(watched.id)
   const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)
@@ -214,7 +213,6 @@ export function wasAsked(watched: WatchedApp, isGood: boolean | undefined): void
   if (watched.app.state === 'running') watched.probed = { ...watched.probed, isAnswered: isGood }
 }
 
-/** Follows the trend of the app's memory, and reports memory that grows and is not freed. */
 function followMemory(turn: Turn, watched: WatchedApp, levels: readonly MemorySample[], bytes: number): void {
   const { now, decisions, patterns } = turn
   const trend = trendOf(levels)
@@ -254,7 +252,7 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
-/** Handles the start or end of a command. After a client's write, except to the guardian, the app is left alone. */
+/** After a client's write, except a command to the guardian, the app is left alone. */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {

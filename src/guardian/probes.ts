@@ -3,14 +3,13 @@ import type { Reason } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig, Patterns } from './settings.ts'
 
-/** The data about an app from one read of the list. */
 interface Read {
   readonly app: App
   /** Whether the hub no longer reports the app's usage, although it reports that of other apps. */
   readonly isSilent: boolean
   /** Whether the app's web API has responded as expected since the previous read; `undefined` without a response. */
   readonly isAnswered: boolean | undefined
-  /** How long nothing has changed, and how long too many devices have been unavailable, in milliseconds. */
+  /** Milliseconds since the last change, and for how long too many devices have been unavailable. */
   readonly quietMs: number
   readonly awayMs: number
 }
@@ -61,7 +60,6 @@ export const PROBES: readonly Probe[] = [
   },
 ]
 
-/** The result of consecutive reads. */
 export class Probed {
   /** Number of consecutive bad reads, by probe. */
   readonly failures: readonly number[] = []
@@ -75,19 +73,15 @@ export class Probed {
 
 export const UNPROBED: Probed = { ...new Probed() }
 
-/** Additional inputs of a probe. */
 export interface Look extends Pick<Read, 'quietMs' | 'awayMs'> {
   readonly limits: Patterns['limits']
-  /** Number of consecutive bad reads that are needed. */
+  /** Number of consecutive bad reads after which a probe fails. */
   readonly reads: number
   /** Whether the hub reports the usage of other apps; `undefined` if this is not a read of the list. */
   readonly reportsUsage: boolean | undefined
 }
 
-/**
- * Computes the new results of the probes for a running app. Call it after each read of the list of apps and, for the
- * timed probes, whenever time has passed.
- */
+/** Called after each read of the list of apps and, for the timed probes, whenever time has passed. */
 export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, look: Look): Probed {
   const { limits, reads, reportsUsage } = look
   const isMissing = app.memory_bytes === null && app.cpu_percent === null
@@ -108,7 +102,6 @@ export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: A
   return { isAnswered: undefined, ...rest, failures, found, noticed }
 }
 
-/** Returns the number of consecutive bad reads so far. */
 function badReads({ judge, always }: Probe, before: number, read: Read, limit: number | undefined): number {
   const isBad = limit === undefined && !always ? false : judge(read, limit ?? 0)
   return isBad === undefined ? before : isBad ? before + 1 : 0

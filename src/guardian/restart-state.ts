@@ -6,14 +6,13 @@ import { sinceCalm } from './history.ts'
 export const CALM_MS = 3_600_000
 /** Maximum time for an app to start after a restart. */
 export const START_MS = 60_000
-/** Maximum number of restart times, and of versions, that are kept. */
+/** Restart times, and versions, that are kept. */
 const MAX_TIMES = 100
 
 export class RestartState {
-  /** Whether a command has turned watching on or off; `null` to follow the configuration. */
+  /** Whether a command has turned watching on or off; `null`: the configuration decides. */
   readonly switched: boolean | null = null
   readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up' = 'idle'
-  /** The reason for waiting, restarting or giving up. */
   readonly why: Reason = 'unknown'
   /** Whether to restart the app although it is running. */
   readonly forced: boolean = false
@@ -21,7 +20,6 @@ export class RestartState {
   readonly down: boolean = false
   /** When the next restart is due. All times are in `elapsed` milliseconds, which do not depend on the system clock. */
   readonly dueAt: number | null = null
-  /** When the current restart was sent. */
   readonly sentAt: number | null = null
   /** Number of restarts since the guardian gave up. */
   readonly retries: number = 0
@@ -29,7 +27,6 @@ export class RestartState {
   readonly isSpared: boolean = false
   /** Number of uncounted restarts since the count was last reset. */
   readonly spared: number = 0
-  /** Total number of restarts by the guardian. */
   readonly restarts: number = 0
   /** Times of the restarts since the count was last reset. */
   readonly recent: readonly number[] = []
@@ -47,7 +44,7 @@ export const UNTOUCHED: RestartState = { ...new RestartState() }
 const MAX_WAIT_MS = 24 * 3_600_000
 const MAX_RETRY_MS = 7 * MAX_WAIT_MS
 
-/** How the guardian waits and when it gives up; durations in milliseconds. */
+/** Durations in milliseconds. */
 export interface RestartLimits {
   readonly backoff: number
   readonly backoff_max: number
@@ -57,28 +54,26 @@ export interface RestartLimits {
   readonly retry: readonly number[]
 }
 
-/** Returns how long to wait before a restart; each restart doubles the time. */
+/** Each restart doubles the delay. */
 export function delayAfter(restarts: number, { backoff, backoff_max }: RestartLimits): number {
   return Math.min(backoff_max, backoff * 2 ** Math.min(restarts, 30))
 }
 
-/** Returns the number of restarts that currently count against the limit. */
 export function countRecent(recent: readonly number[], now: number, { window }: RestartLimits): number {
   return recent.filter((at) => at > now - window).length
 }
 
-/** Returns how long to wait before the next retry after giving up; `undefined` if there are no retries. */
+/** `undefined`: no retries. */
 export function retryDelay(retries: number, { retry }: RestartLimits): number | undefined {
   return retry[Math.min(retries, retry.length - 1)]
 }
 
-/** Ends any phase: waiting, restarting, or given up. */
 export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
     ? watch
     : { ...watch, phase: 'idle', forced: false, dueAt: null, sentAt: null }
 
-/** Resets the count, and resumes watching an app that was given up. */
+/** Resets the count of restarts. An app that was given up is watched again. */
 export function afresh(watch: RestartState): RestartState {
   const { recent, versions, phase, sentAt } = watch
   if (phase === 'given_up') {
@@ -89,7 +84,7 @@ export function afresh(watch: RestartState): RestartState {
   return isFresh ? watch : { ...watch, spared: 0, recent: [], versions: [] }
 }
 
-/** Resets the count for a new version, unless the app has already had that version since the last reset. */
+/** Resets the count for a version that is new since the last reset. */
 export function updated(watch: RestartState, from: string, to: string): RestartState {
   const versions = watch.versions.includes(from) ? watch.versions : [...watch.versions, from]
   if (versions.includes(to) || versions.length >= MAX_TIMES) return { ...watch, versions }
@@ -119,7 +114,7 @@ export function stopped(watch: RestartState): RestartState {
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
-/** Plans a restart. `forced`: restart the app even though it is running. */
+/** `forced`: restart the app even though it is running. */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt }
 }
@@ -149,7 +144,7 @@ export function restarting(watch: RestartState, now: number): RestartState {
   }
 }
 
-/** Undoes the last restart, which was not carried out. */
+/** Undoes the last restart, because the hub did not carry it out. */
 export function withdrawn(watch: RestartState, sentAt: number): RestartState {
   const { phase, recent } = watch
   const ended = phase === 'given_up' ? { ...watch, sentAt: null } : idle(watch)
@@ -167,7 +162,6 @@ export function isCalm(watch: RestartState, now: number): boolean {
   return at !== null && at <= now
 }
 
-/** The state that an earlier run has saved on the broker. */
 export type SavedState = Pick<GoneApp, 'guard' | 'history' | 'memory'>
 
 /** Restores the state of an earlier run. Its times are wall-clock times: `elapsed` time of this run plus `offset`. */

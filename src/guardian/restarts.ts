@@ -1,4 +1,4 @@
-/** Restarts apps, one at a time on a hub: checks the obstacles, sends the command, and handles the outcome. */
+/** Restarts apps, one at a time on a hub. */
 import type { Outcome } from '../contract/answer.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import { AFTER_STORM, RETRY } from './history.ts'
@@ -13,7 +13,7 @@ const HOPELESS: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'u
 /** Maximum age of the app's record when its restart is sent. */
 const FRESH_MS = 5_000
 
-/** Everything that may prevent a due restart. Times are `elapsed` milliseconds. */
+/** Everything that may prevent a due restart. Times are in `elapsed` milliseconds. */
 export type Situation = ReturnType<typeof situationOf>
 
 function situationOf(context: Context, hub: WatchedHub, watched: WatchedApp) {
@@ -115,7 +115,7 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
 
 type Restart = Extract<Order, { command: 'restart' }>
 
-/** Whether a restart is still wanted immediately before it is carried out. */
+/** Called immediately before the restart is carried out. */
 export function isWanted(context: Context, hub: WatchedHub, { watched, readAt }: Restart): boolean {
   const situation = situationOf(context, hub, watched)
   const sent = { ...watched.watch, dueAt: null, recent: [] }
@@ -135,7 +135,7 @@ export function restartEnded(turn: Turn, order: Restart, outcome: Outcome): void
   settle(turn, watched)
 }
 
-/** Handles a restart that seems to have failed: plans another attempt, or gives up. */
+/** Plans another attempt, or gives up. */
 function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, code: ErrorCode): void {
   const { hub, now } = turn
   const wasRestarting = watched.watch.sentAt !== null
@@ -151,7 +151,7 @@ function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, c
   if (HOPELESS.has(code)) giveUp(turn, watched, code)
   else if (wasRestarting) watched.aloneUntil = Math.max(watched.aloneUntil, now + ALONE_MS)
   const { retries, dueAt } = watched.watch
-  // A retry that was not attempted is repeated as soon as possible.
+  // The hub did not attempt the retry: repeat the retry as soon as possible.
   if (event === 'retried' && dueAt !== null && NOTHING_DONE.has(code)) {
     watched.watch = { ...watched.watch, dueAt: now, retries: Math.max(0, retries - 1) }
   }

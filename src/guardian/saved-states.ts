@@ -1,12 +1,12 @@
-/** Reads states that an earlier run or another bridge has saved on the guardian's topics. None of them is trusted. */
+/** Reads and validates states that an earlier run or another bridge has saved on the guardian's topics. */
 import { readJson } from '../base/read-json.ts'
 import type { GoneApp } from '../contract/guard.ts'
 import { GONE_APPS, GUARD_MEMORY, HISTORY, SAVED_GUARD } from '../contract/schemas.ts'
 import type { SavedState } from './restart-state.ts'
 
-/** Maximum length of a history. */
+/** Characters per text. */
 const MAX_LENGTH = 64 * 1024
-/** Maximum total number of characters. */
+/** Characters in total. */
 const MAX_TOTAL = 16 * 1024 * 1024
 
 const NAMES = ['guard', 'history', 'guardMemory', 'hubGuardMemory'] as const
@@ -30,7 +30,7 @@ export class SavedStates {
     this.#hubs.set(hub, apps.set(app, isKept ? { ...others, [name]: text } : others))
   }
 
-  /** Returns and forgets the saved state of an app; `undefined` if there is none. */
+  /** Returns and forgets the saved state; `undefined` if there is none. */
   take(hub: string, app: string): SavedState | undefined {
     const gone = this.#goneFrom(hub)
     const before = gone.get(app)
@@ -56,7 +56,6 @@ export class SavedStates {
     })
   }
 
-  /** Forgets everything about a hub. */
   forget(hub: string): void {
     for (const app of [...(this.#hubs.get(hub)?.keys() ?? [])]) this.#take(hub, app)
     this.#gone.delete(hub)

@@ -1,11 +1,10 @@
-/** The guardian's configuration, in general and for one app. */
 import type { Config } from '../config/options.ts'
 import { appFilter } from '../contract/permissions.ts'
 import { PROBES } from './probes.ts'
 
 export type GuardConfig = Pick<Config, 'guard' | 'updates'>
 
-/** Finds an app's values in the configuration's lists of patterns. */
+/** The values for an app, from the configuration's lists of patterns. */
 export type Patterns = ReturnType<typeof patternsOf>
 
 export function patternsOf({ guard, updates }: GuardConfig) {
@@ -23,11 +22,9 @@ export function patternsOf({ guard, updates }: GuardConfig) {
   }
 }
 
-/** A request to an app's own web API. */
 export interface WebProbe {
   /** With a leading slash. */
   readonly path: string
-  /** Whether an HTTP status means that the app works. */
   readonly expects: (status: number) => boolean
 }
 
@@ -40,7 +37,6 @@ function webProbes(values: ReadonlyMap<string, string>) {
   return firstFit(new Map([...values].map(([pattern, value]) => [pattern, parse(value)])))
 }
 
-/** Returns a function that finds the value of the first pattern that matches an app. */
 function firstFit<T>(values: ReadonlyMap<string, T>): (id: string) => T | undefined {
   const rows = [...values].map(([pattern, value]) => [appFilter([pattern], []), value] as const)
   return rows.length === 0 ? () => undefined : remembered((id) => rows.find(([fits]) => fits(id))?.[1])

@@ -14,7 +14,6 @@ export function countsForStorm(context: Context, watched: WatchedApp): boolean {
   return isWatched && enabled !== false && watched.watch.phase !== 'given_up'
 }
 
-/** Adds a crash, and decides whether the crashes are a storm. */
 export function afterCrash(
   { isOn, crashes: before }: Storm,
   app: string,

@@ -8,7 +8,6 @@ const MINUTES = 20
 const BUCKET_MS = MINUTES * MINUTE_MS
 /** Six hours. */
 const MAX_BUCKETS = 18
-/** Minimum number of buckets for a trend. */
 const MIN_BUCKETS = 3
 /** A smaller rise is noise. */
 const MIN_RISE_BYTES = 4 * 1_048_576
@@ -34,13 +33,12 @@ const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 /** A time in `clock.elapsed()` milliseconds, and the bytes used at that time. */
 export type MemorySample = readonly [at: number, bytes: number]
 
-/** The state that is kept about an app's memory in addition to its samples. */
+/** Kept for each app in addition to the samples. */
 export interface Memory {
   /** Offset of the app's buckets, in milliseconds. */
   readonly phase: number
   /** Samples before this time do not count, in `clock.elapsed()` milliseconds. */
   readonly since: number
-  /** The start of the bucket that is being filled. */
   bucket: number
   /** The highest level from which the memory was freed without a restart; 0 if none so far. */
   peak: number
@@ -58,11 +56,7 @@ export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
 
 const startOf = ({ phase }: Memory, at: number) => Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS + phase
 
-/**
- * Computes an app's levels; call this after each read of the app.
- * @param samples returns the app's samples since a time, oldest first
- * @returns the minimum of each full bucket, oldest first; `undefined` if no bucket was completed since the last call
- */
+/** Returns the minimum of each full bucket, oldest first; `undefined` if none was completed since the last call. */
 export function levelsAt(
   memory: Memory,
   now: number,
@@ -108,10 +102,7 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 /**
  * Whether memory rises: over six hours towards the limit (without a limit, by a large fraction), or over two hours so
  * fast that it would reach the limit in another hour. It must rise in every step, and above all levels freed before.
- * @param levels the result of `levelsAt`
- * @param trend the result of `trendOf`
  * @param limit bytes; `undefined` if unknown
- * @param peak see `Memory`
  */
 export function isRising(
   levels: readonly MemorySample[],

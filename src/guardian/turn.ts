@@ -11,10 +11,9 @@ import type { SavedStates } from './saved-states.ts'
 import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
 import type { WatchedApp } from './watched-app.ts'
 
-/** The guardian's name as a requester of commands, in the log and to recognise its own commands. */
+/** The guardian's name as the requester of its own commands, also in the log. */
 export const BY = 'guard'
 
-/** The context of every decision, in addition to the hub and the input. */
 export interface Context {
   /** The time of the decision in `elapsed` milliseconds, which do not depend on the system clock. */
   readonly now: number
@@ -26,18 +25,17 @@ export interface Context {
   readonly patterns: Patterns
   readonly decisions: Decisions
   readonly isActive: boolean
-  /** Whether this bridge is the active one and the guardian is on. */
+  /** Whether this bridge is active and the guardian is on. */
   readonly isActing: boolean
   readonly isConnected: () => boolean
-  /** The states that earlier runs have saved, for all hubs. */
   readonly saved: SavedStates
-  /** The end of the current quiet hours, by the system clock; computed once, on demand. */
+  /** The end of the current quiet hours; computed once, on demand. */
   readonly quietUntil: () => number | undefined
   /** Whether the update window is open and no hub is being updated; called only if an update is due. */
   readonly mayUpdate: () => boolean
 }
 
-/** When a hub started: in `elapsed` milliseconds, and in epoch milliseconds as it reports. */
+/** The start of a hub: `at` in `elapsed` milliseconds, `said` as reported by the hub in epoch milliseconds. */
 export interface Boot {
   readonly at: number
   readonly said: number
@@ -52,12 +50,12 @@ export interface Storm {
 
 export const CALM: Storm = { isOn: false, crashes: new Map() }
 
-/** Returns when a storm ends if no more apps crash; `undefined` if there is no storm. */
+/** Returns when a storm ends if no other app crashes; `undefined` if there is no storm. */
 export function stormUntil({ isOn, crashes }: Storm, within: number): number | undefined {
   return isOn ? Math.max(...[...crashes.values()].map(({ at }) => at)) + within : undefined
 }
 
-/** The state of a hub. It and its apps are mutated: copying a thousand apps would cost more than the event itself. */
+/** Mutable, like its apps: copying a thousand apps for each event would cost more than the event. */
 export class WatchedHub {
   readonly name: string
   readonly port: GuardedHub
@@ -80,13 +78,11 @@ export class WatchedHub {
   update: Update | null = null
   /** Whether the hub has installed a version other than the requested one. */
   ignoresVersion = false
-  /** Ids of the apps that need attention. */
   attention: readonly string[] = []
-  /** Everything that was due by this time has been handled. */
+  /** The guardian has handled everything that was due by this time. */
   checkedAt = Number.NEGATIVE_INFINITY
-  /** When something is next due without further input. */
+  /** When an action is next due without further input. */
   wakeAt = Number.POSITIVE_INFINITY
-  /** The timer for `wakeAt`. */
   alarm: { readonly at: number; readonly cancel: () => void } | undefined
 
   constructor(name: string, port: GuardedHub) {
@@ -104,9 +100,9 @@ export interface Update {
   readonly named: string | null
   /** Until this time, no other app of the hub is restarted. */
   readonly aloneUntil: number
-  /** Until when the hub may take to report the new version; `null` while the install is unanswered. */
+  /** Time limit for the hub to report the new version; `null` until the hub has answered the install. */
   deadline: number | null
-  /** Why the update failed, if the hub gave a reason. */
+  /** The hub's reason for a failure. */
   refusal: string | null
 }
 
@@ -122,14 +118,13 @@ export type Order = { readonly watched: WatchedApp; readonly payload: object } &
   | { readonly command: 'update' }
 )
 
-/** A command by any requester that begins or ends on a hub. */
 export type GuardRun = Omit<CommandRun, 'app'>
 
 /** The inputs by kind. `Guardian` documents the inputs that have no comment here. */
 interface Inputs {
   readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
   readonly begin: { readonly anew: boolean }
-  /** The configuration has changed. `wasOn`, `isOn`: whether the guardian was on before, and is now. */
+  /** `wasOn`, `isOn`: whether the guardian was on before the change of the configuration, and is on now. */
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
   readonly online: { readonly online: boolean }
   readonly booted: { readonly at: number }
@@ -138,7 +133,6 @@ interface Inputs {
   readonly crashed: { readonly app: string }
   readonly command: { readonly watched: WatchedApp; readonly run: GuardRun }
   readonly control: { readonly watched: WatchedApp; readonly control: GuardControl }
-  /** Restarts are due at a configured time. */
   readonly schedule: { readonly fits: (app: string) => boolean }
   readonly wake: object
   /** The results of effects. */
@@ -151,15 +145,12 @@ export type InputOf<K extends keyof Inputs> = { readonly [P in K]: { readonly ki
 export type Input = InputOf<keyof Inputs>
 
 export type Effect =
-  /** Read an app again, because its data may be an hour old. */
   | { readonly kind: 'read'; readonly watched: WatchedApp }
-  /** Send a request to an app's own web API. */
   | { readonly kind: 'ask'; readonly watched: WatchedApp; readonly web: WebProbe }
   | { readonly kind: 'backup'; readonly update: Update }
   | { readonly kind: 'order'; readonly order: Order }
   | { readonly kind: 'log'; readonly level: 'info' | 'warn'; readonly details: object; readonly text: string }
 
-/** The results, in the order in which they are handled. */
 export interface Decision {
   readonly events: (GuardEventPayload | HubEventPayload)[]
   /** Apps whose published state has changed. */
@@ -181,10 +172,8 @@ export function emit(turn: Turn, app: string, event_type: GuardEventType, reason
   turn.events.push({ event_type, app, changed: [], at: new Date(turn.wall).toISOString(), reason, ...details })
 }
 
-/** Returns the versions for an event, without those that are unknown. */
 export function versions(from: string | null, to: string | null): Details {
   return { ...(from !== null && { from }), ...(to !== null && { to }) }
 }
 
-/** Whether the guardian is on, this bridge is the active one, and the broker is connected. */
 export const mayAct = ({ isActing, isConnected }: Context) => isActing && isConnected()

@@ -13,22 +13,19 @@ const DAY_SECONDS = 24 * 3600
 const STEP_SECONDS = 15 * 60
 /** Minimum time before a failed update is tried again, in a later window. */
 const RETRY_MS = 20 * 3_600_000
-/** How long a hub may take to report the new version after it has accepted the install. */
+/** Time for a hub to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/** How long the hub may take if it has accepted the install but not the requested version. */
+/** Time for a hub that has accepted the install but not the requested version. */
 const OTHER_MS = 60_000
 
-/** Whether the update window is open at a time, in epoch milliseconds. */
+/** `now`: epoch milliseconds. */
 export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: number): boolean {
   if (window.start === null) return false
   const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length)
   return opened !== undefined && opened <= now
 }
 
-/**
- * Returns the update offered for an app that was seen again after `gapMs`. Time is counted for each version separately.
- * @param at epoch milliseconds
- */
+/** `gapMs`: time since the app was last seen, counted for each version separately. `at`: epoch milliseconds. */
 export function offerOf(app: App, before: Offer | null, gapMs: number, at: number): Offer | null {
   const { update_available, latest_version: version } = app
   if (update_available !== true) return null
@@ -37,14 +34,13 @@ export function offerOf(app: App, before: Offer | null, gapMs: number, at: numbe
   return { ...before, seen_seconds: before.seen_seconds + gapMs / 1000 }
 }
 
-/** Returns the offer to publish, which changes rarely, and not at all after the hold time. */
+/** The published offer changes rarely, and not at all after the hold time. */
 export function shownOffer(offer: Offer | null, holdDays: number): Offer | null {
   if (offer === null) return null
   const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)
   return { ...offer, seen_seconds: steps * STEP_SECONDS }
 }
 
-/** Starts the next update of a hub, if one is due. */
 export function beginUpdate(turn: Turn): void {
   const { hub } = turn
   const { policy, hold_days, backup } = turn.config.updates
@@ -56,7 +52,7 @@ export function beginUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // Otherwise the hub could install a newer version that was not held, or that is too large a step.
+    // Name the version: otherwise, the hub could install a newer one that was not held, or that is too large a step.
     const isNamed = hold_days > 0 || (takesVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }
@@ -67,10 +63,7 @@ export function beginUpdate(turn: Turn): void {
   }
 }
 
-/**
- * Decides whether to update an app while the window is open. `unheld`: never, because versions must be held first, but
- * the hub does not report which version it would install, or does not accept a version.
- */
+/** `unheld`: never, because a version must be held first, and the hub does not report or does not accept versions. */
 function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates
@@ -81,7 +74,6 @@ function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean)
   return offered.version === app.latest_version && offered.seen_seconds >= hold_days * DAY_SECONDS ? 'due' : 'later'
 }
 
-/** Whether the app is switched off by command, snoozed, or ignored by the configuration. */
 function isLeftOut({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   if (watch.snoozedUntil !== null) return true
   return watch.switched === null ? patterns.ignores(id) : !watch.switched
@@ -106,19 +98,18 @@ function install(turn: Turn, update: Update): void {
   turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
 }
 
-/** Continues an update after its backup, which may take minutes: a user may have decided against the update. */
+/** A backup may take minutes: a user may have decided against the update. */
 export function backedUp(turn: Turn, update: Update, failure: string | undefined): void {
   if (failure !== undefined) end(turn, update, `No backup, so no update: ${failure}`)
   else if (!isStillWanted(turn, update)) end(turn, update, 'The update was no longer wanted after the backup.')
   else install(turn, update)
 }
 
-/** Whether the configuration and the commands so far still permit an update that has begun. */
 export function isStillWanted(context: Context, { watched }: Update): boolean {
   return context.config.updates.policy !== 'manual' && watched.app.enabled !== false && !isLeftOut(context, watched)
 }
 
-/** Handles the hub's answer to an install. The versions that the hub reports afterwards show the result. */
+/** The versions that the hub reports later show whether the install succeeded. */
 export function installAnswered({ now }: Turn, update: Update, outcome: Outcome): void {
   const code = outcome.ok ? 'outcome_unknown' : outcome.error.code
   if (code === 'outcome_unknown') update.deadline = now + VERIFY_MS
@@ -126,7 +117,6 @@ export function installAnswered({ now }: Turn, update: Update, outcome: Outcome)
   update.refusal = outcome.ok || code === 'outcome_unknown' ? null : outcome.error.message
 }
 
-/** Ends an update if the hub reports the new version, or has not reported it in time. */
 export function followUpdate(turn: Turn, update: Update): void {
   if (update.deadline === null) return
   const { version } = update.watched.app

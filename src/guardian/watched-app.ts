@@ -1,4 +1,4 @@
-/** The guardian's state for one app, its changes as time passes, and the facts that are published about it. */
+/** The guardian's data about one app, and the facts that it publishes about the app. */
 
 import { headOf, isCrashed } from '../contract/classify.ts'
 import type { GuardMemory, GuardPayload, HistoryEntry, Reason } from '../contract/guard.ts'
@@ -18,29 +18,27 @@ export class WatchedApp {
   app: App
   watch: watch.RestartState = watch.UNTOUCHED
   history: History = []
-  /** The latest change of the version. */
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
-  /** When the app was last seen; `undefined` if it was not seen since the app or its hub came back. */
+  /** When the app was last seen; `undefined` until the app is seen again after it or its hub was absent. */
   seenAt: number | undefined
   facts: GuardFacts | undefined
-  /** The published facts as text, and the values they were made from. */
+  /** The published facts as text, and the values from which they were rendered. */
   text = ''
   basis: readonly unknown[] = []
   memory: Memory
-  /** The memory trend in bytes per hour. */
+  /** Bytes per hour. */
   trend: number | null = null
   rising = false
   risingSaidAt = Number.NEGATIVE_INFINITY
   probed: Probed = UNPROBED
   changedAt: number
-  /** When too many of the app's devices became unavailable, and for how long reads have confirmed this. */
+  /** When too many of the app's devices became unavailable, and how long reads have confirmed this. */
   away: { readonly since: number; readonly ms: number } | undefined
   /** Whether the app stopped without a sign of a new crash. */
   isLeftStopped = false
   /** When the restart after the hub's start is due. */
   bootDue: number | undefined
-  /** Whether a request to the app's web API is in progress. */
   isAsked = false
   /** Reason of the crashes after a bad update. */
   bad: Reason | null = null
@@ -58,7 +56,6 @@ export class WatchedApp {
   /** Number of installs in progress, and who requested them. */
   installs = 0
   installedBy: string | null = null
-  /** When an update of the app last failed. */
   updateFailedAt = Number.NEGATIVE_INFINITY
   /** Whether the log has reported that the app is excluded from updates. */
   isNamedUnheld = false
@@ -71,17 +68,13 @@ export class WatchedApp {
   }
 }
 
-/** Whether the app is watched: by command, otherwise by configuration. */
 export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   return watch.switched ?? patterns.watches(id)
 }
 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
-/**
- * Whether a restart is being prepared or was sent, and the app has neither started nor timed out. Polling may miss the
- * stop and the start. The first list may have been requested before the restart, so the second list counts.
- */
+/** A restart ends at the second list with the running app: the first may have been requested before the restart. */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)
 }
@@ -90,7 +83,7 @@ export function isDue({ now }: Context, { watch: { phase, dueAt, sentAt } }: Wat
   return (phase === 'waiting' || phase === 'given_up') && sentAt === null && dueAt !== null && dueAt <= now
 }
 
-/** Returns the earliest time after `after` at which something is due without another input. */
+/** Returns the next time, later than `after`, at which an action is due without another input. */
 export function dueAfter({ config: { guard } }: Context, watched: WatchedApp, after: number): number {
   const { updated, bootDue } = watched
   const { phase, dueAt, sentAt, recent, snoozedUntil, spared } = watched.watch
@@ -147,7 +140,6 @@ function needsRestart(context: Context, watched: WatchedApp): boolean {
   return isOn(context, watched) && isFallen(watched.watch, app) && app.enabled !== false && !isLeftStopped
 }
 
-/** Plans a retry for an app that was given up, as long as it is down. */
 function planRetry(turn: Turn, watched: WatchedApp): void {
   const { now, decisions, config } = turn
   const { dueAt, retries } = watched.watch
@@ -158,7 +150,7 @@ function planRetry(turn: Turn, watched: WatchedApp): void {
   if (next !== dueAt) watched.watch = { ...watched.watch, dueAt: next }
 }
 
-/** Plans the configured restart once the app has started. If the app is not running then, other rules decide. */
+/** Waits until the app has started. If the app is not running, other rules decide. */
 function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
   const { app, watch: held } = watched
   if (app.state === 'starting') return
@@ -169,7 +161,7 @@ function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
 }
 
 export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
-  // Report this only once, regardless of the number of retries.
+  // Report this event only once, regardless of the number of retries.
   if (watched.watch.phase === 'given_up') return
   watched.watch = watch.givenUp(watched.watch)
   planRetry(turn, watched)
@@ -178,7 +170,7 @@ export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
   emit(turn, watched.id, 'gave_up', why, { message })
 }
 
-/** Ends a restart that has timed out, or that the hub has refused. */
+/** Called when a restart has timed out or the hub has refused it. */
 export function endRestart({ now }: Turn, watched: WatchedApp): void {
   const phase = watched.watch.phase === 'given_up' ? 'given_up' : 'idle'
   const rested = unlessStopped(watched, { ...watched.watch, phase, forced: false, sentAt: null })
@@ -186,7 +178,7 @@ export function endRestart({ now }: Turn, watched: WatchedApp): void {
   watched.watch = watched.app.state === 'running' ? watch.up(rested, true, now) : rested
 }
 
-/** Leaves the app stopped if a person has stopped it since its restart began; otherwise returns `rested`. */
+/** Leaves the app stopped if a person stopped it after its restart began. */
 export function unlessStopped({ hasStopped, app }: WatchedApp, rested: watch.RestartState): watch.RestartState {
   return hasStopped && isStopped(app) && !isCrashed(app) ? watch.stopped(rested) : rested
 }
@@ -215,7 +207,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Needed even if no published fact changes: the restart of an app that was then switched off must still end.
+  // Set even if no published fact changes: a restart must end even if the app is switched off in between.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)

@@ -1,4 +1,3 @@
-/** The entities of an app and of its published settings. */
 import { tidy } from '../base/text.ts'
 import type { PublishedSetting } from '../config/settings.ts'
 import { encodeId } from '../contract/discovery.ts'
@@ -12,7 +11,6 @@ import * as jinja from './templates.ts'
 /** The state payloads of switches, and of binary sensors with a template. */
 const WORDS = { on: 'ON', off: 'OFF' } as const
 export const DIAGNOSTIC = { platform: 'sensor', category: 'diagnostic' } as const
-/** A diagnostic sensor that is disabled by default. */
 export const HIDDEN = { ...DIAGNOSTIC, enabled: false } as const
 export const PROBLEM = { platform: 'binary_sensor', deviceClass: 'problem', ...WORDS } as const
 const SWITCH = { platform: 'switch', ...WORDS } as const
@@ -243,7 +241,6 @@ export const APP_ENTITIES = entitiesOf('app', [
   },
 ])
 
-/** Returns one entity of the declared type for each published setting. */
 export function settingEntities(settings: ReadonlyMap<string, PublishedSetting> | undefined): EntityOf<'app'>[] {
   return [...(settings ?? [])].map(([name, setting]) => settingEntity(name, setting))
 }

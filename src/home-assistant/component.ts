@@ -10,23 +10,21 @@ const MIN_STEP = 0.001
 /** A part of a device: an entity, or a trigger for automations. Keys that are `undefined` are not sent. */
 export interface Component {
   readonly platform: Platform | 'device_automation'
-  /** Only entities have one. */
+  /** Only for entities. */
   readonly unique_id?: string
   readonly [key: string]: Json | undefined
 }
 
 export interface Software {
   readonly title: string | undefined
-  /** Address of the app's picture. */
   readonly picture: string | undefined
-  /** Address of the app's page in the store. */
   readonly releaseUrl: string | undefined
 }
 
 /** The parts of a component that depend on its device, not on its row. */
 export interface Place {
   readonly objectId: string
-  /** The app, if the device is one. */
+  /** Only for an app. */
   readonly software?: Software | undefined
   readonly stateTopic: (entity: Entity) => string | undefined
   readonly commandTopic: (entity: Entity) => string | undefined
@@ -52,7 +50,7 @@ export function componentOf(entity: Entity, place: Place): Component {
   }
 }
 
-/** Converts a trigger, which Home Assistant identifies by its device, type and subtype. */
+/** Home Assistant identifies a trigger by its device, type and subtype. */
 export function triggerOf({ event, template }: Trigger, topic: string): Component {
   return {
     platform: 'device_automation',
@@ -66,7 +64,6 @@ export function triggerOf({ event, template }: Trigger, topic: string): Componen
   }
 }
 
-/** The keys that only the entity's platform has. */
 function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | undefined>> {
   switch (entity.platform) {
     case 'sensor': {

@@ -1,5 +1,3 @@
-/** Creates the Home Assistant device of an app, a hub or the bridge. */
-
 import { tidy } from '../base/text.ts'
 import { SUPPORT_URL } from '../base/version.ts'
 import { ORIGIN, type Owner, objectIdOf } from '../contract/discovery.ts'
@@ -10,7 +8,7 @@ import { type Component, componentOf, type Place, type Software, triggerOf } fro
 import type { Entity } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
-/** Only keys that Home Assistant knows: it drops a device with any other key. */
+/** Home Assistant drops a device with any other key. */
 interface DeviceInfo {
   readonly identifiers: readonly string[]
   readonly name: string
@@ -35,7 +33,6 @@ export type Device = Readonly<ReturnType<typeof assemble>>
 
 /** The facts that all devices of a hub share. */
 export interface HubFacts {
-  /** The configured name. */
   readonly name: string
   /** The hub's own id, or a substitute. */
   readonly id: string
@@ -54,7 +51,6 @@ export interface Surroundings {
   readonly severalHubs: boolean
   /** The page's address for browsers; `null` if unknown. */
   readonly publicUrl: string | null
-  /** The triggers of an app's device. */
   readonly triggers: readonly Trigger[]
 }
 
@@ -125,18 +121,16 @@ export function appDevice(
   })
 }
 
-/** Whether a change alters the device of an app. */
 export function deviceDiffers({ before, after }: Change): boolean {
   return SHOWN.some((key) => before?.[key] !== after?.[key])
 }
 
-/** The fields that an app's device is made from. */
+/** The fields from which an app's device is created. */
 const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies readonly (keyof App)[]
 
 /** The public store: each app has a page under its id. */
 const STORE = 'https://homey.app/a/'
 
-/** Returns an address below the page's public URL. */
 function below(publicUrl: string | null, path: string): string | undefined {
   return publicUrl === null ? undefined : `${publicUrl}/${path}`
 }

@@ -1,7 +1,4 @@
-/**
- * The types of entity rows: a row that Home Assistant would refuse does not compile. An entity is offered only if it
- * works with this hub, API key and configuration.
- */
+/** Types of entity rows. A row that Home Assistant would refuse does not compile. */
 import type { Command } from '../contract/command.ts'
 import { type CommandName, findCommand } from '../contract/commands.ts'
 import type { EventType } from '../contract/events.ts'
@@ -13,7 +10,6 @@ import type { Template } from './templates.ts'
 
 export type DeviceKind = 'app' | 'hub' | 'bridge'
 
-/** The owners whose topics the entities of a device may read. */
 interface ReadableOwner {
   readonly app: 'app' | 'setting'
   readonly hub: 'hub'
@@ -32,7 +28,7 @@ type KeyOf<P> = P extends string ? never : keyof P & string
 interface Common {
   /** Part of the unique id: never change it. */
   readonly key: string
-  /** The name for people, without the device's name; `null` for the main entity of the device. */
+  /** The displayed name without the device's name; `null` for the main entity of the device. */
   readonly name: string | null
   /** One sentence for the documentation. */
   readonly doc: string
@@ -46,7 +42,7 @@ interface Common {
   readonly when?: 'guard'
   /** Offered only if the API key and the hub permit this read. */
   readonly from?: OperationName
-  /** The setting that the entity shows. */
+  /** Name of the setting that the entity shows. */
   readonly setting?: string
 }
 
@@ -128,7 +124,6 @@ export type EntityOf<D extends DeviceKind> = { readonly device: D } & RowOf<D>
 export type Entity = EntityOf<'app'> | EntityOf<'hub'> | EntityOf<'bridge'>
 export type Platform = Entity['platform']
 
-/** The entities of one kind of device. */
 export function entitiesOf<D extends DeviceKind>(device: D, rows: readonly RowOf<D>[]): EntityOf<D>[]
 export function entitiesOf(device: DeviceKind, rows: readonly object[]): object[] {
   return rows.map((row) => ({ device, ...row }))
@@ -142,7 +137,7 @@ export function commandOf(entity: Entity): Command | undefined {
   return command
 }
 
-/** Whether an entity may be offered; omit `hub` for the bridge's own entities. */
+/** `hub`: `undefined` for the bridge's own entities. */
 export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined, policy: CommandPolicy): boolean {
   if (entity.when === 'guard' && !policy.guarded) return false
   if (entity.from !== undefined && hub?.permits(entity.from) !== 'yes') return false
@@ -153,7 +148,7 @@ export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined,
   return command.target === 'bridge' || (hub !== undefined && permission(hub, command) === 'yes')
 }
 
-/** Returns an entity as offered while the guardian is on, with the additional event types. */
+/** Adds the event types that exist only while the guardian is on. */
 export function guardedForm(entity: Entity): Entity {
   return entity.platform === 'event' ? { ...entity, types: [...entity.types, ...entity.guardTypes] } : entity
 }

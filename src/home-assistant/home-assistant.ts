@@ -1,7 +1,4 @@
-/**
- * Publishes devices for Home Assistant: one for the bridge, one for each hub that has answered, and one for each of its
- * apps. Publishes them again when Home Assistant starts.
- */
+/** Publishes the devices of the bridge, the hubs and their apps, and repeats them when Home Assistant starts. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Discovery } from '../bridge/bridge-options.ts'
@@ -29,7 +26,7 @@ interface HomeAssistantOptions {
   readonly isShared?: boolean
   readonly version: string
   readonly clock: Clock
-  /** Returns numbers from 0 to under 1. */
+  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number
   readonly log: Logger
 }
@@ -42,9 +39,9 @@ interface Known {
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
 
-/** How long the devices of a removed hub stay: a hub that is renamed in the configuration is removed and added. */
+/** How long the devices of a removed hub stay: renaming a hub in the configuration first removes and then adds it. */
 const FAREWELL_MS = 15_000
-/** How long to wait after Home Assistant's birth message: it is busy then, and many clients reply to the message. */
+/** Delay after Home Assistant's birth message, when Home Assistant is busy and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
 export class HomeAssistant implements Discovery {
@@ -54,7 +51,7 @@ export class HomeAssistant implements Discovery {
   readonly #known = new Map<string, Known>()
   /** Id of a known hub → its name. */
   readonly #names = new Map<string, string>()
-  /** Names of hubs that are known under another name. */
+  /** Hubs that are configured twice: the names that are not published. */
   readonly #duplicates = new Set<string>()
   #bridgeId: string | null = null
   #cancelBirth: () => void = () => {}
@@ -104,7 +101,7 @@ export class HomeAssistant implements Discovery {
     this.#bridgeChanged()
   }
 
-  /** Updates the devices of a hub if the hub or its permissions have changed. Returns whether they have. */
+  /** Returns `true` if the hub or its permissions have changed. */
   hubChanged(name: string): boolean {
     const bridged = this.#options.hubs.get(name)
     if (bridged === undefined) return false
@@ -143,10 +140,7 @@ export class HomeAssistant implements Discovery {
     if (known !== undefined) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }))
   }
 
-  /**
-   * Forgets the former id under this name: another hub answers now, or the same hub has sent its id for the first time.
-   * The former id may now belong to another name.
-   */
+  /** Called when another hub answers under this name, or the same hub sends its id for the first time. */
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#known.get(name)?.facts.id
     if (former === undefined || former === id) return false
@@ -202,7 +196,7 @@ export class HomeAssistant implements Discovery {
     })
   }
 
-  /** Updates the bridge's device. Its id is that of the first hub: an id from the bridge's topics could change. */
+  /** The bridge's device has the id of the first hub, because an id from the bridge's topics could change. */
   #bridgeChanged(): void {
     // The members of a fleet have no device: a hub may move between members, and its device should not change.
     if (this.#options.isShared) return
@@ -231,8 +225,7 @@ export class HomeAssistant implements Discovery {
     this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
-      // Publish availability first, because no entity is available without it. It is not repeated with the devices'
-      // states.
+      // Publish availability first, because no entity is available without it; do not repeat it with the states.
       const availability = new Set([topics.hubsAvailability, ...states])
       this.#link.refresh(availability)
       this.#publisher.publishAgain(availability)
@@ -256,13 +249,12 @@ export class HomeAssistant implements Discovery {
     return policyOf(this.#options.live.value)
   }
 
-  /** Whether several hubs are configured. If only known hubs counted, a late hub would rename the apps of others. */
+  /** Counts configured hubs: if only known hubs counted, a late hub would rename the apps of other hubs. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
     return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1
   }
 
-  /** The page's address for browsers; `null` if there is none. */
   get #publicUrl(): string | null {
     const { enabled, page, public_url } = this.#options.live.value.http
     return enabled && page ? public_url : null

@@ -32,7 +32,7 @@ function asComponents({ objectId, info, origin, components }: Device, topics: Di
 }
 
 /**
- * Component → platform, for the components that can be removed. These exclude components that are disabled by default:
+ * Component → platform, for the components that can be removed. Components that are disabled by default are excluded:
  * if a stub names a component that was never enabled, Home Assistant 2026.4 to 2026.10 clears the whole device. Equal
  * values share one object, because thousands of apps have the same components.
  */
@@ -50,12 +50,11 @@ function same(entries: readonly (readonly [string, string])[]): Platforms {
 
 const MAX_KNOWN = 1_000
 
-/** The platforms of a device; empty if there is no device. */
 export function platformsOf(device: Device | undefined): Platforms {
   return same([...(device?.components ?? [])].flatMap(([key, { component }]) => removable(key, component)))
 }
 
-/** The platforms in a device's message; empty for any other payload. */
+/** Returns an empty map if the payload is not a device's message. */
 export function platformsIn(payload: string): Platforms {
   // New devices, and those too large to keep, have an empty payload: parsing it would throw, which is slow.
   const device = payload === '' ? undefined : parseJson(payload)
@@ -68,10 +67,7 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
   return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
 }
 
-/**
- * Returns the device with each component enabled that was enabled when it was first published, even if it is now
- * disabled by default: users still have it enabled, so it must be removed explicitly.
- */
+/** Keeps components enabled that were enabled at first: users still have them, so only a stub removes them. */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
     const { enabled_by_default, ...component } = offered.component
@@ -81,10 +77,7 @@ export function withFormerDefaults(device: Device, before: Platforms): Device {
   return { ...device, components: new Map(entries) }
 }
 
-/**
- * Returns the payload that removes former components; `undefined` if there are none. Omitting a component does not
- * remove it: a message must first contain the component with only its platform, a stub.
- */
+/** Omitting a component does not remove it: a message must first contain a stub, which has only its platform. */
 export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
   if (before === now) return undefined
   const gone = [...before].filter(([key, platform]) => now.get(key) !== platform)

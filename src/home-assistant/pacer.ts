@@ -1,4 +1,4 @@
-/** Spreads work over time: runs the first tasks immediately, others at a limited rate, and repeats none too soon. */
+/** Limits the rate of work. The first tasks run immediately; no task is repeated too soon. */
 import type { Clock } from '../base/clock.ts'
 
 interface PacerOptions {

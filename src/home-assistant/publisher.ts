@@ -16,7 +16,6 @@ import {
 } from './messages.ts'
 import { newPacer } from './pacer.ts'
 
-/** The part of the MQTT link that discovery needs. */
 export type DiscoveryLink = Pick<MqttLink, 'hold' | 'send' | 'refresh' | 'sweep' | 'release'> & {
   status(): Pick<LinkStatus, 'queued'>
 }
@@ -28,20 +27,20 @@ interface PublisherOptions {
   readonly form: Form
   /** Devices per second after the first few; 0: limited only by the broker. */
   readonly rate: number
-  /** Whether other work takes precedence. That work is not limited; default: never. */
+  /** Whether other work takes precedence over publishing; default: never. */
   readonly isBusy?: () => boolean
 }
 
 /** Publishing pauses while more messages than this are queued. */
 const MANY_QUEUED = 256
 /** How often to check whether publishing must still wait. */
-const LOOK_MS = 20
+const RECHECK_MS = 20
 
-/** How many devices to publish at once: those of an ordinary home, all of which Home Assistant gets when it starts. */
+/** Published without delay: as many devices as Home Assistant receives at its start in an ordinary home. */
 const AT_ONCE = 64
 /** Home Assistant drops parts of a message that arrives while it still processes the previous one. */
 const REST_MS = 2_000
-/** How long Home Assistant gets to move entities from the topics of one form to those of the other. */
+/** Time for Home Assistant to move entities from the topics of one form to those of the other form. */
 const MIGRATION_MS = 5_000
 /** Delay before a device that a user deleted is published again: Home Assistant first removes all its entities. */
 const PUT_BACK_MS = 3_000
@@ -68,9 +67,8 @@ export class Publisher {
   /** States that are not repeated with their devices. */
   #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
-  /** Devices to publish after the first connection: before it, their previous topics are unknown. */
+  /** Devices that wait for the first connection, which reveals their previous topics; `undefined` after it. */
   #waiting: Set<string> | undefined = new Set()
-  /** Returns the current payload of a device's topic. */
   readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options
     const device = this.#made(parseDiscoveryTopic(topic)?.objectId ?? '')
@@ -88,7 +86,6 @@ export class Publisher {
     this.#pacer = newPacer({ clock, ...pace, restMs: REST_MS, task })
   }
 
-  /** Publishes a device in its turn. */
   want(objectId: string, make: () => Device): void {
     this.#wanted.set(objectId, make)
     this.#request(objectId)
@@ -182,7 +179,7 @@ export class Publisher {
       const stubs = wasThere ? withStubs(before.platforms, platforms, payload) : undefined
       if (stubs !== undefined) {
         link.hold(topic, stubs)
-        // A component that was removed by its stub is left out the next time.
+        // The next publication leaves out components that a stub has removed.
         this.#pacer.request(objectId)
       } else if (form === 'device') {
         link.hold(topic, payload, this.#source)
@@ -214,7 +211,7 @@ export class Publisher {
   /** Milliseconds to wait because the broker's queue is full, or other work takes precedence. */
   get #waitMs(): number {
     const { link, isBusy } = this.#options
-    return link.status().queued > MANY_QUEUED || isBusy?.() ? LOOK_MS : 0
+    return link.status().queued > MANY_QUEUED || isBusy?.() ? RECHECK_MS : 0
   }
 
   /** Clears topics that a device no longer uses, after moving the entities from topics of the other form. */
@@ -236,7 +233,7 @@ export class Publisher {
   }
 }
 
-/** The retained topics that a device's entities read. */
+/** Returns the retained topics that a device's entities read. */
 function statesOf(device: Device | undefined): Set<string> {
   const topics = new Set<string>()
   for (const { component } of device?.components.values() ?? []) {

@@ -15,14 +15,12 @@ const reading = <F extends string>(key: F, jinja: string): Template<F> => ({ fie
 /** Home Assistant refuses longer states. */
 const MAX_STATE = 255
 
-/** Renders the plain value; `None` means unknown. */
+/** Home Assistant shows `None` as unknown. */
 export const fieldOf = <F extends string>(key: F) => reading(key, `{{ ${field(key)} }}`)
 
-/** Renders a number of bytes in MiB, rounded to the decimals shown. */
 export const mebibytesOf = <F extends string>(key: F) =>
   reading(key, `{% set x=${field(key)} %}{{ 'None' if x is none else (x/1048576)|round(1) }}`)
 
-/** Renders a text, truncated to the maximum length of a state. */
 export const textOf = <F extends string>(key: F) => reading(key, `{{ (${field(key)}|string)[:${MAX_STATE}] }}`)
 
 /** Renders whether the value `x` fulfils a condition, as `ON`, `OFF` or unknown. */
@@ -31,11 +29,8 @@ const onOff = <F extends string>(key: F, condition: string) =>
 
 /** Whether a number is above 0. */
 export const anyOf = <F extends string>(key: F) => onOff(key, 'x > 0')
-/** Renders a boolean. */
 export const flagOf = <F extends string>(key: F) => onOff(key, 'x')
-/** Whether a text equals `word`. */
 export const equals = <F extends string>(key: F, word: string) => onOff(key, `x == '${word}'`)
-/** Whether a text differs from `word`. */
 export const differs = <F extends string>(key: F, word: string) => onOff(key, `x != '${word}'`)
 /** Whether a list is not empty. */
 export const anyIn = <F extends string>(key: F) => onOff(key, 'x|length > 0')
@@ -51,7 +46,7 @@ export const crashReasonOf = <F extends string>(key: F) =>
 export const wordOf = <F extends string>(key: F, otherwise: string) =>
   reading(key, `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`)
 
-/** Renders attributes: name → key of the payload. */
+/** `keys`: attribute → key of the payload. */
 export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
   return { fields: Object.values(keys), jinja: `{{ {${entriesOf(keys)}}|to_json }}` }
 }
@@ -83,10 +78,9 @@ export const withMessage = <F extends string>(message: F) =>
 /** Quotes a text, so that its receiver does not mistake it for JSON. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
 
-/** Renders a text as an object with one key. */
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
 
-/** The payload itself is the JSON value; a value that does not suit the entity is shown as unknown. */
+/** The payload is the JSON value. A value that does not suit the entity is shown as unknown. */
 export const WHOLE_FLAG: Template<never> = {
   fields: [],
   jinja: `{{ value if value_json is boolean else 'None' }}`,

@@ -6,7 +6,7 @@ import { ENTRIES, type Entry, entriesFor, type OperationName } from '../../src/e
 import { FLAVOURS, type Flavour } from '../../src/emulator/records.ts'
 import { acknowledged, ask, connected, HUE, hubOf, KEY, opened, PUMP, subscribed } from './support.ts'
 
-/** The input of each operation; those without an entry take only an app. */
+/** Inputs of operations. An operation without an entry takes at most the id of an app. */
 const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> = {
   updateApp: { app: { autoupdate: false } },
   getAppStd: { message: '' },
@@ -22,7 +22,7 @@ const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> =
   getLogEntries: { owner: `homey:app:${HUE}`, log: 'cpu' },
 }
 
-/** Requests that prepare some of the operations. */
+/** Requests that must precede some operations. */
 const PREPARED: Partial<Record<OperationName, string>> = {
   deleteNotification: 'POST /notifications/notification',
   getSetting: 'PUT /settings/setting/mine',
@@ -55,7 +55,6 @@ const CARD = v.object({ uri: v.string(), id: v.string() })
 const ANYTHING = v.record(v.string(), v.unknown())
 const NOTHING = v.null()
 
-/** The answer of each operation. */
 const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSchema>> = {
   getApps: v.record(v.string(), APP),
   getApp: APP,
@@ -119,7 +118,7 @@ const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSc
   getUpdates: v.strictTuple([]),
 }
 
-/** Returns false for the operation that only an app answers. */
+/** Only an app answers `requestApp`. */
 const isOfHub = (name: OperationName) => name !== 'requestApp'
 
 const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')

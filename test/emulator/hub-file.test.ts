@@ -17,7 +17,7 @@ function mistake(text: string): string | undefined {
   }
 }
 
-/** The example of the page, and each existing file of a hub. */
+/** The example of the documentation and, if it exists, the demo's hub file. */
 const examples = [
   ...readFileSync('docs/emulator.md', 'utf8').matchAll(/```yaml\n(.*?)```/gs),
   ...globSync('config/demo/hub.yaml').map((path) => ['', readFileSync(path, 'utf8')]),

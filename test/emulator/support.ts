@@ -51,7 +51,7 @@ export interface Answer {
 interface Asking {
   key?: string | null
   body?: unknown
-  /** Sent unchanged. */
+  /** The body, sent unchanged. */
   raw?: string
 }
 
@@ -93,13 +93,12 @@ export interface Session {
   manager: Manager
   root: Socket
   api: Socket
-  /** `[event, payload]` in the order in which they arrived. */
+  /** `[event, payload]` in the order of arrival. */
   events: [string, unknown][]
-  /** Why sockets of this session were closed. */
+  /** The reasons for which sockets of this session were closed. */
   gone: string[]
 }
 
-/** Emits an event; resolves with the acknowledgement. */
 export function acknowledged(
   socket: Socket,
   ...message: [string, ...unknown[]]
@@ -135,7 +134,6 @@ export async function sessionOf(hub: { url: string }, key = KEY): Promise<Sessio
   return session
 }
 
-/** Opens a session that is subscribed to the apps. */
 export async function subscribed(hub: EmulatedHub, key = KEY): Promise<Session> {
   const session = await sessionOf(hub, key)
   const [error] = await acknowledged(session.api, 'subscribe', 'homey:manager:apps')
@@ -143,7 +141,7 @@ export async function subscribed(hub: EmulatedHub, key = KEY): Promise<Session> 
   return session
 }
 
-/** Resolves with all events that the hub has sent so far, when a marker that is sent last arrives. */
+/** Sends a marker and waits for it, so that all earlier events have arrived. */
 export async function events(hub: EmulatedHub, session: Session): Promise<[string, unknown][]> {
   hub.emit('marker', null)
   await until('the marker event', () => session.events.some(([event]) => event === 'marker'))

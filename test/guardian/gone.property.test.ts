@@ -15,7 +15,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const LIMIT = 3
 const WINDOW = 30 * MINUTE
-/** Without retries and without storms, whose restarts do not count against the limit. */
+/** Retries and storms are off, because their restarts do not count against the limit. */
 const config = configOf(
   `guard: { watch: ["*"], backoff: 1s, max_restarts: ${LIMIT}, window: 30m, retry: [], storm: { apps: 100, within: 1s } }`,
 )
@@ -25,7 +25,7 @@ const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', cras
 const app = fc.constantFrom(...IDS)
 const lists = (maxLength: number) => fc.array(fc.subarray([...IDS]), { maxLength })
 const STEPS = {
-  /** For each of the next lists, starting with the current read, the apps that it lacks. */
+  /** The apps that are missing from the current list, and from each of the next lists. */
   lack: fc.record({ lack: lists(3) }),
   restart: fc.record({ restart: lists(2) }),
   anew: fc.record({ anew: app }),
@@ -41,13 +41,13 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 class House {
   readonly clock = new FakeClock()
   readonly records = new Map<string, AppPatch>(IDS.map((id) => [id, WELL]))
-  /** For each of the next lists, the apps that it lacks. */
+  /** The apps that are missing from each of the next lists. */
   readonly lacking: (readonly string[])[] = []
   readonly #served: ReadonlySet<string>[] = []
   readonly #retained = new Map<string, string>()
   readonly #deleted = new Set<string>()
   readonly restarts = new Map<string, number[]>(IDS.map((id) => [id, []]))
-  /** The data that the guardian must have. */
+  /** The expected data of the guardian. */
   readonly switched = new Map<string, boolean>()
   readonly snoozed = new Map<string, number>()
   readonly counted = new Map<string, number>()
@@ -63,7 +63,7 @@ class House {
     this.guard.begin(true)
     this.guard.hubChanged('home', true)
     await this.read()
-    // The broker's data on apps that two lists lack is obsolete.
+    // If two lists lack an app, the broker's data about the app is obsolete.
     if ([...this.#retained.keys()].some((key) => key !== 'hub' && !this.apps.all.has(key.slice(-1)))) await this.read()
     for (const id of IDS) if (!this.apps.all.has(id)) this.#clear(id)
   }
@@ -112,11 +112,11 @@ class House {
     else this.#wish(id, undefined, step.minutes * MINUTE)
   }
 
-  /** Checks the data on each app that the bridge knows. */
+  /** Checks the guardian's data about each app that the bridge knows. */
   check(): void {
     for (const id of this.apps.all.keys()) {
       const state = this.guard.factsOf('home', id)?.state
-      if (state === undefined) throw new Error(`nothing is known of ${id}`)
+      if (state === undefined) throw new Error(`there is no data about ${id}`)
       const snoozedUntil = this.snoozed.get(id) ?? 0
       expect([id, state.state === 'off']).toEqual([id, this.switched.get(id) === false])
       if (snoozedUntil > this.clock.now()) expect(Date.parse(state.snoozed_until ?? '')).toBe(snoozedUntil)
@@ -139,7 +139,7 @@ class House {
   #startApps(): AppManager {
     const client = {
       hub: { listSigned: true, confirm: () => Promise.resolve() },
-      // The only operation that reads the apps.
+      // `AppManager` calls only the operation that reads the apps.
       call: (() => {
         const lacking = this.lacking.shift() ?? []
         const records = [...this.records].filter(([id]) => !lacking.includes(id))

@@ -8,7 +8,7 @@ import { Stand } from './stand.ts'
 
 const HOUR = 3_600_000
 const HOLD_MS = 24 * HOUR
-/** A window that is always open: only the days decide when an update is made. */
+/** The window is always open, so only `hold_days` decides when an update starts. */
 const FILE =
   'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 * * * *", length: 2h }, time_zone: UTC, hold_days: 1 }'
 
@@ -22,7 +22,7 @@ class House {
   #online = true
   /** The error of the bridge's clock, in milliseconds. */
   #wrong = 0
-  /** For how long a bridge has seen each version on offer, in milliseconds. */
+  /** Version → milliseconds for which a bridge has seen the offer. */
   readonly #seen = new Map<string, number>()
   readonly installs: { readonly version: string; readonly held: boolean }[] = []
 
@@ -123,7 +123,7 @@ test('no version is installed before the bridge has seen this version on offer f
       expect(house.installs.filter(({ held }) => !held)).toEqual([])
       installs += house.installs.length
     }),
-    // One run that certainly installs: only about eight in a hundred random runs do.
+    // This run certainly installs an update; of the random runs, only about 8 % do.
     { numRuns: runs(40), examples: [[[{ offer: '2.0.0' }, { wait: 26 }]]] },
   )
   expect(installs).toBeGreaterThan(0)

@@ -1,4 +1,4 @@
-/** How the guardian reacts to a start of the hub, to unavailable devices, and to the step to a new version. */
+/** The guardian's reactions to a start of the hub, to unavailable devices, and to the size of a version step. */
 import { describe, expect, test } from 'vitest'
 import type { AppPatch } from '../../src/hub/app.ts'
 import { Stand } from './stand.ts'
@@ -9,7 +9,6 @@ const HOUR = 60 * MINUTE
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
-  /** Reports this uptime of the hub, as at a read. */
   const up = (stand: Stand, ms: number) => stand.guard.booted('home', stand.clock.now() - ms)
   const reboot = async (stand: Stand) => {
     stand.guard.hubChanged('home', false)
@@ -192,7 +191,7 @@ describe('an app whose devices are unavailable', () => {
     }
     read()
     await stand.clock.advance(4 * MINUTE)
-    // Without another read, the state of the devices is not known.
+    // No restart until another read confirms that the devices are still unavailable.
     expect(stand.restarted).toEqual([])
     read()
     await stand.clock.advance(10 * SECOND)

@@ -1,4 +1,4 @@
-/** What the guardian never does, whatever hubs, users, commands and clocks do, in any order. */
+/** The guardian's promises, against random events from hubs, users, commands and clocks. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { HubCommand } from '../../src/contract/command.ts'
@@ -40,7 +40,7 @@ type Step =
 
 interface Truth {
   record: AppPatch & { readonly crash_count: number }
-  /** Whether the app is down because of a crash, and neither a restart nor a user has ended that state. */
+  /** Whether the app has crashed, and was neither restarted nor stopped by a user since. */
   fallen: boolean
   starting: boolean
   gone: boolean
@@ -78,7 +78,7 @@ class Home {
   #end: (typeof ENDS)[number] = 'well'
   #fails = false
 
-  /** @param retry when an app that was given up is tried again */
+  /** @param retry value of `guard.retry` */
   constructor(retry: string) {
     this.stand = new Stand(`guard: { watch: ["*"], max_restarts: 2, retry: ${retry} }`).start(...IDS)
     const { stand } = this
@@ -97,17 +97,17 @@ class Home {
     const { stand } = this
     for (const step of steps) {
       await this.#step(step)
-      // An event between a read and the restart right after it cannot be detected.
+      // The guardian cannot detect an event between its read and the restart right after it, so let both finish.
       await new Promise(setImmediate)
     }
     await stand.clock.advance(5 * MINUTE)
-    // When everything works again, each app that is down is restarted.
+    // Make everything work again: each app that is down must then be restarted.
     const rest: readonly Step[] = [{ kind: 'ends', end: 'well' }, { kind: 'reads', fail: false }, { kind: 'list' }]
     for (const step of rest) await this.#step(step)
     await stand.clock.advance(30 * MINUTE)
     for (const [app, { fallen, gone, record }] of this.#truths) {
       const isHopeless = gone || stand.state(app).state === 'given_up'
-      // An app that reports that it runs has been restarted once.
+      // A fallen app that reports `running` has been restarted.
       if (fallen && record.state !== 'running' && !isHopeless)
         this.broken.push(`${app} is still down: ${stand.state(app).state}`)
     }
@@ -120,7 +120,7 @@ class Home {
       case 'crash':
         return this.#crash(step.id, { state: 'crashed', crash_message: step.message })
       case 'crash-running':
-        // An app that runs with the flag since its crash cannot be distinguished from one that runs again.
+        // The guardian cannot distinguish an app that has run with the flag since its crash from one that runs again.
         if (this.#truth(step.id).starting) return
         return this.#crash(step.id, { crash_message: step.message })
       case 'disable':
@@ -227,7 +227,6 @@ class Home {
   }
 }
 
-/** When an app that was given up is tried again. */
 const retry = fc.constantFrom('[]', '[20s, 40s]')
 const id = fc.constantFrom(...IDS)
 const message = fc.constantFrom('Error: boom', 'Too many memwarns', null)
@@ -266,7 +265,7 @@ const setClock: fc.Arbitrary<Step> = fc.record({
 })
 const dies: Step = { kind: 'ends', end: 'dies' }
 
-/** Events, in addition to crashes and waits. */
+/** Each case: a title, the events in addition to crashes and waits, and the first steps. */
 test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
   ['an app that the hub does not report as down, also right before the restart', [people, reads, list], []],
   ['an app because of the flag of an earlier crash', [flagged, ends], []],
@@ -292,7 +291,7 @@ test('a clock that is set forwards or back, by hours, delays or advances no rest
     size: 'max',
   })
   const property = fc.asyncProperty(retry, steps, async (times, all) => {
-    // If two apps are due at the same time, either one may be first.
+    // Use only one app: of two that are due at the same time, either may be first.
     const story = all.map((step) => ('id' in step ? { ...step, id: 'a' as const } : step))
     const still = story.filter(({ kind }) => kind !== 'set-clock')
     expect((await new Home(times).run(story)).log).toEqual((await new Home(times).run(still)).log)

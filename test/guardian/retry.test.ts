@@ -1,4 +1,4 @@
-/** When restarts do not help: an app that was given up is tried again, a hub has a budget, storms delay restarts. */
+/** Limits of restarts: retries after giving up, the budget of a hub, and storms. */
 import { describe, expect, test } from 'vitest'
 import { CommandError } from '../../src/contract/errors.ts'
 import type { HubEventPayload } from '../../src/contract/events.ts'
@@ -18,7 +18,7 @@ const tired = async (options: string) => {
   return stand
 }
 
-/** Resolves with the time until an app is restarted again, in seconds. */
+/** Resolves with the seconds until the next restart. */
 const untilNext = async (stand: Stand, most = 30 * HOUR) => {
   const [before, from] = [stand.restarted.length, stand.clock.elapsed()]
   while (stand.restarted.length === before && stand.clock.elapsed() - from < most) await stand.clock.advance(SECOND)
@@ -155,7 +155,6 @@ describe('a hub', () => {
   const ids = ['a', 'b', 'c', 'd', 'e']
   const OPTIONS = 'guard: { watch: ["*"], hub_max_restarts: 3, window: 10m, storm: { apps: 100 } }'
 
-  /** Makes each app crash, and run after a restart. */
   const crashAll = (stand: Stand) => {
     stand.answer = ({ app }) => {
       stand.run(app)
@@ -233,7 +232,7 @@ describe('a storm', () => {
     await stand.clock.advance(1)
     expect(stand.restarted).toEqual(['a', 'b'])
     expect(stand.state('a')).toMatchObject({ restarts: 1, restarts_in_window: 0 })
-    // Later crashes count.
+    // Crashes after the storm count again.
     for (const id of ['b', 'c', 'd']) stand.run(id)
     stand.crash('a')
     await stand.clock.advance(2 * MINUTE)

@@ -110,7 +110,7 @@ describe('an app that is not restarted', () => {
     stand.command('a', 'disable', ['begun'], by)
     await stand.clock.advance(50 * SECOND)
     expect(stand.restarted).toEqual([])
-    // The command did not succeed.
+    // The command did not stop the app within a minute.
     await stand.clock.advance(10 * SECOND)
     expect(stand.restarted).toEqual(['a'])
   })
@@ -294,7 +294,7 @@ describe('an app that runs with the flag of a crash', () => {
     after.say('a', flag)
     await after.clock.advance(HOUR)
     expect(after.restarted).toEqual([])
-    // The app still waits if it was not restarted yet.
+    // An app that was not restarted yet still waits for its restart.
     const waiting = new Stand().start('a')
     waiting.say('a', flag)
     const next = new Stand()
@@ -657,7 +657,7 @@ describe('an app that reports that it runs', () => {
     say(['a', 'b'], 2)
     stand.read()
     expect(stand.state('a').attention).toEqual([])
-    // The usage that is missing does not hide other reasons.
+    // Missing usage does not hide other reasons.
     stand.ask = () => null
     for (let reads = 0; reads < 5; reads += 1) {
       stand.read()
@@ -793,7 +793,7 @@ describe('updates in a window', () => {
     stand.crash('b')
     await stand.clock.advance(MINUTE - SECOND)
     expect(commands(stand)).toEqual(['a install'])
-    // The update has not brought the new version yet.
+    // After a minute, other apps may be restarted although the update has not ended.
     await stand.clock.advance(SECOND)
     expect(commands(stand)).toEqual(['a install', 'b restart'])
   })
@@ -818,7 +818,7 @@ describe('updates in a window', () => {
     expect(commands(stand)).toEqual([])
     const { memory } = stand.facts('a')
     const next = new Stand(`${UPDATES}, hold_days: 2 }`)
-    // By the bridge's clock, more than a year has passed.
+    // The new bridge's clock is more than a year ahead.
     await next.clock.advance(500 * 24 * HOUR)
     next.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
     next.guard.begin(true)

@@ -1,4 +1,4 @@
-/** Homes with apps that fail in every way, over any time: the guardian's actions are compared with its promises. */
+/** Simulates homes with apps that fail in every way, and compares the guardian's actions with its promises. */
 import * as v from 'valibot'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { Samples } from '../../src/bridge/samples.ts'
@@ -28,10 +28,9 @@ const SLACK = 2 * SECOND
 const RETRY = [15 * MINUTE, HOUR, 6 * HOUR, DAY]
 const HUB_RESTARTS = 20
 const OUTAGE_MS = 20 * MINUTE
-/** Apps that need the internet. */
 const NEEDS_NET: readonly string[] = ['net', 'hours', 'well']
 
-export const VICES = [
+const VICES = [
   'well',
   'at-once',
   'hours',
@@ -46,7 +45,7 @@ export const VICES = [
   'dead-at-boot',
   'big',
 ] as const
-export type Vice = (typeof VICES)[number]
+type Vice = (typeof VICES)[number]
 
 const FILE = `
 hubs: {}
@@ -94,7 +93,7 @@ interface Truth {
   /** Whether the latest crash was in a storm, and how many restarts did not count because of a storm. */
   isSpared: boolean
   spared: number
-  /** When the app was last given up or tried again, and how often it was tried. */
+  /** When the app was last given up or retried, and how often it was retried. */
   triedAt: number
   tries: number
   /** Whether the hub's firmware makes the app crash at each start. */
@@ -121,13 +120,13 @@ export interface Figures {
   afterBoot: number
 }
 
-export interface Story {
+interface Story {
   readonly figures: Figures
   /** Broken promises, each with its first case. */
   readonly broken: ReadonlyMap<string, string>
 }
 
-export interface SimulationOptions {
+interface SimulationOptions {
   readonly seed: number
   readonly days: number
   readonly apps: number
@@ -152,9 +151,8 @@ class Home {
   readonly crashes = new Map<string, { at: number; times: number }>()
   stormOn = false
   restarts: number[] = []
-  /** Apps that are missing from one list of the hub. */
   readonly missing = new Set<string>()
-  /** When the hub has started, and for which start each app was restarted. */
+  /** When the hub started, and the start after which each app was restarted. */
   bootAt = -DAY
   readonly afterBoot = new Map<string, number>()
   /** When apps last had to wait because of a storm or the hub's budget. */
@@ -205,7 +203,7 @@ class Simulation {
       this.#every(9 * DAY + 7 * HOUR, () => this.#restartHub(home))
     }
     this.#every(6 * DAY + 5 * HOUR, () => this.#restartBridge())
-    // At night: in the quiet hours, and before they begin.
+    // At night: in the quiet hours, and shortly before them.
     this.#at(2 * DAY + 2 * HOUR + 40 * MINUTE, 10 * DAY, () => this.#loseInternet(6 * HOUR + 20 * MINUTE))
     this.#at(4 * DAY + 22 * HOUR + 10 * MINUTE, 6 * DAY, () => this.#loseInternet(22 * HOUR + 50 * MINUTE))
     this.#at(13 * HOUR + 5 * MINUTE, 4 * DAY, () => this.#leaveOut())
@@ -387,7 +385,7 @@ class Simulation {
         })
       }
     }
-    // At an hour of the day, on the clock that is never set.
+    // At `checkedAt` on a clock that is never set.
     this.clock.after(checkedAt - (this.#elapsed() % DAY), () => {
       for (const { id, upSince, broken } of affected) {
         if (upSince === null && !broken && !id.endsWith('ignored'))
@@ -413,7 +411,6 @@ class Simulation {
     })
   }
 
-  /** Leaves an app out of one list of each hub. */
   #leaveOut(): void {
     for (const home of this.#homes) {
       const truth = this.#random.pick([...home.apps.values()].filter(({ vice }) => /^(?:big|silent|saw)$/.test(vice)))
@@ -431,7 +428,6 @@ class Simulation {
     }
   }
 
-  /** Makes the hub unreachable for a while; it continues to run. */
   #loseHub(home: Home): void {
     home.online = false
     this.#guard.hubChanged(home.name, false)
@@ -570,7 +566,7 @@ class Simulation {
     if (this.#updating !== undefined) return
     this.figures.bridgeRestarts += 1
     this.#guard.standBy()
-    // The new process does not know of storms.
+    // The new process has no data about storms.
     for (const home of this.#homes) {
       home.stormOn = false
       home.crashes.clear()
@@ -623,7 +619,7 @@ class Simulation {
     }
   }
 
-  /** Returns the milliseconds since the start, whatever the wall clock is set to. */
+  /** Milliseconds since the start, independent of the wall clock. */
   #elapsed(): number {
     return this.clock.elapsed()
   }
@@ -932,7 +928,7 @@ class Simulation {
       .slice(-20)
       .map(({ what }) => what)
       .reverse()
-    // The guardian chooses the order of entries with the same time.
+    // Entries with the same time may be in any order.
     if (kept.toSorted().join() !== wanted.toSorted().join())
       this.#breach('the history is right', `${id}\n${kept}\n${wanted}`)
     const truth = home.apps.get(id)

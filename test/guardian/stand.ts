@@ -17,7 +17,6 @@ import { FakeClock } from '../support/fake-clock.ts'
 export const configOf = (yaml: string): GuardConfig =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
 
-/** Returns the row of an app's command. */
 export function commandOf(name: CommandName<'app'>): HubCommand {
   const row = findCommand('app', name, false) ?? findCommand('app', name, true)
   if (row === undefined || row.target === 'bridge') throw new Error(`no command ${name}`)
@@ -51,16 +50,14 @@ export class Stand {
   readonly orders: GuardOrder[] = []
   readonly events: GuardEventPayload[] = []
   readonly hubEvents: HubEventPayload[] = []
-  /** Log lines. */
   readonly warnings: string[] = []
   readonly apps = new Map<string, App>()
   readonly live: { value: GuardConfig }
   readonly guard: Guard
   connected = true
-  /** Apps that configuration hides. */
   readonly hidden = new Set<string>()
   takesVersion = true
-  /** The result of an order; default: the hub accepts it. */
+  /** Default: the hub accepts the order. */
   answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
   backup: () => Promise<string | undefined> = () => Promise.resolve(undefined)
   /** The changes that a read of an app finds; `null`: the read fails, or the app is removed. */
@@ -161,7 +158,7 @@ export class Stand {
 
   facts(id: string): GuardFacts {
     const facts = this.guard.factsOf('home', id)
-    if (facts === null || facts === undefined) throw new Error(`nothing is known of ${id}`)
+    if (facts === null || facts === undefined) throw new Error(`there is no data about ${id}`)
     return facts
   }
 

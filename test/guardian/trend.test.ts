@@ -27,7 +27,6 @@ const steps =
   (hours, random) =>
     (levels.findLast(([from]) => hours >= from)?.[1] ?? 0) + noise(random, 1)
 
-/** Series without a leak. */
 const HARMLESS: Readonly<Record<string, Series>> = {
   'even, little noise': (_, random) => 40 + noise(random, 1),
   'even, much noise': (_, random) => 40 + noise(random, 10),
@@ -52,7 +51,6 @@ const HARMLESS: Readonly<Record<string, Series>> = {
   })(),
 }
 
-/** Series that reach the limit. */
 const LEAKS: Readonly<Record<string, Series>> = {
   '1 MiB an hour': (hours, random) => 40 + hours + noise(random, 0.5),
   '2 MiB an hour, noisy': (hours, random) => 40 + 2 * hours + noise(random, 4),
@@ -67,7 +65,6 @@ const LEAKS: Readonly<Record<string, Series>> = {
   'only after ten hours': (hours, random) => 40 + Math.max(0, hours - 10) * 3 + noise(random, 1),
 }
 
-/** An app whose memory is read at intervals, and the trend of its samples. */
 class Follower {
   readonly memory
   /** Bytes per hour at the latest full bucket. */
@@ -167,7 +164,7 @@ test('a tooth that is longer than the window may be reported once, and never aga
     const told = new Set<number>()
     for (let minute = 0; minute < 10 * 24 * 60; minute += 5) {
       const bytes = saw(30, 90, period)(minute / 60, random) * MIB
-      // The report is based on the previous buckets.
+      // A report is about the previous buckets, so count it 20 minutes earlier.
       if (app.read(minute, bytes, LIMIT)) told.add(Math.floor((minute - 20) / 60 / period))
     }
     expect([...told].filter((tooth) => tooth > 0)).toEqual([])

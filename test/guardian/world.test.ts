@@ -4,7 +4,7 @@ import { BROKERS } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
-/** Each test has its own world, and mostly waits. */
+/** Run the tests concurrently: each has its own world, and mostly waits. */
 const test = base.concurrent
 
 const APP = 'the.app'
@@ -82,7 +82,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(JSON.parse(world.observer.last('hub2mqtt/home/app/another.app/guard') ?? '')).toMatchObject({ state: 'off' })
     expect(types(world).filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(restarts(world)).toBe(count)
-    // The switch by command has priority.
+    // The command lets the guardian restart an app that was given up.
     expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
     await until('another restart', () => restarts(world) === count + 1)
   })

@@ -1,4 +1,4 @@
-/** The bridge, an emulated hub, Mosquitto and a real Home Assistant: what a user sees and does there. */
+/** Tests what a user sees and does in a real Home Assistant, with the bridge, an emulated hub and Mosquitto. */
 
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -65,7 +65,7 @@ const HIDDEN = [
   ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'memory', 'crash_count', 'channel', 'origin'],
   ...['devices_unavailable', 'flows_broken'],
 ]
-/** Entities that are on because an earlier version had them on by default, or because their owner enabled them. */
+/** Entities that are enabled because an earlier version enabled them by default, or because the user did. */
 const SHOWN = [
   ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'crash_count'].map((key) => `${VACUUM}--${key}`),
   `${WEATHER}--autoupdate`,
@@ -116,7 +116,6 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 
   const registered = async () => (await home.ha.entities()).filter(({ unique_id }) => unique_id !== KEPT)
-  /** Resolves with the entity ids by unique id. */
   const registry = async (): Promise<Record<string, string>> => {
     const entities = await registered()
     return Object.fromEntries(
@@ -152,7 +151,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       },
       { timeout: 60_000 },
     )
-  /** Returns cleared topics of remaining devices; Home Assistant repeatedly clears that of a removed device. */
+  /** Excludes the topic of a removed device, which Home Assistant clears repeatedly. */
   const cleared = () =>
     home.observer.seen
       .filter(({ topic, text }) => topic.startsWith('homeassistant/device/') && !topic.includes(SAUNA) && text === '')
@@ -410,7 +409,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     })
     const ofOurs = async () =>
       (await home.ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
-    // The notification of the previous crash.
+    // Wait for the notification of the previous crash.
     await eventually('a notification', async () => (await ofOurs()).length === 1)
     home.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}\n    at boom (/app/boom.js:1:2)')
     home.hub.crash('net.lindqvist.heatpump', '')
@@ -531,7 +530,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     home.hub.setKeys({ [KEY]: ['homey.app.readonly'] })
     await home.use('button.press', `${HUB}--refresh`)
     await vi.waitFor(async () => {
-      // Home Assistant keeps entities that are off by default with the settings of their owner.
+      // Home Assistant keeps disabled entities, with the user's settings.
       const shown = (await home.ha.entities()).filter((entity) => entity.disabled_by === null)
       const left = (device: string) =>
         shown.flatMap(({ unique_id }) =>
@@ -654,7 +653,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       /Disconnected from MQTT server|Failed to connect to MQTT server|Error returned from MQTT server: The connection was lost/,
       // The message when a user deletes one entity.
       /Although entity binary_sensor\.doorbell_running was removed from Home Assistant, it will be added again/,
-      // For a removed device, Home Assistant clears the topic once per disabled entity, and receives that itself.
+      // For a removed device, Home Assistant clears the topic once per disabled entity, and receives its own message.
       new RegExp(`No device components to cleanup for (${BELL}|${SAUNA}),`),
     ]
     expect(home.ha.complaints().filter((line) => !expectable.some((known) => known.test(line)))).toEqual([])
@@ -708,7 +707,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 })
 
-/** Returns an app's id as encoded in ids of Home Assistant. */
+/** Encodes an app's id as in Home Assistant's ids, independently of the code under test. */
 function byHand(id: string): string {
   return id
     .replaceAll('_', '-5F')

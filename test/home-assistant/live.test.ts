@@ -16,13 +16,12 @@ const HUE = `homeassistant/device/hub2mqtt--${HUB}--com_athom_hue/config`
 const FOREIGN = 'homeassistant/device/other/config'
 const FOREIGN_PAYLOAD = '{"origin":{"name":"other"},"device":{},"components":{}}'
 
-/** Resolves with the discovery topics that the broker holds. */
 async function discovered(world: World): Promise<Map<string, string>> {
   const held = await retainedOn(world.broker.port)
   return new Map([...held].filter(([topic]) => /^(homeassistant|elsewhere)\//.test(topic)))
 }
 
-/** Resolves with the discovery topics after everything is published, with their expected number. */
+/** Resolves when everything is published; expects `size` topics. */
 async function settled(world: World, size = ALL): Promise<Map<string, string>> {
   await world.settle()
   const found = await discovered(world)
@@ -32,11 +31,11 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 
 /** The bridge, the hub and its eight apps. */
 const ALL = 10
-/** Returns the rows of a kind of device, for a key that has only the permissions for apps. */
+/** Returns the number of entities for a key that has only the permissions for apps. */
 const rowsOf = (kind: DeviceKind) =>
   ENTITIES.filter(({ device, when, from }) => device === kind && when === undefined && from === undefined).length
 const TRIGGERS_OF_AN_APP = TRIGGERS.filter(({ when }) => when === undefined).length
-/** Returns the number of components of the bridge, of a hub that has everything, and of its apps. */
+/** Returns the number of components of the bridge, of a hub with all features, and of the hub's apps. */
 const components = ({ hub }: World) =>
   rowsOf('bridge') + rowsOf('hub') + hub.apps.size * (rowsOf('app') + TRIGGERS_OF_AN_APP)
 const told = (world: World, since: number) =>
@@ -112,7 +111,6 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
 })
 
 const BY_NAME = 'hub2mqtt---20home'
-/** Returns the devices of a reference hub, which shows no identity, by their object ids. */
 const objectIds = (held: ReadonlyMap<string, string>) =>
   [...held.keys()].map((topic) => topic.split('/')[2] ?? '').sort()
 
@@ -150,7 +148,7 @@ describe.concurrent('a hub that shows no identity', () => {
     await world.bridge.stop()
     world.hub.behave('no-identity')
     await world.restart()
-    // The devices of the first run had its identity, and are kept: it may be the same hub.
+    // The devices of the first run, with the hub's identity, are kept: it may be the same hub.
     const both = objectIds(await settled(world, 2 * ALL))
     expect(both.filter((id) => id.includes('--20home'))).toHaveLength(ALL)
     expect(both.filter((id) => id.includes(HUB))).toHaveLength(ALL)
@@ -222,7 +220,7 @@ test.concurrent('apps are named with their hub as long as there are several hubs
   expect(nameIn(both, HUE)).toBe('Lumen Lights (Home)')
   expect(nameIn(both, 'homeassistant/device/hub2mqtt--cabin--com_athom_hue/config')).toBe('Philips Hue (Cabin)')
   world.bridge.reload('hubs: { home: { realtime: true } }')
-  // Before this jump, the hub could have returned under another name.
+  // The bridge waits this long, because the hub could return under another name.
   world.clock.jump(20_000)
   expect(await settled(world)).toEqual(before)
 })
@@ -267,7 +265,7 @@ test.concurrent('two hubs that exchange their addresses have their own devices, 
   const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
   await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${second} }` })
   await settled(world, ALL + 2)
-  /** Returns the hubs that the devices of a hub command. */
+  /** Returns the hubs in the command topics of a hub's devices. */
   const commanded = (held: ReadonlyMap<string, string>, id: string) =>
     new Set(
       [...held]
@@ -340,7 +338,7 @@ test.concurrent('an update of an unknown version is distinguished from the previ
   await using world = await World.start({ hub: { flavour: 'newer' } })
   const app = 'com.athom.hue'
   const latest = () => JSON.parse(world.observer.last(`hub2mqtt/home/app/${app}/update`) ?? '{}').latest_version
-  // In small steps: after a long one the bridge would reconnect.
+  // Advance the clock in small steps: after a long one, the bridge would reconnect.
   const anotherMinute = async () => {
     for (let steps = 0; steps < 6; steps += 1) await world.quiet()
   }
@@ -369,7 +367,7 @@ test.concurrent('links to the page are added and removed with its address, while
   await using world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: '0' }, file: 'http: {}\n' })
   const links = async () =>
     [...(await settled(world)).values()].map((payload) => JSON.parse(payload).device.configuration_url)
-  // The link of the hub, which has its own page.
+  // Only the hub's device has a link, to the hub's own page.
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
   world.bridge.reload('http: { public_url: "https://home.example.org/hub2mqtt" }\n')
   expect((await links()).filter((link) => link?.startsWith('https://home.example.org/hub2mqtt/#/'))).toHaveLength(

@@ -38,7 +38,6 @@ function start(form: Form = 'device', link = new FakeLink(), rate = 20) {
   return { clock, link, publisher }
 }
 
-/** Starts a publisher; resolves when it has published these devices. */
 async function published(devices: readonly Device[], form?: Form) {
   const started = start(form)
   for (const one of devices) want(started.publisher, one)

@@ -1,7 +1,4 @@
-/**
- * The rules of Home Assistant's discovery, written independently of the code that they check.
- * Each function returns the faults as texts; an empty list means that there are none.
- */
+/** Home Assistant's rules for discovery, independent of the code under test. Functions return the faults as texts. */
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -65,11 +62,10 @@ const TRIGGER: Rules = {
   allowed: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template', 'platform', 'qos'],
 }
 
-/** Returns the faults of a discovery message. */
 export function faultsOf(topic: string, payload: string): string[] {
   const device = /^[^+#]+\/device\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
   const component = /^[^+#]+\/(\w+)\/([a-zA-Z0-9_-]+)\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
-  if (device === null && component === null) return [`${topic} is no discovery topic`]
+  if (device === null && component === null) return [`${topic} is not a discovery topic`]
   if (Buffer.byteLength(payload) > 16 * 1024) return [`${topic} has ${Buffer.byteLength(payload)} bytes`]
   const root: Json = JSON.parse(payload)
   if (device !== null) return faultsOfDevice(root)
@@ -87,13 +83,13 @@ function faultsOfDevice(root: Json): string[] {
     ...unknownKeys('root', root, ROOT),
     ...faultsOfShared(root),
     ...(components.length === 0 ? ['there are no components'] : []),
-    ...(new Set(ids).size < ids.length ? ['a unique_id is there twice'] : []),
+    ...(new Set(ids).size < ids.length ? ['a unique_id occurs twice'] : []),
     ...components.flatMap(([key, component]) => faultsOfComponent(key, Object(component))),
     ...components.filter(([key]) => /\s/.test(key)).map(([key]) => `the key ${key} has a blank`),
   ]
 }
 
-/** Returns the faults of the fields that a device and a single component have in common. */
+/** Checks the fields that a device and a single component have in common. */
 function faultsOfShared(root: Json): string[] {
   const device = objectAt(root, 'device')
   const origin = objectAt(root, 'origin')
@@ -133,7 +129,7 @@ function faultsOfComponent(key: string, component: Json): string[] {
 }
 
 function faultsOfTrigger(component: Json): string[] {
-  // A message for a single trigger also has fields that are checked with those of other components.
+  // Leave out fields of a single trigger's message that `faultsOfShared` checks.
   const { device, origin, availability, availability_mode, ...own } = component
   return [
     ...unknownKeys('trigger', own, TRIGGER.allowed),
@@ -176,7 +172,7 @@ function faultsOfPlatform(platform: string, component: Json): string[] {
     [device_class === 'data_size' && !/^[kMG]?i?B$/.test(String(unit_of_measurement)), 'data_size has no unit'],
     [device_class === 'timestamp' && state_class !== undefined, 'a timestamp has no state_class'],
     [platform === 'event' && (!isList(event_types) || event_types.length === 0), 'event_types are no list of texts'],
-    [isList(event_types) && new Set(event_types).size < event_types.length, 'an event type is there twice'],
+    [isList(event_types) && new Set(event_types).size < event_types.length, 'an event type occurs twice'],
     [platform === 'number' && !(Number(min) < Number(max)), 'min is not below max'],
     [platform === 'number' && step !== undefined && !(Number(step) >= 0.001), 'step is too small'],
     [platform === 'text' && !(Number(max) <= 255), 'a text has at most 255 characters'],
@@ -196,7 +192,7 @@ function faultsOfTopics(component: Json): string[] {
 }
 
 function faultsOfAvailability(list: unknown): string[] {
-  if (!Array.isArray(list)) return ['availability is no list']
+  if (!Array.isArray(list)) return ['availability is not a list']
   const extra = list.filter((entry) => Object.keys(Object(entry)).join() !== 'topic')
   return extra.length > 0 ? ['availability has other keys than topic'] : []
 }
@@ -206,7 +202,6 @@ const isOwn = (word: string) => ['unknown', 'unavailable'].includes(word.toLower
 
 const isText = (value: unknown) => typeof value === 'string' && value !== ''
 
-/** Returns the faults of the state of an update entity. */
 export function faultsOfUpdate(payload: string): string[] {
   const state: Json = JSON.parse(payload)
   return [
@@ -237,7 +232,7 @@ const UPDATE_VALUES: ReadonlyMap<string, (value: unknown) => boolean> = new Map(
   ['update_percentage', (value) => value === null || (typeof value === 'number' && value >= 0 && value <= 100)],
 ])
 
-/** Returns whether an address is on the web, or missing. */
+/** A missing address is valid. */
 function isOnTheWeb(url: unknown): boolean {
   return url === undefined || (URL.canParse(String(url)) && /^https?:$/.test(new URL(String(url)).protocol))
 }

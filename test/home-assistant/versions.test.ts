@@ -9,7 +9,6 @@ const BETA = { name: '2027.1.0b3', python: KNOWN.python }
 const names = (...[wanted, onPyPI, now = 0]: [string?, (typeof KNOWN)[]?, number?]) =>
   choose(wanted, onPyPI ?? [], now, ({ python }) => python === KNOWN.python).map(({ name }) => name)
 
-/** Resolves with the versions that are read from an answer of PyPI. */
 async function readFrom(body: string) {
   await using server = createServer((_, answer) => answer.setHeader('connection', 'close').end(body))
   await once(server.listen(0, '127.0.0.1'), 'listening')

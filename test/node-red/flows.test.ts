@@ -62,7 +62,7 @@ describe.skipIf(installation === undefined)('the flows of config/node-red, impor
     }
     world.hub.crash(HUE, 'Error: once more')
     await red.process.untilLine(`${HUE} keeps crashing: it is no longer restarted (Error: once more)`)
-    // The other app has restarts left. Earlier commands from Node-RED would arrive before this one.
+    // The other app has restarts left. A wrong restart of the first app would arrive before this one.
     const ofOther = restarts(OTHER)
     world.hub.crash(OTHER)
     await until('the restart', () => restarts(OTHER) === ofOther + 1)

@@ -1,4 +1,4 @@
-/** The flows of config/node-red in a real Node-RED: `npm run test:node-red`. They need a registry to install it from. */
+/** The flows of `config/node-red` in a real Node-RED: `npm run test:node-red`. Needs a registry to install Node-RED. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({

@@ -7,7 +7,6 @@ import type { Needs } from '../scopes.ts'
 import type { HubApps } from './hub-apps.ts'
 import type { HubStore } from './hub-store.ts'
 
-/** The parts of the hub that an endpoint can read and change. */
 export interface Core {
   readonly id: string
   readonly version: string
@@ -25,7 +24,7 @@ export interface Core {
 }
 
 export interface Caller {
-  /** The caller's scopes, spelled `homey.…`. */
+  /** Spelled `homey.…`. */
   readonly scopes: readonly string[]
   /** The calling app; if missing, the caller is a client with a key. */
   readonly app?: string
@@ -36,7 +35,6 @@ export type Method = (typeof METHODS)[number]
 /** Method and path, such as `GET /app/:id`: `:id` is a parameter, percent-encoded. */
 export type Request = `${Method} /${string}`
 
-/** Names of the parameters in a path. */
 type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
   ? Name | PathParameter<`/${Rest}`>
   : P extends `${string}:${infer Name}`
@@ -45,7 +43,6 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
 type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 type Others<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
 
-/** The input of a request: the parameters in its path, and all other parameters. */
 export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> & Others<E>
 
 export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
@@ -62,7 +59,7 @@ export function requestOf(request: Request, takes: v.ObjectEntries) {
 interface Declared {
   readonly doc: string
   readonly needs: Needs
-  /** The path in the API documentation, if it differs. The flavour `reference` accepts only this path, others both. */
+  /** The path in the API documentation, if different. The flavour `reference` accepts only this path, others both. */
   readonly alias?: string
   /** Apps need no permission, because the endpoint concerns only the calling app. */
   readonly own?: true
@@ -108,7 +105,7 @@ export const optional = <const S extends v.GenericSchema>(schema: S, text: strin
 export const missing = (name: string) => new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
 
-/** Returns the value of a setting. @throws HubError 404 if there is no such setting */
+/** @throws HubError 404 if there is no such setting */
 export function settingIn(settings: ReadonlyMap<string, unknown>, name: string): unknown {
   if (!settings.has(name)) throw new HubError(404, 'not_found', 'Setting Not Found')
   return settings.get(name)

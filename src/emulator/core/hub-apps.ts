@@ -2,7 +2,6 @@
 import type { AppRecord, Flavour, Patch } from '../records.ts'
 import type { InApp } from './in-app.ts'
 
-/** A request to an app's own web API. */
 export interface AppRequest {
   readonly method: string
   /** The path below `/api/app/<id>`, with a leading slash, percent-encoded. */
@@ -18,13 +17,11 @@ export interface InstallRequest {
 }
 
 /**
- * Methods that write resolve when the change is on disk and the app has started to change; events report its progress.
+ * Methods that write resolve when the change is on disk and the app has started to change; events report the progress.
  * They throw a `HubError` if the hub refuses. The caller has checked that the app exists.
  */
 export interface HubApps {
-  /** The current records. */
   readonly records: ReadonlyMap<string, AppRecord>
-  /** A copy of an app's settings. */
   settings(id: string): ReadonlyMap<string, unknown>
   setSetting(id: string, name: string, value: unknown): void | Promise<void>
   unsetSetting(id: string, name: string): void | Promise<void>
@@ -39,7 +36,6 @@ export interface HubApps {
   collectGarbage(id: string): void | Promise<void>
   /** The latest standard output and error of the app; `undefined` if it is not a process. */
   output(id: string): string | undefined
-  /** The texts of the app by language. */
   locales(id: string): Readonly<Record<string, unknown>>
   /** Sends a request to an app's web API. @throws HubError 404 for unknown endpoints, 503 if the app is not running */
   request(id: string, request: AppRequest): Promise<unknown>
@@ -51,7 +47,6 @@ export interface HubApps {
   stop?(): void | Promise<void>
 }
 
-/** The parts of the hub that its apps use. */
 export interface AppsHost {
   readonly flavour: Flavour
   /** Sends an event of the apps manager, after the app's record has changed. */

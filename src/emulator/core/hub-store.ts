@@ -1,4 +1,3 @@
-/** The hub's own data: settings and notifications. */
 import * as v from 'valibot'
 
 export const StoredNotification = v.object({
@@ -19,7 +18,7 @@ export interface HubStore {
   settings(owner: string): ReadonlyMap<string, unknown>
   setSetting(owner: string, name: string, value: unknown): void
   unsetSetting(owner: string, name: string): void
-  /** Returns the notifications, oldest first. */
+  /** Oldest first. */
   notifications(): readonly StoredNotification[]
   notify(owner: string, text: string): StoredNotification
   /** Returns whether the notification existed. */
@@ -29,7 +28,7 @@ export interface HubStore {
 /** Beyond this number, the oldest notifications are removed. */
 export const MAX_NOTIFICATIONS = 1000
 
-/** Keeps everything in memory. `now` returns epoch milliseconds. */
+/** `now` returns epoch milliseconds. */
 export function hubStoreInMemory(now: () => number): HubStore {
   const settings = new Map<string, Map<string, unknown>>()
   let notifications: StoredNotification[] = []

@@ -55,7 +55,6 @@ export function inAppInterface(core: Core, events: EventEmitter) {
       return () => void events.off(uri, own)
     },
 
-    /** Sends an event of the app's own item, `homey:app:<appId>`. */
     emit: (appId: string, event: string, payload: unknown) => core.sendEvent(`homey:app:${appId}`, event, payload),
   }
 }

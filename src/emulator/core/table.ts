@@ -41,7 +41,6 @@ const requestApp = endpoint({
   },
 })
 
-/** An endpoint with its section and item. */
 export interface Entry {
   readonly name: OperationName
   readonly item: string
@@ -55,7 +54,7 @@ export type OperationName = { [I in keyof Managers]: keyof Managers[I] }[keyof M
 type Named = Readonly<Partial<Record<OperationName, Endpoint>>>
 const names = (endpoints: Named, name: string): name is OperationName => Object.hasOwn(endpoints, name)
 
-/** The endpoints of all managers, in the order of the documentation. */
+/** In the order of the documentation. */
 export const ENTRIES: readonly Entry[] = Object.entries<Named>(MANAGERS).flatMap(([item, endpoints]) =>
   Object.entries(endpoints).flatMap(([name, endpoint]) => (names(endpoints, name) ? [{ name, item, endpoint }] : [])),
 )
@@ -64,7 +63,6 @@ export const APP_SECTION: Entry = { name: 'requestApp', item: '', endpoint: requ
 
 const serves = ({ only }: Endpoint, flavour: Flavour) => only?.includes(flavour) ?? true
 
-/** Returns the endpoints of a flavour. */
 export const entriesFor = (flavour: Flavour) => ENTRIES.filter(({ endpoint: one }) => serves(one, flavour))
 
 /** Returns the answer to an unknown method or path. Older hubs report an internal error. */

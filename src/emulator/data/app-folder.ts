@@ -16,8 +16,7 @@ interface Copy {
 }
 
 /**
- * Copies `source` to `target`, which must not exist. The copy contains no links: a link to a file in the same folder
- * becomes a copy of that file.
+ * The copy has no links: a link to a file in the same folder becomes a copy of the file. `target` must not exist.
  * @throws ManifestError for other links, for anything except files and folders, or if a limit is exceeded
  */
 export async function copyApp(source: string, target: string, limits = COPY_LIMITS): Promise<void> {

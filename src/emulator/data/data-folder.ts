@@ -15,6 +15,7 @@ import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
 import { ExpectedError } from '../../base/errors.ts'
 import { systemCode } from '../../base/failures.ts'
+import { messageOf } from '../hub-error.ts'
 
 /** The data folder cannot be used; the message is for the user. */
 export class HubDataError extends ExpectedError {
@@ -29,7 +30,6 @@ const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
 /** Names allowed in a folder that no hub has used: files of an interrupted first start, or of a new disk. */
 const OWN_NAMES = [...FILES, 'lost+found']
 
-/** Whether a folder contains the data of a hub. */
 export const holdsHub = (folder: string): boolean => existsSync(join(folder, DATABASE))
 
 /** Creates a data folder, or checks an existing one without changing it. @throws HubDataError */
@@ -95,8 +95,6 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
 /** Writes a folder's entries to disk, to survive a power failure. Windows cannot open folders, and needs no sync. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return
@@ -104,7 +102,7 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-/** The synchronous form of `syncFolder`, for startup, when no requests are waiting. */
+/** For startup, when no requests are waiting. */
 function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
@@ -154,14 +152,11 @@ const TABLES = `
 
 export type Database = ReturnType<typeof openDatabase>
 
-/**
- * Opens the database of a folder; creates both if needed. `alone`: as the only hub; otherwise a hub may be using it.
- * @throws HubDataError if the folder is unreadable, contains other data, or is used by another hub
- */
+/** Creates a missing folder or database. `alone`: refuses a folder that another hub uses. @throws HubDataError */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }) {
   const folder = resolve(path)
   makeFolder(folder)
-  look(join(folder, DATABASE))
+  inspect(join(folder, DATABASE))
   using opened = new DisposableStack()
   if (alone) opened.use(lockFolder(folder))
   makePrivate(folder)
@@ -171,7 +166,7 @@ export function openDatabase(path: string, { alone }: { readonly alone: boolean 
   return { folder, sql, close: () => resources.dispose() }
 }
 
-/** Runs several writes atomically. SQLite cannot nest transactions: an inner call joins the outer transaction. */
+/** SQLite cannot nest transactions: an inner call joins the outer transaction. */
 export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   if (sql.isTransaction) return task()
   sql.exec('BEGIN IMMEDIATE')
@@ -186,7 +181,7 @@ export function transaction<T>(sql: DatabaseSync, task: () => T): T {
 }
 
 /** Checks an existing database before anything is written, so that a foreign file is not changed. */
-function look(path: string): void {
+function inspect(path: string): void {
   if (!existsSync(path)) return
   // A writable connection merges the WAL on close; a read-only one leaves an empty WAL if there was none.
   useFile(path, { readOnly: existsSync(`${path}-wal`) }, unreadable(path), (sql) => check(sql, path)).close()
@@ -202,7 +197,6 @@ function openFile(folder: string): DatabaseSync {
   })
 }
 
-/** Opens and uses the file; on failure, closes it and throws an error for the user. */
 function useFile(
   path: string,
   options: DatabaseSyncOptions,

@@ -14,11 +14,11 @@ const Scopes = v.pipe(
 )
 const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: v.number() })
 
-/** Manages the keys of an open data folder. Each lookup sees the changes made by other processes. */
+/** Each lookup sees the changes made by other processes. */
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
 
-  /** Returns the scopes of a key; `undefined` for an unknown key. */
+  /** Returns `undefined` for an unknown key. */
   function scopesOf(key: string): readonly string[] | undefined {
     const row = find.get(hashOf(key))
     return row && v.parse(Scopes, row['scopes'])
@@ -34,7 +34,7 @@ export function storedKeys({ sql }: Database) {
     return { id, key }
   }
 
-  /** Lists the keys, oldest first. */
+  /** Oldest first. */
   function list() {
     const rows = sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
     return rows.map((row) => v.parse(KeyRow, row))
@@ -54,10 +54,7 @@ const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest(
 
 const MAX_NAME = 100
 
-/**
- * `hub2mqtt emulate keys`: manages the keys of a data folder, even while a hub uses it. Errors are for the user.
- * `make`: creates the folder, for keys before the hub's first start. @throws HubDataError if the folder has no hub
- */
+/** For `hub2mqtt emulate keys`. `make`: creates a missing folder. @throws HubDataError if the folder has no hub */
 export function keysOf(folder: string, { make = false } = {}) {
   if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: contains no hub`)
   const database = openDatabase(folder, { alone: false })
@@ -68,7 +65,6 @@ export function keysOf(folder: string, { make = false } = {}) {
       if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
       return keys.create(scopes, name)
     },
-    /** Returns one line per key. */
     list: () =>
       keys.list().map(({ id, at, scopes, name }) => {
         // Use the spelling of the API documentation, which is also valid as input.

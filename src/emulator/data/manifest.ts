@@ -22,7 +22,7 @@ export class ManifestError extends Error {
 export const CHANNELS = ['stable', 'beta', 'alpha'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-/** The manifests of real apps, with their drivers and flows, have some hundred kilobytes. */
+/** Manifests of real apps, with their drivers and flows, have several hundred kilobytes. */
 const MAX_FILE_BYTES = MOST_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
@@ -59,7 +59,7 @@ export const AppId = v.pipe(
   v.regex(ID, 'must be parts of letters, digits, "-" and "_", separated by dots, such as com.example.lights'),
 )
 
-/** The fields of a manifest. The documentation and the JSON Schema use their descriptions. */
+/** The documentation and the JSON Schema use the descriptions. */
 export const ManifestFields = {
   $schema: optional(v.string(), 'For editors.'),
   id: described(AppId, 'The id of the app, such as `com.example.lights`. Required.'),
@@ -102,7 +102,7 @@ export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 /** Called with the manifest's fields that this hub ignores. */
 type Warn = (warning: string) => void
 
-/** Reads the manifest in an app's folder. @throws ManifestError if it is missing or invalid, or `main` is no file */
+/** @throws ManifestError if the manifest is missing or invalid, or `main` is not a file in the folder */
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
@@ -135,8 +135,7 @@ const isField = (field: string) => Object.hasOwn(ManifestFields, field)
 const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
 
 /**
- * Converts a manifest of an app for real hubs to the format of this hub. Values that are valid in neither format stay
- * unchanged, so that the validation rejects them. `ignored` lists the fields that this hub does not use.
+ * Converts a real app's manifest. Values that are valid in neither format stay, so that the validation rejects them.
  */
 function adapted(given: Readonly<Record<string, unknown>>) {
   const own = new Map(Object.entries(given).filter(([field]) => isField(field)))
@@ -204,7 +203,7 @@ function readText(path: string): string {
   }
 }
 
-/** Returns the real path; `undefined` for a broken link. */
+/** Returns `undefined` for a broken link. */
 export function real(path: string): string | undefined {
   try {
     return realpathSync(path)

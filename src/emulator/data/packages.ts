@@ -5,6 +5,7 @@ import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import * as v from 'valibot'
+import { systemCode } from '../../base/failures.ts'
 import { onceEach } from '../../base/text.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { copyApp, refuseLinksOut } from './app-folder.ts'
@@ -17,9 +18,8 @@ export interface Unpacked {
   readonly manifest: Manifest
 }
 
-/** Sources of apps. */
 export interface Sources {
-  /** Path of the local app store; default: none. */
+  /** Default: none. */
   readonly store?: string | undefined
   /** Folders of the sample apps by id. They can be installed if the store does not have them. */
   readonly samples?: ReadonlyMap<string, string> | undefined
@@ -27,10 +27,9 @@ export interface Sources {
   readonly warn?: ((problem: string) => void) | undefined
 }
 
-/** A version of an app in the store, with its folder there. */
 export type Offer = Manifest & Unpacked
 
-export interface Wanted {
+interface Wanted {
   readonly id: string
   /** A channel name of the flavour; default: `stable`, or any channel if a version is given. */
   readonly channel?: string | undefined
@@ -59,15 +58,12 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   const apps = join(data, APPS_FOLDER)
   const warnOnce = onceEach(warn)
 
-  /**
-   * The newest matching version in the store or, if there is none, the sample app. Reads the folders each time, because
-   * versions may be added.
-   */
+  /** Reads the folders each time, because versions may be added. */
   function find(wanted: Wanted): Offer | undefined {
     return inStore(wanted) ?? sampleFor(wanted)
   }
 
-  /** Returns a sample app. @throws ManifestError if it cannot be used */
+  /** @throws ManifestError if the sample app cannot be used */
   function sample(id: string): Offer {
     const folder = samples.get(id)
     if (folder === undefined) throw new ManifestError(`${id}: is not a sample app`)
@@ -91,7 +87,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
       .toSorted((one, other) => compareVersions(other.version, one.version))[0]
   }
 
-  /** Lists the versions of an app. The store has one folder for each version: `STORE/<id>/<version>/app.json`. */
+  /** The store has one folder for each version: `STORE/<id>/<version>/app.json`. */
   function offers(id: string): Offer[] {
     if (store === undefined || !v.is(AppId, id)) return []
     const ofApp = resolve(store, id)
@@ -126,9 +122,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     }
   }
 
-  /**
-   * Uses an app in place, such as one under development. @throws ManifestError also for a link out of the folder
-   */
+  /** Uses an app in place, without a copy. @throws ManifestError, also for a link out of the folder */
   function adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, warnOnce) }
     // Skip copies, which contain no links.
@@ -136,7 +130,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     return adopted
   }
 
-  /** Removes code from the data folder; does not touch folders elsewhere. */
+  /** Does not touch folders outside the data folder. */
   async function discard(folder: string): Promise<void> {
     if (!isBelow(apps, folder)) return
     await rm(folder, { recursive: true, force: true })
@@ -156,7 +150,6 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   return { find, sample, unpack, adopt, discard, sweep }
 }
 
-/** Removes the folder unless it contains another version of the app. */
 function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder)
@@ -165,13 +158,13 @@ function removeEmpty(folder: string): void {
   }
 }
 
-/** Lists the names of the subfolders; returns an empty list if the folder does not exist. */
+/** Returns an empty list if the folder does not exist. */
 function foldersIn(path: string): string[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return []
+    if (['ENOENT', 'ENOTDIR'].includes(systemCode(error))) return []
     throw error
   }
 }

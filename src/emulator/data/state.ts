@@ -42,7 +42,6 @@ export const CURED = { crashed: false, crashedMessage: null, exitCode: null, exi
 
 type NewApp = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
 
-/** Creates the stored state of a newly installed app. */
 export const newApp = (given: NewApp): StoredApp => ({
   enabled: true,
   autoupdate: true,
@@ -61,10 +60,7 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 
 export type SqliteState = ReturnType<typeof sqliteState>
 
-/**
- * Each write is durable when the method returns. `givenId`: the id of the hub; default: its previous id, or a new one.
- * @throws HubError 400 for a value that is not JSON, 413 if a limit is exceeded
- */
+/** Each write is durable when the method returns. @throws HubError 400 if a value is not JSON, 413 above a limit */
 function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   const all = <S extends v.GenericSchema>(schema: S, query: string, ...values: (string | number)[]) =>
     sql
@@ -81,7 +77,6 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   const hubId = givenId ?? noted('id') ?? randomBytes(12).toString('hex')
   if (hubId !== noted('id')) note('id', hubId)
 
-  /** Runs several writes atomically. */
   const together = <T>(task: () => T): T => transaction(sql, task)
 
   /** Adds an app, or replaces it without changing the order. */
@@ -106,7 +101,6 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
       return noted('populated') === undefined
     },
 
-    /** Stores the apps of the first start and marks the state as populated, in one write. */
     populate(apps: readonly StoredApp[]): void {
       together(() => {
         for (const app of apps) put(app)
@@ -114,7 +108,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
       })
     },
 
-    /** All apps, in the order in which they were added. */
+    /** Returns the apps in the order in which they were added. */
     apps: () => all(AppRow, 'SELECT * FROM app ORDER BY rowid').map(located),
 
     app: (id: string) => all(AppRow, 'SELECT * FROM app WHERE id = ?', id).map(located)[0],
@@ -164,10 +158,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   } satisfies HubStore & Record<string, unknown>
 }
 
-/**
- * Adds the default settings of an app, except those kept from an earlier installation. Returns the names of the added
- * settings.
- */
+/** Keeps settings of an earlier installation. Returns the names of the added settings. */
 export function addSettings(
   state: SqliteState,
   id: string,

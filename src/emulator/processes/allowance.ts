@@ -1,4 +1,4 @@
-/** A limit per second. When the amount for a second is used up, the caller waits for the next second. */
+/** A rate limit. A caller that has used up the amount for one second must wait for the next. */
 import type { Clock } from '../../base/clock.ts'
 
 const SECOND_MS = 1000

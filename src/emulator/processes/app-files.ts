@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 
 /** Path → fingerprint of the file. Empty if the folder no longer exists. */
-export type Files = ReadonlyMap<string, string>
+type Files = ReadonlyMap<string, string>
 
-const LOOK_MS = 250
+const POLL_MS = 250
 /** Files beyond this number are not watched. */
 export const MAX_FILES = 5000
 
-/** Called with the changed files; with an empty list if the folder no longer exists. Calls do not overlap. */
+/** Receives the changed files, or an empty list if the folder no longer exists. Calls do not overlap. */
 type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**
@@ -25,7 +25,7 @@ export function watchFiles(folder: string, known: Files, clock: Clock, onChange:
   let ended = false
   let cancel = () => {}
 
-  const look = async () => {
+  const poll = async () => {
     const found = await filesIn(folder)
     const isSettled = changed(last, found).length === 0
     last = found
@@ -37,7 +37,7 @@ export function watchFiles(folder: string, known: Files, clock: Clock, onChange:
     later()
   }
   const later = () => {
-    if (!ended) cancel = clock.after(LOOK_MS, () => void look())
+    if (!ended) cancel = clock.after(POLL_MS, () => void poll())
   }
   later()
   return () => {

@@ -17,7 +17,7 @@ export const SDK = fileURLToPath(new URL('src/emulator/sdk/', ROOT))
 interface Launch {
   readonly id: string
   readonly version: string
-  /** Absolute path of the app's code. */
+  /** Absolute path. */
   readonly folder: string
   /** Relative to the folder. */
   readonly main: string
@@ -25,7 +25,6 @@ interface Launch {
   readonly memoryLimit: number
 }
 
-/** How a process ended. */
 export interface End {
   /** Whether the hub requested the end of the process; otherwise the process crashed. */
   readonly requested: boolean
@@ -35,7 +34,6 @@ export interface End {
   readonly message: string
 }
 
-/** Handles the app's requests and notices. */
 export interface AppHandlers {
   /** @throws HubError if the hub refuses */
   answer(request: RequestFromApp): unknown
@@ -45,7 +43,7 @@ export interface AppHandlers {
 /** Time from SIGTERM to SIGKILL. */
 const GRACE_MS = 2000
 const OUTPUT_PER_SECOND = 1024 * 1024
-/** Number of characters of the last output that are kept, to find out why the process ended. */
+/** Number of characters that are kept to find out why the process ended. */
 const LAST_OUTPUT_LENGTH = 8192
 
 export class AppProcess {
@@ -104,7 +102,7 @@ export class AppProcess {
     this.#channel?.send(message)
   }
 
-  /** Sends a request to the app's own web API. @throws HubError */
+  /** @throws HubError */
   async request({ method, path, query, body }: AppRequest): Promise<unknown> {
     const request = { type: 'request', method, path, query: Object.fromEntries(query), body: body ?? null } as const
     return await this.#channel?.request(request)
@@ -115,12 +113,11 @@ export class AppProcess {
     await this.#channel?.request({ type: 'gc' })
   }
 
-  /** Returns the usage that the process itself measures, for systems on which the hub cannot measure it. */
+  /** For systems on which the hub cannot measure the usage of another process. */
   async ownUsage(): Promise<unknown> {
     return await this.#channel?.request({ type: 'usage' })
   }
 
-  /** Sends SIGTERM to the process, and kills the process if it does not end. */
   stop(): Promise<End> {
     // If the process has just ended by itself, do not count its end as requested.
     if (this.#requested || this.#gone) return this.ended
@@ -133,7 +130,7 @@ export class AppProcess {
     return this.ended
   }
 
-  /** Kills the process immediately. Its end counts as a crash with this message. */
+  /** Kills the process. Its end counts as a crash with this message. */
   unload(reason: string): void {
     this.#output.note(reason)
     this.#reason ??= reason
@@ -190,13 +187,14 @@ export class AppProcess {
   }
 }
 
-/** Builds a command that restricts the app and ends it with the hub. The permission model does not cover SQLite. */
+/** Builds a command that restricts the app, and ends it when the hub ends. */
 async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
   const node = [
     '--permission',
     // Resolve links: the permission model compares real paths.
     `--allow-fs-read=${await realpath(folder)}`,
     `--allow-fs-read=${SDK}`,
+    // The permission model does not cover SQLite.
     '--no-experimental-sqlite',
     '--disable-sigusr1',
     '--expose-gc',

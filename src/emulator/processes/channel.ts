@@ -18,7 +18,7 @@ import { allow } from './allowance.ts'
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
 
-/** Maximum length of a stack, in characters. */
+/** Characters. */
 const MAX_STACK_LENGTH = 16_384
 
 const FromApp = v.variant('type', [
@@ -62,7 +62,7 @@ const FromApp = v.variant('type', [
   }),
 ])
 
-/** An invalid message that needs an answer. `answer` messages are excluded, because their ids are those of the hub. */
+/** An invalid message that needs an answer. The id of an `answer` belongs to a request of the hub. */
 const InvalidRequest = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>
@@ -84,21 +84,20 @@ type RequestToApp =
 
 const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024
-/** Time limit for an answer of the app. */
 const ANSWER_MS = 10_000
-/** Maximum number of requests of the app that the hub handles at the same time. */
+/** Requests of the app that the hub handles at the same time. */
 const MAX_HANDLED = 16
-/** Maximum number of pending requests of the hub. */
+/** Pending requests of the hub. */
 const MAX_PENDING = 64
 /** Bytes that may wait for an app that does not read; the hub drops further messages. */
 const MAX_UNREAD = 1024 * 1024
 
 interface ChannelOptions {
   readonly clock: Clock
-  /** Answers a request of the app; throws a `HubError` to refuse it. */
+  /** @throws HubError to refuse the request */
   readonly answer: (request: RequestFromApp) => unknown
   readonly notice: (message: AppNotice | Extract<AppMessage, { readonly type: 'ready' | 'crash' }>) => void
-  /** Called with text for the app's output. */
+  /** Receives lines for the app's output. */
   readonly note: (text: string) => void
   /** Called if the app breaks the rules and must be stopped. */
   readonly onAbuse: (reason: string) => void
@@ -117,7 +116,6 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   const bytes = allow(BYTES_PER_SECOND, clock, work)
   const pending = new Map<number, Pending>()
   const split = splitter(MAX_LINE_BYTES)
-  /** Received lines that are not handled yet. */
   let lines: string[] = []
   let last = 0
   let handled = 0
@@ -132,7 +130,6 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   socket.on('data', take)
   socket.once('close', end)
 
-  /** Stops reading, and rejects all pending requests. */
   function end(): void {
     if (isEnded) return
     isEnded = true
@@ -162,7 +159,6 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
     work()
   }
 
-  /** Handles received lines in order, as long as the limits allow it. */
   function work(): void {
     while (!isEnded && !mustWait()) {
       const line = lines.shift()
@@ -229,14 +225,14 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   return {
     end,
 
-    /** Sends a message to the app; drops it if the app does not read. */
+    /** Drops the message if the app does not read. */
     send(message: HubMessage): void {
       if (isEnded) return
       if (isUnread()) noteOnce('the app does not read its messages')
       else write(message)
     },
 
-    /** Sends a request to the app. @throws HubError 503 if the app ends, hangs or is busy, or the refusal of the app */
+    /** @throws HubError 503 if the app ends, hangs or is busy, or the refusal of the app */
     async request(request: RequestToApp): Promise<unknown> {
       if (isEnded) throw notRunning()
       if (pending.size >= MAX_PENDING || isUnread()) {
@@ -267,9 +263,7 @@ const notRunning = () => new HubError(503, 'not_running', 'The app is not runnin
 
 const NEWLINE = 10
 
-/**
- * Splits a stream of bytes into lines. Returns the lines that a chunk completes; `undefined` if one exceeds `most`.
- */
+/** Returns the lines that a chunk completes; `undefined` if one is longer than `most` bytes. */
 function splitter(most: number): (chunk: Buffer) => string[] | undefined {
   let rest: Buffer[] = []
   let bytes = 0

@@ -3,7 +3,7 @@ import { type Clock, within } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
 import { CURED, type SqliteState, type StoredApp } from '../data/state.ts'
-import { HubError } from '../hub-error.ts'
+import { HubError, messageOf } from '../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
 import { type AppHandlers, AppProcess, type End } from './app-process.ts'
 import type { HubMessage } from './channel.ts'
@@ -19,11 +19,9 @@ export interface World {
   readonly limits: Limits
   readonly watch: Watch
   readonly packages: Packages
-  /** Whether the hub is stopping or rebooting; then no app is started. */
+  /** Whether the hub is stopping or rebooting, so that no app may start. */
   readonly isDown: () => boolean
-  /** Called with each line that an app writes, or that the hub writes about the app. */
   readonly onLine: ((id: string, line: string) => void) | undefined
-  /** The records of all apps; each app updates its own record. */
   readonly records: Map<string, AppRecord>
 }
 
@@ -46,9 +44,9 @@ export class InstalledApp {
   )
   #offer: string | undefined
   #usageSentAt = Number.NEGATIVE_INFINITY
-  /** Whether the app is uninstalled; then its changes are no longer stored or sent. */
+  /** Whether the app is uninstalled: its changes are no longer stored or sent. */
   #isGone = false
-  /** Whether a new version is starting; then its crash is not sent yet. */
+  /** Whether a new version is starting: a crash is not sent yet. */
   #onTrial = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {
@@ -67,7 +65,7 @@ export class InstalledApp {
     return this.#stored
   }
 
-  /** The running process. @throws HubError 503 */
+  /** @throws HubError 503 if the app is not running */
   get process(): AppProcess {
     const process = this.#supervisor.process()
     if (process === undefined) throw new HubError(503, 'not_running', 'The app is not running')
@@ -78,13 +76,11 @@ export class InstalledApp {
     return this.#supervisor.process()?.pid
   }
 
-  /** Resolves when the process has started; waits for the previous one to end. */
   start(): Promise<void> {
     if (this.#world.isDown()) return Promise.resolve()
     return this.#supervisor.start()
   }
 
-  /** Resolves when all processes have ended. */
   stop(): Promise<void> {
     return this.#supervisor.stop()
   }
@@ -95,13 +91,12 @@ export class InstalledApp {
     return this.stop()
   }
 
-  /** Changes the stored state and the record together. */
   change(stored: Partial<StoredApp>, patch: Patch): void {
     this.#store(stored)
     this.#show(patch)
   }
 
-  /** Looks for a newer version in the store; sends an event if the result has changed. */
+  /** Checks the store for a newer version; sends an event if the result has changed. */
   lookForOffer(): void {
     const offer = newerVersion(this.#stored, this.#world.packages)
     if (offer === this.#offer || this.#onTrial) return
@@ -109,12 +104,10 @@ export class InstalledApp {
     this.#show({ updateAvailable: this.#generation.offer(offer) })
   }
 
-  /** Notifies the app of a setting that another client changed. */
   notifySetting(name: string, value?: unknown): void {
     this.#supervisor.process()?.send({ type: 'setting', name, value })
   }
 
-  /** Collects garbage and sends the new usage. */
   async collectGarbage(): Promise<void> {
     const { process } = this
     await process.collectGarbage()
@@ -122,10 +115,7 @@ export class InstalledApp {
     this.#show({})
   }
 
-  /**
-   * Replaces the current version with the given one, and restores the current version if the new one does not start.
-   * @throws HubError 500 with the reason
-   */
+  /** Restores the current version if the new one does not start. @throws HubError 500 with the reason */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
     const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
     const taken = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
@@ -146,7 +136,7 @@ export class InstalledApp {
     throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
   }
 
-  /** Restarts the app after its files have changed in place. There is no previous version to restore after a crash. */
+  /** Restarts the app with its changed files. There is no previous version to restore after a crash. */
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isGone) return
@@ -154,7 +144,7 @@ export class InstalledApp {
     if (this.#stored.enabled) await this.start()
   }
 
-  /** Starts the new version; resolves with the problem if it does not start. */
+  /** Resolves with the problem if the new version does not start. */
   async #try(): Promise<string | undefined> {
     await this.start()
     const process = this.#supervisor.process()
@@ -229,7 +219,7 @@ export class InstalledApp {
     try {
       this.#store(changed)
     } catch (error) {
-      this.output.note(`not stored: ${error instanceof Error ? error.message : String(error)}`)
+      this.output.note(`not stored: ${messageOf(error)}`)
     }
   }
 
@@ -244,7 +234,6 @@ export class InstalledApp {
   }
 }
 
-/** Returns the newer version in the store, if there is one. */
 function newerVersion({ id, channel, version }: StoredApp, packages: Packages): string | undefined {
   const found = packages.find({ id, channel, present: version })
   return found?.version === version ? undefined : found?.version
@@ -264,7 +253,6 @@ function recordAtRest({ manifest }: Unpacked, stored: StoredApp, update: string 
   }
 }
 
-/** Answers the requests of a running app and forwards its events until the app has ended. */
 function handlersFor(id: string, { host, state }: World, sendToApp: (message: HubMessage) => void) {
   const subscriptions = new Map<string, () => void>()
   let ended = false

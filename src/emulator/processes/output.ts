@@ -16,7 +16,6 @@ export class Output {
     this.#onLine = onLine
   }
 
-  /** Returns handlers for one stream of a process. */
   stream(): { readonly add: (chunk: Buffer) => void; readonly end: () => void } {
     const decoder = new StringDecoder('utf8')
     let rest = ''
@@ -45,7 +44,6 @@ export class Output {
     this.#bytes = kept.length
   }
 
-  /** Adds and shows a line from the hub. */
   note(text: string): void {
     this.#add(Buffer.from(`[hub] ${text}\n`))
     this.show(text)

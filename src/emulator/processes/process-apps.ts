@@ -1,11 +1,10 @@
-/** The apps of a hub, each in its own process. */
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { listed } from '../../base/text.ts'
 import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
 import { localesIn } from '../data/app-folder.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
 import { addSettings, newApp, type SqliteState, type StoredApp } from '../data/state.ts'
-import { HubError } from '../hub-error.ts'
+import { HubError, messageOf } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
 import { InstalledApp, type World } from './installed-app.ts'
 import { LIMITS, type Limits, watchUsage } from './watch.ts'
@@ -70,7 +69,7 @@ export class ProcessApps implements HubApps {
     try {
       await this.#leaving.get(id)
       const code = await this.#world.packages.unpack(offer).catch((error: unknown) => {
-        throw new HubError(500, 'install_failed', error instanceof Error ? error.message : String(error))
+        throw new HubError(500, 'install_failed', messageOf(error))
       })
       if (present === undefined) await this.#installNew(code, channel)
       else await this.#update(present, code, channel)
@@ -107,7 +106,6 @@ export class ProcessApps implements HubApps {
     void app.stop()
   }
 
-  /** Restarts an app; a disabled app stays stopped. */
   restart(id: string): void {
     const app = this.#must(id)
     if (app.stored.enabled) void app.start()
@@ -126,7 +124,7 @@ export class ProcessApps implements HubApps {
       addSettings(this.#world.state, id, code.manifest.settings)
       await app.reload(code)
     } catch (error) {
-      app.output.show(`not restarted: ${error instanceof Error ? error.message : String(error)}`)
+      app.output.show(`not restarted: ${messageOf(error)}`)
     } finally {
       this.#installing.delete(id)
     }
@@ -152,19 +150,17 @@ export class ProcessApps implements HubApps {
     this.#must(id).process.send({ type: 'crash' })
   }
 
-  /** Returns the process id of an app; `undefined` while the app is not running. */
+  /** `undefined` while the app is not running. */
   pid(id: string): number | undefined {
     return this.#must(id).pid
   }
 
-  /** Starts the enabled apps. */
   async start(): Promise<void> {
     this.#isDown = false
     this.#lookForOffers()
     await Promise.all([...this.#apps.values()].filter((app) => app.stored.enabled).map((app) => app.start()))
   }
 
-  /** Stops all processes; resolves when all have ended. */
   async stop(): Promise<void> {
     this.#isDown = true
     this.#cancelOffers()
@@ -193,7 +189,7 @@ export class ProcessApps implements HubApps {
     return app
   }
 
-  /** Reads the app's code. If the code no longer exists, the start fails like a crash. */
+  /** If the code no longer exists, the start fails like a crash. */
   #codeOf({ id, version, folder }: StoredApp): Unpacked {
     try {
       return this.#world.packages.adopt(folder)

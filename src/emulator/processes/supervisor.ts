@@ -1,10 +1,9 @@
-/** Starts and stops an app's process. If several requests follow each other, only the last one counts. */
+/** Starts and stops an app's process. Requests during a start or a stop replace each other: the last one counts. */
 import type { AppProcess, End } from './app-process.ts'
 
 /**
- * @param launch starts a process, or rejects
  * @param onState called when a process is about to start or stop, or has started to run
- * @param onEnd called when a process has ended, on request or not. A crashed app is not started again
+ * @param onEnd called when a process has ended, on request or not; a crashed app is not started again
  */
 export function supervise(
   launch: () => Promise<AppProcess>,
@@ -22,7 +21,6 @@ export function supervise(
   let isBusy = false
   let settled = Promise.resolve()
 
-  /** Whether the process is running or about to start. */
   const isUp = () => wanted > over
 
   function settle(): Promise<void> {

@@ -18,7 +18,7 @@ export const LIMITS: Limits = { memory: 256 * 1024 * 1024, cpu: 0.9, cpuSeconds:
 
 /** Number of consecutive measurements above the memory limit after which an app is killed. */
 const MEMORY_WARNINGS = 3
-const LOOK_MS = 1000
+const MEASURE_MS = 1000
 /** Linux reports process times in hundredths of a second, independent of the kernel's tick rate. */
 const TICK_MS = 10
 
@@ -32,14 +32,13 @@ export function watchUsage(clock: Clock, limits: Limits) {
   let cancel: (() => void) | undefined
 
   function later(): () => void {
-    return clock.after(LOOK_MS, () => {
+    return clock.after(MEASURE_MS, () => {
       cancel = all.size > 0 ? later() : undefined
       for (const look of all.values()) look('each second')
     })
   }
 
   return {
-    /** Watches the process until it ends. */
     add(app: AppProcess, see: (usage: Usage) => void): void {
       let last = { cpuMs: 0, at: clock.elapsed() }
       let cpu = 0
@@ -68,7 +67,6 @@ export function watchUsage(clock: Clock, limits: Limits) {
       void app.ended.then(() => all.delete(app))
       cancel ??= later()
     },
-    /** Measures the process now. */
     lookAt: (app: AppProcess) => all.get(app)?.('now'),
     stop(): void {
       cancel?.()
@@ -87,7 +85,7 @@ function measure(app: AppProcess, hear: (reading: Reading) => void): void {
   else app.ownUsage().then(hearValid, () => {})
 }
 
-/** Reads the usage of a process from `/proc`; returns `undefined` if the process has just ended. */
+/** Returns `undefined` if the process has just ended. */
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -74,7 +74,6 @@ export function connect() {
     send,
     on: (type, listener) => listeners.set(type, listener),
     serve: (type, server) => servers.set(type, server),
-    /** Sends a message and resolves with the hub's answer. */
     async ask(message) {
       last += 1
       const id = last

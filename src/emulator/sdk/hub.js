@@ -1,4 +1,4 @@
-// The hub from an app's point of view: its managers, its other apps, its voice.
+// The hub from an app's point of view: managers, other apps and speech.
 import { HubError } from './connection.js'
 import { isName, refusedName, refusedParameter } from './limits.js'
 
@@ -51,7 +51,7 @@ export function createHub(connection) {
     new Proxy(own, {
       get(target, name) {
         if (Object.hasOwn(target, name)) return target[name]
-        // `await` reads `then` of a manager; this must not return an operation.
+        // `await` reads `then`, which must not be an operation.
         if (typeof name !== 'string' || name === 'then') return undefined
         return (args) => call(section, item, name, args)
       },

@@ -12,7 +12,7 @@ export const MAX_LINE_BYTES = 2 * 1024 * 1024
 
 export const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME
 
-/** Returns the reason if a setting cannot have this name. */
+/** Returns the refusal of an invalid setting name; `undefined` for a valid one. */
 export function refusedName(name) {
   const usable =
     typeof name === 'string' &&
@@ -25,7 +25,7 @@ export function refusedName(name) {
   return { status: 400, code: 'invalid_name', message }
 }
 
-/** Returns the reason if a setting cannot be stored as this JSON in addition to `others` other settings. */
+/** `others`: number of other settings. Returns `undefined` if the setting can be stored. */
 export function refusedSetting(name, json, others) {
   const refused = refusedName(name)
   if (refused !== undefined) return refused

@@ -13,7 +13,7 @@ const folder = pathToFileURL(`${process.cwd()}/`).href
 const FOLDERS = [folder, fileURLToPath(folder)]
 const own = new URL('./', import.meta.url).href
 
-/** Maximum length of a stack, in characters; the hub has the same limit. */
+/** Characters; the hub has the same limit. */
 const MAX_STACK_LENGTH = 16_384
 /** Time limit for the hub to read the message of a crash. */
 const CRASH_MESSAGE_MS = 1000
@@ -62,7 +62,10 @@ try {
   die(error)
 }
 
-/** Whether a package.json in the app's folder applies to a file. Node returns another path if it cannot read it. */
+/**
+ * Whether a package.json in the app's folder applies. `findPackageJSON` returns another path if it cannot read the
+ * file.
+ */
 function hasPackage(url) {
   const path = findPackageJSON(url) ?? ''
   return path.startsWith(fileURLToPath(folder)) && path.endsWith('package.json')

@@ -19,7 +19,6 @@ export interface World {
   readonly log: (...words: unknown[]) => void
 }
 
-/** The app itself. */
 export interface App {
   readonly id: string
   readonly version: string
@@ -51,7 +50,6 @@ export interface Hub {
   manager(name: 'settings'): Settings
   /** A manager: each of its operations is a method, `hub.manager('apps').getApp({ id })`. */
   manager(name: string): Manager
-  /** Another app on this hub. */
   app(id: string): OtherApp
   /** Makes the hub speak a text. Needs `hub.speech`. */
   speak(text: string): Promise<void>

@@ -49,9 +49,7 @@ export interface TestApp {
   readonly emitted: readonly (readonly [event: string, payload: unknown])[]
   /** The texts that the hub has spoken for the app. */
   readonly spoken: readonly string[]
-  /** The lines that the app has logged. */
   readonly lines: readonly string[]
-  /** The current settings of the app. */
   readonly settings: Readonly<Record<string, unknown>>
   /** Changes a setting, as a user of the hub would. Throws a `HubError` if the hub would refuse the change. */
   setSetting(name: string, value: unknown): void

@@ -1,4 +1,4 @@
-/** Apps and stores of the tests; independent of the test runner, because programs use them too. */
+/** Apps and stores for tests. Independent of Vitest, because programs use them too. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newApp, type StoredApp } from '../../../src/emulator/data/state.ts'
@@ -27,7 +27,6 @@ export function writeApp(path: string, manifest: unknown = manifestOf(), files: 
   return path
 }
 
-/** Puts a version into a store. */
 export function offer(store: string, version: string, fields: Readonly<Record<string, unknown>> = {}) {
   const manifest = manifestOf({ version, ...fields })
   return writeApp(join(store, manifest.id, version), manifest)

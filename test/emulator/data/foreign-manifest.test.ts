@@ -102,7 +102,6 @@ describe('a manifest in the form of apps for real hubs', () => {
   })
 })
 
-/** Returns the errors in the manifest, one per line. */
 function mistakes(manifest: unknown): string[] {
   try {
     read(manifest)

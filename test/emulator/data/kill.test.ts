@@ -24,7 +24,7 @@ describe('a hub that is killed while it writes', () => {
   it('has everything that it confirmed, nothing in part and nothing left over, twenty times', async () => {
     const { faults, confirmed, midway, swept } = await killOften(20)
     expect(faults).toEqual([])
-    // With fewer writes, nothing was tested. On a busy machine, five writes fit before a kill.
+    // Fewer writes would test nothing. Even on a busy machine, about five writes fit before a kill.
     expect(confirmed).toBeGreaterThan(20)
     expect(midway).toBeGreaterThan(0)
     expect(swept).toBeGreaterThan(0)

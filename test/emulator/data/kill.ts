@@ -14,9 +14,9 @@ import { type HubData, openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, manifestOf, writeApp } from './apps.ts'
 
 export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
-/** The maximum time for which the hub writes before it is killed. */
+/** Maximum time that a hub writes before it is killed. */
 const MAX_LIFE_MS = 250
-/** Each fourth hub is killed within this time of its start, so that some have not opened their data yet. */
+/** Every fourth hub is killed within this time after its start: some have not opened their data yet. */
 const MAX_START_MS = 800
 const FILES = 8
 
@@ -30,13 +30,13 @@ const Line = v.tuple([
 ])
 type Write = v.InferOutput<typeof Line>[1]
 
-export interface KillFigures {
+interface KillFigures {
   readonly kills: number
   /** Writes that were confirmed before a kill. */
   readonly confirmed: number
   /** Kills between the beginning of a write and its confirmation. */
   readonly midway: number
-  /** The number of those writes that were found complete. */
+  /** Writes that were complete although they were not confirmed. */
   readonly doneUnconfirmed: number
   /** Folders of incomplete or old code that a start found and removed. */
   readonly swept: number
@@ -44,7 +44,7 @@ export interface KillFigures {
   readonly faults: readonly string[]
 }
 
-/** The permitted values: that of the last confirmed write, and that of a write in progress. */
+/** Key of a write → its value. */
 type Wanted = Map<string, unknown>
 
 const keyOf = (write: Write) => (write[0] === 'setting' ? `setting ${write[1]}` : write[0])
@@ -104,7 +104,7 @@ async function writeUntilKilled(
   let text = ''
   child.stdout.setEncoding('utf8')
   child.stdout.on('data', (chunk: string) => {
-    // The time counts from the hub's first write: a slow start must not use it up.
+    // Start the timer at the hub's first write, so that a slow start does not use up the time.
     if (text === '' && !atStart) killWithin(MAX_LIFE_MS)
     text += chunk
   })
@@ -117,7 +117,6 @@ async function writeUntilKilled(
   return whole.map((line) => v.parse(Line, JSON.parse(line)))
 }
 
-/** Returns the existing folders of code, as `<id>/<name>`. */
 function codeFolders(folder: string): string[] {
   const apps = join(folder, 'apps')
   if (!existsSync(apps)) return []
@@ -136,7 +135,7 @@ function foundIn({ state }: HubData): Wanted {
   return found
 }
 
-/** Compares two values; a missing value equals `null`. */
+/** A missing value equals `null`. */
 const same = (one: unknown, other: unknown) => (one ?? null) === (other ?? null)
 
 function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): string[] {
@@ -145,7 +144,7 @@ function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): st
   const faults = lost.map((key) => `${key} is ${String(found.get(key))}, not ${String(wanted.get(key))}`)
   const lights = state.app(LIGHTS)
   if (lights !== undefined) {
-    // The settings and the app come from the same write, and the code has the version of the app.
+    // One write sets both fields of the row. The installed code has the version of the row.
     if (lights.crashedMessage !== lights.version) faults.push('half of a row')
     const files = Object.entries(filesOf(lights.version))
     const whole = files.every(([name, text]) => readFileSync(join(lights.folder, name), 'utf8') === text)

@@ -10,7 +10,7 @@ import { openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, manifestOf, offer, storedApp, writeApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
-/** Creates a store, and the packages of a hub with it, whose problems are recorded. */
+/** Creates a store and the packages of a hub; records their problems. */
 async function withStore() {
   const store = folder()
   const problems: string[] = []
@@ -18,14 +18,12 @@ async function withStore() {
   return { ...data, store, problems }
 }
 
-/** Returns the newest version of the app in a store that has one. */
 function newestOf(packages: Packages): Offer {
   const found = packages.find({ id: LIGHTS })
   if (found === undefined) throw new Error('nothing found')
   return found
 }
 
-/** Returns every path in an existing folder. */
 const tree = (path: string) => (existsSync(path) ? readdirSync(path, { recursive: true }).map(String).sort() : [])
 
 describe('the order of versions', () => {

@@ -23,7 +23,6 @@ import { available } from '../../support/skipped.ts'
 import { LIGHTS, storedApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
-/** Resolves with the data folder of a hub that was used and closed. */
 async function usedFolder(use: (data: Awaited<ReturnType<typeof opened>>) => void = () => {}): Promise<string> {
   const path = join(folder(), 'data')
   await using data = await openHubData({ folder: path })
@@ -261,7 +260,7 @@ describe('a data folder that cannot be used', () => {
       readdirSync(path),
       files.map((file) => {
         const found = lstatSync(file)
-        // The third file is an index of the second, which each reader may write.
+        // Every reader may write the `-shm` file, an index of the WAL file.
         const hasBytes = found.isFile() && !file.endsWith('-shm')
         return [file, found.mode.toString(8), hasBytes && readFileSync(file, 'latin1')]
       }),

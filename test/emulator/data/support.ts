@@ -1,4 +1,3 @@
-/** Data folders for the tests of an emulated hub's storage. */
 import { onTestFinished } from 'vitest'
 import { type HubData, openHubData } from '../../../src/emulator/data/state.ts'
 

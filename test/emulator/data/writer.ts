@@ -30,7 +30,7 @@ for (let count = 0; ; count++) {
     const app = state.app('com.example.door') ?? storedApp({ id: 'com.example.door' })
     state.put({ ...app, enabled, crashedCount: count })
   })
-  // The copy takes longer than everything else.
+  // Copying an app takes longer than the other writes, so copy only every fourth time.
   if (count % 4 !== 1) continue
   const version = count % 8 === 1 ? '1.0.0' : '2.0.0'
   await confirmed(['installed', version], async () => {

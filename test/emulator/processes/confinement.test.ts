@@ -36,7 +36,7 @@ describe('an app is confined', () => {
         }
       }
     `)
-    expect(hub.told).toEqual([['refused', error]])
+    expect(hub.emitted).toEqual([['refused', error]])
   })
 
   test('to its own folder, which it may read, as its working directory', async () => {
@@ -50,7 +50,7 @@ describe('an app is confined', () => {
       'text.txt': 'hello',
     })
     const hub = await running(folder)
-    expect(hub.told).toEqual([['read', [1, 'hello', folder]]])
+    expect(hub.emitted).toEqual([['read', [1, 'hello', folder]]])
     expect(readFileSync(`/proc/${hub.apps.pid(APP)}/cmdline`, 'utf8')).toContain(`\0${APP}\0`)
   })
 })
@@ -129,7 +129,7 @@ describe.runIf(hasSpecialFiles)('an app creates no file and reaches no socket fi
     onTestFinished(() => void there.close())
     const hub = await running(folder)
     const wanted = WAYS.map(([name, , error = 'ERR_ACCESS_DENIED']) => [name, error])
-    expect(hub.told).toEqual([['outcomes', Object.fromEntries(wanted)]])
+    expect(hub.emitted).toEqual([['outcomes', Object.fromEntries(wanted)]])
     expect(readdirSync(dirname(folder)).sort()).toEqual(['app', 'there'])
     expect(readdirSync(folder).sort()).toEqual(['app.js', 'app.json'])
   })
@@ -146,7 +146,7 @@ describe.runIf(hasSpecialFiles)('an app creates no file and reaches no socket fi
         app.emit('answer', await answer.text())
       }
     `)
-    expect(hub.told).toEqual([['answer', 'hello']])
+    expect(hub.emitted).toEqual([['answer', 'hello']])
     await hub.untilOutput('to the output')
   })
 })
@@ -165,7 +165,7 @@ describe('an app that breaks the rules affects no other app', () => {
     const output = hub.apps.output(APP)
     expect(Buffer.byteLength(output)).toBeLessThanOrEqual(64 * 1024)
     expect(output).toMatch(/^[é\n]+$/)
-    // The hub reads less than a process can write, so it has time for other work.
+    // The hub limits how fast it reads, so it uses less than half a core.
     const begun = process.cpuUsage()
     await new Promise((resolve) => setTimeout(resolve, 1000))
     const { user, system } = process.cpuUsage(begun)
@@ -212,7 +212,7 @@ describe('an app that breaks the rules affects no other app', () => {
         app.emit('after', 1)
       }
     `)
-    expect(hub.told).toEqual([['after', 1]])
+    expect(hub.emitted).toEqual([['after', 1]])
     expect(hub.apps.output(APP).match(/did not understand/g)).toHaveLength(1)
   })
 
@@ -232,7 +232,9 @@ describe('an app that breaks the rules affects no other app', () => {
       }
     `)
     const wrong = ['type', 'item', 'args', 'operation', 'section']
-    expect(hub.told).toEqual(wrong.map((name) => ['refused', [400, 'invalid_parameter', `Invalid Parameter: ${name}`]]))
+    expect(hub.emitted).toEqual(
+      wrong.map((name) => ['refused', [400, 'invalid_parameter', `Invalid Parameter: ${name}`]]),
+    )
     expect(hub.apps.output(APP)).toBe('')
   })
 

@@ -10,23 +10,22 @@ import { APP, running, written } from './support.ts'
 
 const says = (text: string) => `export default ({ log }) => log(${JSON.stringify(text)})`
 
-/** Starts a hub that runs the app of a folder. */
 async function emulated(folder: string) {
   const lines: string[] = []
-  const told: string[] = []
+  const warnings: string[] = []
   const emulation = await emulate({
     apiKeys: [{ key: KEY, scopes: ['hub'] }],
     rateLimit: false,
     appFolders: [folder],
     onLine: (id, line) => lines.push(id === APP ? line : `${id}: ${line}`),
-    warn: (problem) => told.push(problem),
+    warn: (problem) => warnings.push(problem),
   })
   onTestFinished(() => emulation[Symbol.asyncDispose]())
   const { hub } = emulation
   return {
     hub,
     lines,
-    told,
+    warnings,
     write: (name: string, text: string) => writeFile(join(folder, name), text),
     /** Resolves with the lines up to one that contains this text, and removes them. */
     async until(text: string): Promise<string[]> {
@@ -105,7 +104,7 @@ test('a file that does not belong to the app does not restart it', async () => {
   await app.write('.git/HEAD', 'x')
   await app.write('app.js~', 'x')
   await symlink(folder, join(folder, '.link'))
-  // Only the save below is noticed.
+  // The hub ignores the files above, and notices only this one.
   await app.write('app.js', says('two'))
   expect(await app.until('running')).toEqual([...RESTART, 'two', '[hub] running'])
 })
@@ -147,7 +146,7 @@ test('an invalid manifest leaves the app as it is, and a valid one is applied', 
   expect(app.hub.settings(APP)).toEqual({ a: 1 })
   await app.write('lamps.js', says('more lamps'))
   await app.until('more lamps')
-  expect(app.told).toEqual([`${APP} 1.1.0: ignored fields in app.json: flow`])
+  expect(app.warnings).toEqual([`${APP} 1.1.0: ignored fields in app.json: flow`])
 })
 
 test('the app keeps running when its folder is removed, and restarts when the folder is back', async () => {
@@ -162,7 +161,7 @@ test('the app keeps running when its folder is removed, and restarts when the fo
   await app.until('crashed: Error: ENOENT')
   await rename(`${folder}-away`, folder)
   expect(await app.until('running')).toEqual(['[hub] changed: app.js, app.json', 'one', '[hub] running'])
-  // Another folder with the same names, sizes and times.
+  // Replace the folder with another that has the same names, sizes and times.
   await rm(folder, { recursive: true })
   await app.until('no longer exists')
   await mkdir(folder)
@@ -208,6 +207,6 @@ test('the number of watched files is limited', async () => {
   for (const name of names) await writeFile(name, '')
   expect((await filesIn(folder)).size).toBe(MAX_FILES)
   const app = await emulated(folder)
-  expect(app.told).toEqual([`${APP}: has more than 5000 files; changes to the others are not detected`])
+  expect(app.warnings).toEqual([`${APP}: has more than 5000 files; changes to the others are not detected`])
   expect((await filesIn(join(folder, 'absent'))).size).toBe(0)
 })

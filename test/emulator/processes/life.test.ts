@@ -15,7 +15,7 @@ describe('an app as a process', () => {
         app.emit('started', null)
       }
     `)
-    expect(hub.told.map(([event]) => event)).toEqual(['starting', 'started'])
+    expect(hub.emitted.map(([event]) => event)).toEqual(['starting', 'started'])
     expect(hub.states).toEqual(['starting', 'running'])
     expect(hub.record).toMatchObject({ enabled: true, crashed: false, ready: true })
     expect(isAlive(hub.apps.pid(APP))).toBe(true)
@@ -37,7 +37,7 @@ describe('an app as a process', () => {
     writeFileSync(join(dirname(folder), 'package.json'), JSON.stringify({ type }))
     const hub = await running(folder)
     expect(hub.record.crashedMessage).toBe(null)
-    expect(hub.told).toEqual([['made', ['string', 'function']]])
+    expect(hub.emitted).toEqual([['made', ['string', 'function']]])
   })
 
   test('is another process after a restart', async () => {
@@ -125,7 +125,7 @@ describe('an app as a process', () => {
     `)
     await until('its use', () => hub.record.usage.mem > 0)
     expect(hub.record.usage.mem).toBeGreaterThan(20_000_000)
-    // Half a core, if the machine has it available.
+    // The app uses half a core, or less on a busy machine.
     await until('its share of a core', () => hub.record.usage.cpu > 0.05 && hub.record.usage.cpu < 0.9)
   })
 

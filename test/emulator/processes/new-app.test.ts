@@ -27,12 +27,12 @@ test('a new app passes its own test and runs', async () => {
   ).toEqual({
     text: 'Hello, Ada!',
   })
-  expect(hub.told).toEqual([['greeting', { text: 'Hello, Ada!' }]])
+  expect(hub.emitted).toEqual([['greeting', { text: 'Hello, Ada!' }]])
 })
 
 test('a new app has the types of its hub, in its code and in its test', async () => {
   const folder = await newAppFolder(ID, join(parent(), 'greeter'))
-  // Editors provide the types of Node themselves.
+  // The types of Node, which editors provide.
   const types = ['--maxNodeModuleJsDepth', '0', '--types', 'node', '--typeRoots', resolve('node_modules/@types')]
   const check = () =>
     runProgram(process.execPath, [TSC, '--noEmit', '--project', join(folder, 'jsconfig.json'), ...types])

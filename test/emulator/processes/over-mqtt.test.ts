@@ -9,7 +9,6 @@ const PUMP = 'net.lindqvist.heatpump'
 const DOORBELL = 'nl.vandermolen.doorbell'
 const LEAK = 'dev.quietbytes.scripts'
 
-/** Starts a bridge to a hub with some of the sample apps as processes. */
 async function worldOf(ids: readonly string[], settings: Readonly<Record<string, Record<string, unknown>>> = {}) {
   const data = await openHubData({ store: 'config/demo/store' })
   onTestFinished(() => data[Symbol.asyncDispose]())

@@ -129,7 +129,7 @@ test('a text that an app speaks is shown and passed to the command, one after th
     speechCommand: `${process.execPath} ${script} ${join(there, 'said')}`,
     onSpeak: (text) => said.push(text),
   })
-  // The second text is too long for an argument of a command.
+  // The second text is too long for a command-line argument.
   const texts = ['hello; $(id)', 'x'.repeat(140_000), '--version']
   for (const text of texts) await ask(hub, 'POST /speech-output/say', { body: { text } })
   expect(said).toEqual(texts)

@@ -70,12 +70,12 @@ describe('the settings of an app', () => {
     `,
       { settings: { count: 1, old: true } },
     )
-    expect(hub.told).toEqual([['all', [{ count: 2 }, null]]])
+    expect(hub.emitted).toEqual([['all', [{ count: 2 }, null]]])
     expect(Object.fromEntries(hub.apps.settings(APP))).toEqual({ count: 2 })
     hub.apps.setSetting(APP, 'count', { deep: null })
     hub.apps.unsetSetting(APP, 'count')
-    await until('both changes', () => hub.told.length === 3)
-    expect(hub.told.slice(1)).toEqual([
+    await until('both changes', () => hub.emitted.length === 3)
+    expect(hub.emitted.slice(1)).toEqual([
       ['changed', ['count', { deep: null }]],
       ['changed', ['count', null]],
     ])
@@ -102,7 +102,7 @@ describe('the hub in an app', () => {
         },
       },
     )
-    expect(hub.told).toEqual([['apps', { id: 'x' }]])
+    expect(hub.emitted).toEqual([['apps', { id: 'x' }]])
     expect(asked).toEqual([
       [APP, { section: 'manager', item: 'apps', operation: 'getApp', args: { id: 'x' } }],
       [
@@ -130,7 +130,7 @@ describe('the hub in an app', () => {
     }
     const hub = await running(folder, { inApp: { call: refuse, subscribe: refuse } })
     const error = { name: 'HubError', status: 403, code: 'missing_scopes', message: 'Missing Scopes: homey.speech' }
-    expect(hub.told).toEqual([
+    expect(hub.emitted).toEqual([
       ['refused', error],
       ['refused', error],
     ])
@@ -166,7 +166,7 @@ describe('the hub in an app', () => {
       }
     `)
     const refused = (code: string, status = 400) => ['refused', ['HubError', status, code]]
-    expect(hub.told).toEqual([
+    expect(hub.emitted).toEqual([
       ...Array.from({ length: 6 }, () => refused('invalid_name')),
       ...Array.from({ length: 2 }, () => refused('invalid_value')),
       refused('too_large', 413),
@@ -210,7 +210,7 @@ describe('the hub in an app', () => {
     tell?.('app.create', { id: 'other' })
     tell?.('app.update', { id: 'last' })
     await until('the end of the subscription', () => listeners.size === 0)
-    expect(hub.told).toEqual([
+    expect(hub.emitted).toEqual([
       ['heard', 'first'],
       ['heard', 'last'],
     ])

@@ -1,4 +1,4 @@
-/** Apps of a test, in a temporary folder, which run as real processes and get requests as from a hub. */
+/** Runs the apps of a test as real processes, with requests as from a hub. */
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -17,13 +17,12 @@ export const APP = 'com.example.app'
 
 type Files = Readonly<Record<string, string>>
 
-/** Writes an app: its main file, or several. Its folder is the only one in a temporary folder. */
+/** `code`: the main file, or several files. The parent of the returned folder contains nothing else. */
 export function written(code: string | Files, manifest: Partial<Manifest> = {}): string {
   const files = typeof code === 'string' ? { 'app.js': code } : code
   return writeApp(join(temporary(), 'app'), { id: APP, name: 'App', version: '1.0.0', ...manifest }, files)
 }
 
-/** Puts apps into a store. */
 export async function fill(store: string, folders: readonly string[]): Promise<void> {
   for (const folder of folders) {
     const { id, version } = readManifest(folder)
@@ -34,15 +33,13 @@ export async function fill(store: string, folders: readonly string[]): Promise<v
 interface Options {
   readonly flavour?: Flavour
   readonly limits?: Partial<Limits>
-  /** Folders of the apps that the store offers. */
   readonly store?: readonly string[]
   readonly settings?: Readonly<Record<string, unknown>>
   readonly inApp?: Partial<InApp>
-  /** Whether the test starts the app later. */
+  /** Whether the test itself starts the app. */
   readonly down?: boolean
 }
 
-/** Starts a hub's apps, with the app in `folder`. */
 export async function running(folder: string, options: Options = {}) {
   const store = temporary()
   await fill(store, options.store ?? [])
@@ -52,14 +49,14 @@ export async function running(folder: string, options: Options = {}) {
   state.put(newApp({ id, folder, version, channel, origin: 'devkit_run' }))
   addSettings(state, id, options.settings)
   const events: [event: string, payload: unknown][] = []
-  const told: [event: string, payload: unknown][] = []
+  const emitted: [event: string, payload: unknown][] = []
   const refuse = () => {
     throw new HubError(403, 'missing_scopes', 'Missing Scopes: homey.app.readonly')
   }
   const inApp: InApp = {
     call: refuse,
     subscribe: refuse,
-    emit: (_id, event, payload) => told.push([event, payload]),
+    emit: (_id, event, payload) => emitted.push([event, payload]),
     ...options.inApp,
   }
   const sendEvent = (event: string, payload: unknown) => void events.push([event, payload])
@@ -76,11 +73,10 @@ export async function running(folder: string, options: Options = {}) {
     state,
     store,
     events,
-    /** The events that the app has emitted. */
-    told,
+    emitted,
     get record() {
       const record = apps.records.get(id)
-      if (record === undefined) throw new Error('the app is gone')
+      if (record === undefined) throw new Error('the app does not exist')
       return record
     },
     get states() {
@@ -103,10 +99,9 @@ export async function running(folder: string, options: Options = {}) {
   return hub
 }
 
-/** Like `running`, for an app that is written for it: its main file, or several. */
+/** Writes and starts an app. `code`: the main file, or several files. */
 export const runningApp = (code: string | Files, options: Options = {}) => running(written(code), options)
 
-/** Returns whether the process exists. */
 export function isAlive(pid: number | undefined): boolean {
   try {
     return pid !== undefined && process.kill(pid, 0)

@@ -11,7 +11,7 @@ import { isAlive, written } from './support.ts'
 const BIN = fileURLToPath(new URL('../../../src/bin.js', import.meta.url))
 const hasProc = available(process.platform === 'linux', 'the end of apps with their hub', 'that looks into /proc')
 
-/** Returns the processes that have this text in their command line. */
+/** Returns the ids of the processes that have this text in their command line. */
 function processesWith(text: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -31,10 +31,10 @@ function worked(pid: number): number {
   return Number(fields[11]) + Number(fields[12])
 }
 
-/** Longer than any start takes. */
+/** Processor time in hundredths of a second; no start takes longer. */
 const BUSY = 50
 
-/** An older Node, which starts a newer one. */
+/** May be an older Node, from which the hub starts a newer one. */
 const OLD = '/usr/bin/node'
 const oldVersion = spawnSync(OLD, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout ?? ''
 const isOld = /^(1\d|2[0-3])\./.test(oldVersion)
@@ -67,7 +67,7 @@ describe.runIf(hasProc)('no app outlives its hub', () => {
   ] as const)('%s, after %s', async (name, signal, code, node) => {
     const id = `com.example.a${Math.random().toString(36).slice(2)}`
     const folder = written(code, { id })
-    // A hub that is killed leaves its temporary folder.
+    // Use the test's folder, because a killed hub leaves its temporary folder behind.
     const env = { ...process.env, TMPDIR: dirname(folder) }
     await using hub = new Process(node, [BIN, 'emulate', '--port', '0', '--app', folder], { env })
     await hub.untilLine('emulated hub listening on')

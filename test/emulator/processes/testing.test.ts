@@ -7,7 +7,6 @@ import { until } from '../../support/until.ts'
 import { hubOf } from '../support.ts'
 import { APP, running, written } from './support.ts'
 
-/** Starts the same app in a test, as its developer does. */
 async function inTest(folder: string, options: TestOptions = {}) {
   const { default: start }: { default: Start } = await import(pathToFileURL(join(folder, 'app.js')).href)
   return await startApp(start, { id: APP, ...options })
@@ -34,9 +33,9 @@ test('an app behaves in a test as on a hub', async () => {
   const settings = { count: 1, old: true }
   const hub = await running(folder, { settings })
   const app = await inTest(folder, { settings })
-  expect(app.emitted).toEqual(hub.told)
+  expect(app.emitted).toEqual(hub.emitted)
   expect(app.settings).toEqual(Object.fromEntries(hub.apps.settings(APP)))
-  // The output of the app arrives on another channel than its events.
+  // The output of the app arrives on a different channel than its events.
   await until('the line', () => hub.apps.output(APP).endsWith('\n'))
   expect(app.lines).toEqual(hub.apps.output(APP).trimEnd().split('\n'))
 
@@ -57,8 +56,8 @@ test('an app behaves in a test as on a hub', async () => {
   hub.apps.unsetSetting(APP, 'count')
   app.setSetting('count', { deep: [null] })
   app.unsetSetting('count')
-  await until('both changes', () => hub.told.length === app.emitted.length)
-  expect(JSON.parse(JSON.stringify(app.emitted))).toEqual(hub.told)
+  await until('both changes', () => hub.emitted.length === app.emitted.length)
+  expect(JSON.parse(JSON.stringify(app.emitted))).toEqual(hub.emitted)
 })
 
 test('values that a hub refuses, or stores as null, are handled the same way in a test', async () => {
@@ -93,7 +92,7 @@ test('values that a hub refuses, or stores as null, are handled the same way in 
   const { inApp } = await hubOf({ flavour: 'older', apps: [{ id: APP, permissions: ['hub.speech'] }] })
   const hub = await running(folder, { settings, inApp: { call: inApp.call } })
   const app = await inTest(folder, { settings })
-  expect(app.emitted).toEqual(hub.told)
+  expect(app.emitted).toEqual(hub.emitted)
   const codes = app.emitted.flatMap(([event, refused]) => (event === 'refused' ? [Object(refused).slice(0, 2)] : []))
   expect(codes).toEqual([
     ...Array.from({ length: 6 }, () => [400, 'invalid_name']),

@@ -1,4 +1,4 @@
-/** A headless Chromium, controlled over its DevTools protocol: enough for a picture of a page. */
+/** Takes pictures of pages with a headless Chromium, over its DevTools protocol. */
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,13 +11,12 @@ export interface Page {
   readonly height: number
   /** The part of the page in the picture. */
   readonly clip: { readonly x: number; readonly y: number; readonly width: number; readonly height: number }
-  /** The content of the page's local storage. */
   readonly storage: Readonly<Record<string, string>>
   /** Texts that are on the page when it is complete. */
   readonly complete: readonly string[]
 }
 
-/** The text of a page, including shadow trees. */
+/** Returns the text of a page, including shadow trees. */
 const ALL_TEXT = `(() => {
   const texts = []
   const walk = (node) => {
@@ -31,7 +30,7 @@ const ALL_TEXT = `(() => {
 
 type Answer = Readonly<Record<string, unknown>>
 
-/** Resolves to a picture of the page, as PNG. `program`: of Chromium. */
+/** Resolves with a PNG. `program`: path of Chromium. */
 export async function picture(program: string, { url, width, height, clip, storage, complete }: Page): Promise<Buffer> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'chromium-'))
   const options = ['--headless', '--no-sandbox', '--hide-scrollbars', '--remote-debugging-port=0']
@@ -55,7 +54,7 @@ export async function picture(program: string, { url, width, height, clip, stora
     return complete.every((text) => words.includes(text))
   }
   await until(`${complete.join(', ')} on ${url}`, shows, 60_000, 200)
-  // Waits until all animations have ended.
+  // Wait until all animations have ended.
   await evaluate(
     'Promise.all(document.getAnimations().map(({ finished }) => finished)).then(() => document.fonts.ready)',
   )
@@ -63,7 +62,6 @@ export async function picture(program: string, { url, width, height, clip, stora
   return Buffer.from(String(data), 'base64')
 }
 
-/** A connection to a Chromium. */
 class DevTools implements Disposable {
   readonly #socket: WebSocket
   readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>()
@@ -87,7 +85,7 @@ class DevTools implements Disposable {
     return new DevTools(socket)
   }
 
-  /** Sends a command. `sessionId`: the session of a page; if missing, that of the browser itself. */
+  /** `sessionId`: the session of a page; default: the browser's own. */
   command(method: string, params: object, sessionId?: string): Promise<Answer> {
     this.#count += 1
     const waiting = Promise.withResolvers<Answer>()

@@ -1,4 +1,4 @@
-/** The input of discovery, without a hub and a broker. */
+/** Inputs of discovery, without a hub or a broker. */
 
 import type { PublishedSetting } from '../../../src/config/settings.ts'
 import { createDiscoveryTopics, type Form } from '../../../src/contract/discovery.ts'

@@ -32,10 +32,9 @@ export interface RegisteredDevice {
   readonly via_device_id: string | null
 }
 
-/** The files that users put into their configuration. */
+/** Users copy these files into their configuration. */
 const BLUEPRINTS = new URL('../../../config/home-assistant/blueprints/', import.meta.url)
 
-/** A notification in the sidebar. */
 export interface Notification {
   readonly notification_id: string
   readonly title: string | null
@@ -45,7 +44,7 @@ export interface Notification {
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
-/** A script in place of a phone. */
+/** Replaces the phone: shows the question as a notification. */
 const ASK = {
   mode: 'parallel',
   sequence: [
@@ -114,7 +113,6 @@ export class HomeAssistant implements AsyncDisposable {
     }
   }
 
-  /** Completes the onboarding of the page. */
   async finishOnboarding(): Promise<void> {
     for (const step of ['core_config', 'analytics']) await this.#post(`onboarding/${step}`, {})
     await this.#post('onboarding/integration', { client_id: CLIENT_ID, redirect_uri: CLIENT_ID })
@@ -136,7 +134,7 @@ export class HomeAssistant implements AsyncDisposable {
     this.#process = undefined
   }
 
-  /** The complete log. */
+  /** The log of all runs. */
   get lines(): readonly string[] {
     return [...this.#earlier, ...this.#lines()]
   }
@@ -201,7 +199,6 @@ export class HomeAssistant implements AsyncDisposable {
     return { fired, close: () => socket.close() }
   }
 
-  /** Sends one command over the WebSocket interface. */
   command<T>(what: Readonly<Record<string, unknown>>): Promise<T> {
     const socket = this.#socket()
     return this.#ask<T>(socket, what).finally(() => socket.close())

@@ -30,7 +30,7 @@ const HOSTILE: readonly AppSeed[] = [
   { id: 'x.chinese', name: '空调' },
 ]
 
-/** Part of the messages of version 0.1.0 for the door bell: with entity ids, and with a sensor removed since. */
+/** Part of the messages of version 0.1.0 for the doorbell, with entity ids and a sensor that no longer exists. */
 const LEGACY_DEVICE = 'hub2mqtt--5f0c8a1b2d3e4f5061728394--nl_vandermolen_doorbell'
 const LEGACY = {
   device: { identifiers: [LEGACY_DEVICE], name: 'Doorbell', model: 'App' },
@@ -82,7 +82,7 @@ const TELL_OF_CRASHES = {
   use_blueprint: { path: BLUEPRINT, input: { apps: ['event.lumen_lights_event', 'event.heat_pump_event'] } },
 }
 
-/** The blueprint that asks on a phone: here a script shows the question, and the possible answers. */
+/** Asks on a phone. In the tests, a script shows the question and the possible answers instead. */
 const ASK_BEFORE_AN_UPDATE = {
   id: 'updates',
   alias: 'Ask before an update',
@@ -98,7 +98,7 @@ export const CABIN = 'hub2mqtt--00000000000000000000cab1'
 
 export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   readonly ha: HomeAssistant
-  /** Entities that were registered before the current bridge ran, some of them changed by the owner. */
+  /** Entities that were registered before the current bridge ran; the user changed some of them. */
   readonly legacy: readonly RegisteredEntity[]
   readonly #config: string
 
@@ -135,12 +135,11 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return home.keep(open)
   }
 
-  /** Starts the bridge, with additional configuration as environment variables. */
   startBridge(env: Readonly<Record<string, string>> = {}): void {
     this.bridges.push(new BridgeProcess({ config: this.#config, env }))
   }
 
-  /** Starts another hub with one of the apps of the first one; the caller closes it. */
+  /** Starts another hub with one of the first hub's apps; the caller closes it. */
   static cabin(): Promise<EmulatedHub> {
     const apps = DEFAULT_APPS.filter(({ id }) => id === 'com.athom.hue')
     return EmulatedHub.start({
@@ -151,27 +150,23 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     })
   }
 
-  /** Finds a device by its object id. */
   async device(objectId: string): Promise<RegisteredDevice> {
     const found = (await this.ha.devices()).find(({ identifiers }) => identifiers[0]?.[1] === objectId)
     if (found === undefined) throw new Error(`no device ${objectId}`)
     return found
   }
 
-  /** Finds an entity by its unique id. */
   async entity(uniqueId: string): Promise<RegisteredEntity> {
     const found = (await this.ha.entities()).find(({ unique_id }) => unique_id === uniqueId)
     if (found === undefined) throw new Error(`no entity ${uniqueId}`)
     return found
   }
 
-  /** Resolves with the state of an entity by its unique id. */
   async state(uniqueId: string): Promise<State | undefined> {
     const { entity_id } = await this.entity(uniqueId)
     return (await this.ha.states()).get(entity_id)
   }
 
-  /** Waits until an entity is in a state. */
   async untilState(uniqueId: string, wanted: string, timeout = 30_000): Promise<State> {
     const { entity_id } = await this.entity(uniqueId)
     const isThere = async () => {
@@ -182,7 +177,7 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return vi.waitFor(isThere, { timeout })
   }
 
-  /** Uses a service of Home Assistant on an entity. */
+  /** Calls a service of Home Assistant for an entity. */
   async use(service: string, uniqueId: string, data?: Readonly<Record<string, unknown>>): Promise<void> {
     await this.ha.call(service, (await this.entity(uniqueId)).entity_id, data)
   }
@@ -192,10 +187,10 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   }
 }
 
-/** Returns the object id of an app, written by hand as by a user who depends on it. */
+/** Independent of the code under test, because users depend on these ids. */
 export const appId = (encoded: string) => `${HUB}--${encoded}`
 
-/** Resolves with the registry when Home Assistant has all entities, after disabling one and enabling two as a user. */
+/** Resolves with the registry when it has all entities. Disables one entity and enables two, as a user would. */
 async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<RegisteredEntity[]> {
   const components = payloads.flatMap((payload) => Object.values<object>(JSON.parse(payload).components))
   const wanted = components.flatMap((component) => ('unique_id' in component ? [component.unique_id] : [])).sort()
@@ -218,10 +213,10 @@ async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<R
     if (disabled_by === undefined) continue
     await ha.command({ type: 'config/entity_registry/update', entity_id, disabled_by })
   }
-  // Enabled entities are only added after a restart, which would follow half a minute later, during the tests.
+  // Home Assistant would restart the integration half a minute after an entity is enabled: restart it now.
   await ha.stop()
   await ha.run()
-  // Home Assistant removes only entities that it has found in this run; all of them are in the registry earlier.
+  // Home Assistant removes only entities that it has found in this run, although the registry has all of them earlier.
   await vi.waitFor(
     async () =>
       expect([...(await ha.states()).values()].filter(({ attributes }) => attributes['restored'])).toEqual([]),

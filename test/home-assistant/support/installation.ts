@@ -19,12 +19,12 @@ export interface Installation {
 }
 
 export async function installHomeAssistant({ name, runtime }: TestedVersion): Promise<Installation> {
-  if (runtime === undefined) throw new Error(`Home Assistant ${name} cannot be had here`)
+  if (runtime === undefined) throw new Error(`Home Assistant ${name} cannot be installed here`)
   const folder = join(CACHE, name)
   if (!existsSync(folder)) {
     process.stderr.write(`installing Home Assistant ${name} from PyPI; this takes some minutes, once\n`)
     await mkdir(CACHE, { recursive: true })
-    // The folder appears only when complete: other processes may read it, or install the same version.
+    // Install into a temporary folder: other processes may read the final one, or install the same version.
     const unfinished = await mkdtemp(join(CACHE, `${name}.`))
     await install(name, runtime, unfinished)
     await rename(unfinished, folder).catch(() => rm(unfinished, { recursive: true, force: true }))
@@ -32,7 +32,7 @@ export async function installHomeAssistant({ name, runtime }: TestedVersion): Pr
   return placesOf(runtime, folder)
 }
 
-/** Scripts in an environment contain its original path, so Home Assistant and pip are run as modules of its Python. */
+/** Scripts in a virtual environment contain its original path, so run Home Assistant and pip as modules. */
 function placesOf(runtime: Python, folder: string): Installation {
   const python = '/environment/bin/python'
   return 'path' in runtime
@@ -59,7 +59,7 @@ function required(folder: string): string[] {
   const [components = ''] = globSync(join(folder, 'environment/lib/python*/site-packages/homeassistant/components'))
   return ['frontend', 'mqtt', 'hassio'].flatMap((integration) => {
     const { requirements } = JSON.parse(readFileSync(join(components, integration, 'manifest.json'), 'utf8'))
-    if (!Array.isArray(requirements)) throw new Error(`${integration} says nothing of what it requires`)
+    if (!Array.isArray(requirements)) throw new Error(`${integration} does not list its requirements`)
     return requirements.map(String)
   })
 }

@@ -7,7 +7,7 @@ interface Version {
 }
 
 export interface TestedVersion extends Version {
-  /** The effect of deleting one entity in the interface on the other entities of the device. */
+  /** Effect on the other entities of a device when a user deletes one entity. */
   readonly deleting: 'clears the device' | 'leaves the device'
   /** `undefined` if the version cannot be installed. */
   readonly runtime: Python | undefined
@@ -21,15 +21,15 @@ const OLDER: readonly Version[] = [
 /** Used if PyPI is not reachable, or if newer versions need a Python that cannot be installed. */
 export const KNOWN: Version = { name: '2026.11.0', python: '3.14' }
 
-/** The releases of Debian by their Python. */
+/** Python version → release of Debian. */
 const DEBIANS: Readonly<Record<string, string>> = { '3.13': 'trixie', '3.14': 'forky' }
 const PYPI = 'https://pypi.org/simple/homeassistant/'
 const DAY_MS = 86_400_000
 
 /**
- * The newest and one of the older ones, in daily rotation; or those that `HOME_ASSISTANT_VERSION` names: `all`, `beta`
- * (the newest, including betas), or one of PyPI. A version whose Python cannot be installed is skipped with a line, and
- * is an error with `REQUIRE_HOME_ASSISTANT=1`.
+ * Returns the newest version and, in daily rotation, one of the older ones; or those that `HOME_ASSISTANT_VERSION`
+ * names: `all`, `beta` (the newest, including betas), or a version on PyPI. Reports a version whose Python cannot be
+ * installed. With `REQUIRE_HOME_ASSISTANT=1`, such a version is an error.
  */
 export async function testedVersions(env: NodeJS.ProcessEnv = process.env): Promise<TestedVersion[]> {
   const { HOME_ASSISTANT_VERSION: wanted, REQUIRE_HOME_ASSISTANT: required } = env
@@ -40,9 +40,10 @@ export async function testedVersions(env: NodeJS.ProcessEnv = process.env): Prom
     const { name, python } = version
     const runtime = runtimeOf(version)
     if (runtime === undefined) {
-      const why = `there is no Python ${python}, nor can a Debian that has it be made (as root, with debootstrap)`
-      if (required === '1') throw new Error(`REQUIRE_HOME_ASSISTANT=1, but for Home Assistant ${name} ${why}`)
-      process.stderr.write(`skipped: the tests against Home Assistant ${name}, as ${why}\n`)
+      const why = `Python ${python} is not installed, and installing a Debian that has it needs root and debootstrap`
+      if (required === '1')
+        throw new Error(`REQUIRE_HOME_ASSISTANT=1, but Home Assistant ${name} cannot be tested: ${why}`)
+      process.stderr.write(`skipped: the tests against Home Assistant ${name}, because ${why}\n`)
     }
     const deleting = compare(name, '2026.11.0b0') < 0 ? 'clears the device' : 'leaves the device'
     return { ...version, deleting, runtime }
@@ -79,7 +80,7 @@ export async function published(index = PYPI): Promise<Version[]> {
       return name === undefined || needed === undefined || yanked !== false ? [] : [{ name, python: needed }]
     })
   } catch (error) {
-    process.stderr.write(`PyPI cannot be asked for the newest Home Assistant: ${String(error)}\n`)
+    process.stderr.write(`cannot read the versions of Home Assistant from PyPI: ${String(error)}\n`)
     return []
   }
 }

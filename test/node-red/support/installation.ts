@@ -7,7 +7,7 @@ import { execute } from '../../support/process.ts'
 const VERSION = '5.0.7'
 
 export interface Installation extends AsyncDisposable {
-  /** Path of the program, for Node. */
+  /** Path of the script that Node runs. */
   readonly program: string
 }
 
@@ -23,7 +23,7 @@ export async function installNodeRed(): Promise<Installation | undefined> {
     await remove()
     if (process.env['REQUIRE_NODE_RED'] === '1') throw error
     const [why] = /request to .*|npm error (?!code).*/.exec(String(error)) ?? [String(error).split('\n')[0]]
-    process.stderr.write(`skipped: the flows, as Node-RED ${VERSION} cannot be installed from a registry: ${why}\n`)
+    process.stderr.write(`skipped: the flows, because Node-RED ${VERSION} cannot be installed: ${why}\n`)
     return undefined
   }
 }

@@ -15,11 +15,10 @@ interface FlowNode {
   readonly [property: string]: unknown
 }
 
-export interface NodeRedOptions {
+interface NodeRedOptions {
   readonly installation: Installation
   /** Names of files in `config/node-red`. */
   readonly flows: readonly string[]
-  /** The port of a broker on this machine. */
   readonly brokerPort: number
   /** Other values for the environment variables of the flows. */
   readonly env?: Readonly<Record<string, string>>
@@ -42,7 +41,7 @@ export class NodeRed implements AsyncDisposable {
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'node-red-user-')))
     const port = await freePort()
     const nodes = (await Promise.all(flows.map(nodesOf))).flat().map((node) => adapted(node, brokerPort, env))
-    // Every file contains the same broker; the editor asks whether to use the existing one.
+    // Each file contains the same broker node. Keep one, as users do when the editor asks.
     const unique = [...new Map(nodes.map((node) => [node.id, node])).values()]
     await writeFile(join(path, 'flows.json'), JSON.stringify(unique))
     await writeFile(join(path, 'settings.js'), `module.exports = ${JSON.stringify(settings(port))}\n`)
@@ -54,13 +53,12 @@ export class NodeRed implements AsyncDisposable {
     return new NodeRed(program, port, open.move())
   }
 
-  /** Presses the button of an inject node. */
   async press(id: string): Promise<void> {
     const { ok, status } = await fetch(`http://127.0.0.1:${this.#port}/inject/${id}`, { method: 'POST' })
     if (!ok) throw new Error(`Node-RED answers ${status}`)
   }
 
-  /** Warnings and errors since the flows were started; earlier lines comment on the settings. */
+  /** Warnings and errors since the flows were started; earlier lines are about the settings. */
   complaints(): string[] {
     const { lines, errors } = this.process
     const since = lines.slice(lines.findIndex((line) => line.includes('Started flows')))

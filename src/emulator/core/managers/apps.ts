@@ -1,4 +1,3 @@
-/** The apps manager. */
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS } from '../../records.ts'

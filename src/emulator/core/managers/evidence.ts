@@ -8,10 +8,9 @@ import { type Core, type Endpoints, endpoint } from '../endpoint.ts'
 const numberOf = (id: string, end: number) =>
   [...Buffer.from(id)].reduce((sum, byte) => (sum * 31 + byte) % 9973, 7) % end
 
-/** The flavours with these managers. The flavour `reference` has none of them. */
+/** The flavour `reference` has none of these managers. */
 const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 
-/** Collects the items that `thingsOf` returns for all apps, in one object by id. */
 const byId = ({ apps }: Core, thingsOf: (record: AppRecord) => readonly { readonly id: string }[]) =>
   Object.fromEntries([...apps.records.values()].flatMap(thingsOf).map((thing) => [thing.id, thing]))
 
@@ -43,7 +42,6 @@ export const DEVICES = {
   }),
 } as const satisfies Endpoints
 
-/** Creates a flow for an app. The flow is broken if the app is disabled. */
 const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enabled: true, broken: enabled !== true })
 
 export const FLOWS = {

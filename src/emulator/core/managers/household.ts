@@ -1,10 +1,9 @@
-/** The managers whose effects users notice: speech, notifications and settings. */
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import { type Caller, type Core, type Endpoints, endpoint, settingIn } from '../endpoint.ts'
 import { HUB, type StoredNotification } from '../hub-store.ts'
 
-/** Speech, which newer hubs do not have. */
+/** Newer hubs have no speech. */
 export const SPEECH_OUTPUT = {
   say: endpoint({
     doc: 'Speaks a text.',

@@ -1,5 +1,3 @@
-/** The managers of the hub itself: system, sessions and backups. */
-
 import { statfs } from 'node:fs/promises'
 import { cpus, freemem, hostname, loadavg, tmpdir, totalmem } from 'node:os'
 import * as v from 'valibot'
@@ -71,7 +69,6 @@ export const SESSIONS = {
 const BACKUP_OWNER = 'manager:backup'
 const LAST_BACKUP = 'lastSuccessfulBackup'
 
-/** Simulated backups. */
 export const BACKUP = {
   createBackup: endpoint({
     doc: 'Starts a backup.',
