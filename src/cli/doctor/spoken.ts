@@ -1,10 +1,9 @@
-/** Detects the protocol of a port, without a login. */
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { WebSocket } from 'ws'
 import { fromUrl } from '../../base/hosts.ts'
 
-/** Longer than a port in the local network takes to answer. */
+/** A port in the local network answers sooner. */
 const TIMEOUT_MS = 2_000
 /** A CONNECT packet: MQTT 3.1.1, clean session, no client id, no login. */
 const CONNECT = Buffer.from([0x10, 12, 0, 4, ...Buffer.from('MQTT'), 4, 2, 0, 10, 0, 0])
@@ -12,7 +11,7 @@ const CONNACK = 0x20
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'http:': 80, 'ws:': 80 }
 
-/** Returns the detected protocol; `undefined` for all others. */
+/** Sends no login. */
 export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
   const { protocol, hostname, port } = new URL(address)
   const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }
@@ -21,7 +20,7 @@ export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefi
       socket.write(CONNECT)
       socket.once('data', ([type]) => resolve(type === CONNACK))
     }),
-    // The certificate does not matter here, and nothing secret is sent.
+    // Nothing secret is sent, so the certificate does not matter.
     first(
       connectTls({ ...at, rejectUnauthorized: false, servername: isIP(at.host) === 0 ? at.host : '' }),
       TIMEOUT_MS,
@@ -32,7 +31,7 @@ export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefi
   return tls ? 'TLS' : undefined
 }
 
-/** Resolves to the first result of `listen`; `false` if the socket fails, closes or times out. Ends the socket. */
+/** Resolves to `false` if the socket fails, closes or times out before `listen` has a result. Closes the socket. */
 export async function first<S extends Socket | WebSocket>(
   socket: S,
   ms: number,
