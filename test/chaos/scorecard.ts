@@ -1,4 +1,4 @@
-/** Renders the results of a campaign as a document: the totals, then each kind of fault. */
+/** Renders the results of a campaign as a document: first the totals, then each fault. */
 import { execFileSync } from 'node:child_process'
 import { table } from '../bench/table.ts'
 import type { EpisodeResult } from './episode.ts'
@@ -28,7 +28,6 @@ function timesOf(results: readonly EpisodeResult[]): string[] {
   return [0.5, 0.95, 1].map((part) => seconds(percentile(times, part)))
 }
 
-/** Returns the episodes of single faults, by the fault's name. */
 const kindsOf = (results: readonly EpisodeResult[]) =>
   Map.groupBy(
     results.filter(({ script }) => script === undefined),

@@ -6,10 +6,7 @@ export interface Slope {
   readonly plusMinus: number
 }
 
-/**
- * Least squares. Neighbouring samples are correlated, so the plain interval would be too narrow; the correlation of
- * neighbouring residuals widens it.
- */
+/** Uses least squares. The interval is wider than the plain one, because neighbouring samples are correlated. */
 export function slopeOf(samples: readonly { readonly minute: number; readonly value: number }[]): Slope {
   const count = samples.length
   const mean = (numbers: readonly number[]) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length
