@@ -63,7 +63,7 @@ export default defineConfig({
     // Coverage counts the sources, so with coverage the tests must not start the bundle.
     globalSetup: covers ? [] : ['test/support/program.ts'],
     sequence: { sequencer: LongestFirst },
-    // Only for tests that hang: on a busy machine with coverage, the longest tests take half of this time.
+    // The limit is for tests that hang: on a busy machine with coverage, the longest tests take half of this time.
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // The default of one second is too short for several round trips on a busy machine. `until` has the same limit.

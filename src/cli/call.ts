@@ -111,7 +111,7 @@ export async function request<T>(
     /** Identifies the request in the client id and, under MQTT 5, in the correlation data. */
     readonly mark: string
     readonly topic: string
-    /** By MQTT version, because MQTT 3.1.1 has no response topics. */
+    /** One exchange for each version of MQTT, because MQTT 3.1.1 has no response topics. */
     readonly exchange: Readonly<Record<Protocol, Exchange<T>>>
     readonly timeoutMs: number
   },

@@ -1,4 +1,4 @@
-/** Overwrites one line of a terminal; prints nothing into a pipe. */
+/** Progress is shown in one line of the terminal. Nothing is printed into a pipe. */
 
 const STEP_MS = 200
 const PATIENCE_SECONDS = 2

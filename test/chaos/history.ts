@@ -2,7 +2,7 @@
 import type { Seen } from '../support/observer.ts'
 import type { ProxiedLink } from '../support/tcp-proxy.ts'
 
-/** In a token, separates the transaction that several commands share from the number of the copy. */
+/** Separates two parts of a token: the transaction that several commands share, and the number of the copy. */
 export const COPY = '#'
 
 /** A command that the client has sent. Each copy has its own entry. */
@@ -25,7 +25,7 @@ export interface Sent {
 
 export interface Asked {
   readonly at: number
-  /** In the notation of `Sent.asks`; `null` for a request that changes nothing. */
+  /** The notation is that of `Sent.asks`; `null` for a request that changes nothing. */
   readonly asks: string | null
   readonly status: number | undefined
   readonly executed: boolean
@@ -35,7 +35,7 @@ export interface Denial {
   /** When the bridge had applied the denial, in epoch milliseconds. */
   readonly from: number
   to?: number
-  /** In the notation of `Sent.asks`. */
+  /** Matches the requests of the denied commands, in the notation of `Sent.asks`. */
   readonly asks: RegExp
 }
 
@@ -65,7 +65,7 @@ export interface History {
   readonly onlineAt: readonly number[]
   /** Secrets, which must not appear anywhere. */
   readonly canaries: readonly string[]
-  /** By app, in the order in which the names were set. */
+  /** The names of each app, in the order in which they were set. */
   readonly names: ReadonlyMap<string, readonly { readonly name: string; readonly at: number }[]>
   /** How long the fault or a busy machine may have delayed a command, in milliseconds. */
   readonly stallMs: number

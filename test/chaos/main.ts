@@ -105,7 +105,7 @@ interface Plan {
 const SHRUNK_SCRIPTS = 3
 const SHRINKING_MS = 180_000
 
-/** For the first few failed scripts, prints the smallest script that still fails. */
+/** Shrinks the first few failed scripts, and prints the smallest ones that still fail. */
 async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed, paceMs }: Plan) {
   const failed = new Set(results.filter(({ violations }) => violations.length > 0).map(({ script }) => script))
   for (const job of jobs.filter(({ script }) => failed.has(script)).slice(0, SHRUNK_SCRIPTS)) {

@@ -12,7 +12,7 @@ type Hub = Pick<EmulatedHub, 'apps' | 'requests'>
 
 export class Returns {
   readonly #hub: Hub
-  /** By id: whether the last message on the topic was a state. */
+  /** Whether the last message on the topic of an app was a state, by id. */
   readonly #held = new Map<string, boolean>()
   /** The number of installations on the hub without a command, by id. */
   readonly #created = new Map<string, number>()

@@ -47,9 +47,9 @@ export interface FaultProperties {
 const RELOADED = /configuration read again|invalid configuration/
 
 export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
-  /** Directly in front of the hub. */
+  /** The gateway directly in front of the hub. */
   readonly gateway: HttpGateway
-  /** Between the bridge and the gateway. */
+  /** The proxy between the bridge and the gateway. */
   readonly hubProxy: TcpProxy
   readonly brokerProxy: TcpProxy
   sent: Sent[] = []

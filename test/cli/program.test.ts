@@ -313,7 +313,7 @@ describe('the demo', () => {
     const page = /The page: +(\S+)/.exec(text)?.[1] ?? ''
     const session = await fetch(new URL('api/session', page), { headers: ownerOf(page) })
     expect(await session.json()).toMatchObject({ access: 'full' })
-    // Only in the address of the page.
+    // The token occurs only once, in the address of the page.
     expect(text.match(/token=/g)).toHaveLength(1)
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')

@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util'
 import * as v from 'valibot'
 import { execute, exitOnSignals } from '../support/process.ts'
 
-/** Not in package.json, because they would install 180 packages for everyone who runs the tests. */
+/** Not in package.json: the tools would install 180 packages for everyone who runs the tests. */
 const TOOLS = ['@stryker-mutator/core@10.1.1', '@stryker-mutator/vitest-runner@10.1.1']
 const LEAST_SCORE = 85
 

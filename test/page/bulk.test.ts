@@ -84,7 +84,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
     await shown.getByRole('button', { name: 'Close' }).click()
     await shown.waitFor({ state: 'detached' })
-    // By its transaction, the bridge recognises a request that a browser has repeated.
+    // The transaction lets the bridge recognise a request that a browser has repeated.
     expect(new Set(bodies).size).toBe(3)
     for (const body of bodies) expect(body).toMatch(/"transaction":"[0-9a-f-]{20,}"/)
   })

@@ -46,7 +46,7 @@ const SCROLL = `(async () => {
   return emptiest
 })()`
 
-/** Of each ten apps, counted from the end, one has an update, two are stopped, and seven have crashed. */
+/** In each group of ten apps, counted from the end, one has an update, two are stopped and seven have crashed. */
 function mixed(count: number): AppSeed[] {
   return Array.from({ length: count }, (_, i) => {
     const kind = (count - i) % 10

@@ -73,7 +73,7 @@ export interface ConformanceOptions
     Partial<Pick<Flags, 'app' | 'downgrade'>> {
   readonly url: string
   readonly key: string
-  /** Of each request and step. */
+  /** The time limit of each request and step. */
   readonly timeoutMs: number
   readonly version: string
   readonly clock: Clock
@@ -82,7 +82,7 @@ export interface ConformanceOptions
   readonly stops?: () => AbortSignal
 }
 
-/** Never throws because of the hub: the report describes unexpected behaviour. */
+/** Does not throw if the hub behaves unexpectedly: the report then describes its behaviour. */
 export async function examine(options: ConformanceOptions): Promise<Report> {
   const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
   await using client = newClient({ url, key, timeoutMs, clock })
@@ -157,7 +157,7 @@ export async function hurry({ clock }: ConformanceOptions, client: Client, { pre
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return {
     sent: QUICK,
-    /** `null` if the hub sent no 429. */
+    /** Number of answers before the first 429; `null` if the hub sent none. */
     limitedAfter: limited.length === 0 ? null : QUICK - limited.length,
     retryAfter,
   }

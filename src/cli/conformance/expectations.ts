@@ -83,7 +83,7 @@ export const verdict = (agrees: boolean, found: string): Verdict => ({ result: a
 export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
 export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
 
-/** The verdict is unknown if the hub was offline or refuses the key. */
+/** Returns an unknown verdict if the hub was offline or refuses the key. */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(summary(seen))
   return outcomeOf(seen) === 'refused' ? unknown(`no permission: ${summary(seen)}`) : verdict(false, summary(seen))
@@ -134,9 +134,9 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
   }
 }
 
-/** How a hub refuses a request with any key. */
+/** The outcomes when a hub refuses a request, whatever the key. */
 const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
-/** How a hub refuses a request with a valid key. */
+/** The outcomes when a hub refuses a request with a valid key. */
 const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']
 
 const is401 = ({ status }: Observation) => status === 401

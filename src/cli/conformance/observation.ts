@@ -8,7 +8,7 @@ import { HttpClient } from '../../hub/http-client.ts'
 import type { Method } from '../../hub/operations.ts'
 import type { ConformanceOptions } from './conformance.ts'
 
-/** Between two requests: some hubs refuse faster requests. */
+/** Pause between two requests, because some hubs refuse faster ones. */
 const PAUSE_MS = 200
 const LIMITED_MS = 1500
 const MAX_LIMITED_MS = 30_000

@@ -37,7 +37,7 @@ function of(name: OperationName, shape: Shape): Probe {
   return { method, manager, path, shape }
 }
 
-/** In the order of the report. */
+/** Every operation, in the order of the report. */
 export const PROBES = {
   ping: of('ping', SHAPES.greeting),
   getSessionMe: of('getSessionMe', SHAPES.scopes),
@@ -85,7 +85,7 @@ export interface Reading {
   readonly records: readonly AppRecord[]
   readonly app: string | null
   readonly untried: Map<ProbeName | Extra, string>
-  /** The reason why no probe changed the app, for probes without a reason in `untried`. */
+  /** Why no probe changed the app. A reason in `untried` takes precedence. */
   noWrites: string
 }
 

@@ -30,7 +30,7 @@ const LATE_MS = 90_000
 /** Maximum number of requests for one change: a hub may confirm a change without making it. */
 const ASKS = 3
 
-/** @param lost items whose request remained unanswered: the hub may still carry it out */
+/** @param lost items whose request got no answer: the hub may still carry out the request */
 export async function putBack(
   options: Subject,
   before: AppRecord,
@@ -64,7 +64,7 @@ export async function putBack(
 
 type Fate = 'done' | 'left' | 'unseen'
 
-/** @param isLost - A write remained unanswered. */
+/** @param isLost - A write got no answer. */
 function nextFor(item: Item, look: Look, times: number, waited: number, isLost: boolean): Fate | 'ask' | 'wait' {
   switch (look) {
     case 'right':
@@ -132,7 +132,7 @@ function unread(seen: Observation): Look {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
 }
 
-/** Uses `ready` if the record has no state. Returns `null` if unknown, or if the app is starting or stopping. */
+/** Returns `null` if the app is starting or stopping, or if the record has neither a state nor `ready`. */
 export function runs({ state, ready }: Record<string, unknown>): boolean | null {
   if (typeof state !== 'string') return typeof ready === 'boolean' ? ready : null
   return state === 'stopping' || state === 'starting' ? null : state === 'running'

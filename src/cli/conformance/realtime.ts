@@ -28,7 +28,7 @@ export interface HubEvent {
   readonly payload: Record<string, unknown>
 }
 
-/** Receives events while it is open. */
+/** A session receives events while it is open. */
 export type Session = Awaited<ReturnType<typeof openSession>>
 
 /**
@@ -109,7 +109,7 @@ export async function openSession(
     seen,
     events,
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
-    /** Resolves to `true` if an event at index `from` or later is `wanted`, or if such an event arrives within `ms`. */
+    /** Waits up to `ms` for a wanted event. Events that have already arrived count from the index `from` on. */
     async hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       onEvent = () => {

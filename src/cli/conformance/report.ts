@@ -8,11 +8,11 @@ import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
-/** Version of the JSON report (docs/internals/conformance.md). Keys may be added, but keep their meaning. */
+/** Version of the JSON report, which stays the same when keys are added (docs/internals/conformance.md). */
 const FORMAT = 1
 
 type HubReport = ReturnType<typeof reportOf>
-/** Without a hub, all other keys are empty. */
+/** If no hub was found, `hub` and `realtime` are `null`, and the lists are empty. */
 export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
   readonly hub: HubReport['hub'] | null
   readonly realtime: HubReport['realtime'] | null
@@ -109,14 +109,14 @@ function operationOf(name: ProbeName, reading: Reading) {
 
 function fieldsOf(records: Reading['records']): Record<string, string> {
   const fields = records.flatMap((record) => Object.entries(record))
-  // A user may have chosen any other name.
+  // Any other name may have been chosen by a user.
   const byName = Map.groupBy(fields, ([name]) => (/^[A-Za-z_]\w{0,40}$/.test(name) ? name : '(other)'))
   const kinds = [...byName].map(([name, all]) => [name, new Set(all.map(([, value]) => kindOf(value)))] as const)
   const sorted = kinds.sort(([one], [other]) => (one < other ? -1 : 1))
   return Object.fromEntries(sorted.map(([name, found]) => [name, [...found].sort().join(' | ')]))
 }
 
-/** hub2mqtt accepts a list with a few invalid entries. */
+/** Returns `true` if hub2mqtt accepts the list, which may have a few invalid entries. */
 function isList(value: unknown): boolean {
   try {
     decodeApps(value)

@@ -154,7 +154,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return isOk(response)
   }
 
-  /** Operations that people notice: a report to the app's developer, and speech. */
+  /** Tries the operations that people notice: a report to the app's developer, and speech. */
   async function tryWords(): Promise<void> {
     const bare = await keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
@@ -182,7 +182,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     else judge('downgrade', response, !isLowered, isLowered ? 'downgraded' : 'it does not')
   }
 
-  /** Writes, checks the effect and, if the write worked, whether an event follows. */
+  /** Sends a write and checks its effect. If the write worked, checks whether an event follows. */
   async function change(
     trial: Trial,
     { name, body, touches }: { readonly name: ProbeName; readonly body?: unknown; readonly touches: Item },
@@ -228,7 +228,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return seen
   }
 
-  /** Records whether an event reports a change, unless the channel is lost in the waiting time. */
+  /** Records whether an event reports a change. Records nothing if the channel is lost during the wait. */
   async function listen(name: ProbeName, from: number): Promise<void> {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app

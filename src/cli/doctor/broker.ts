@@ -63,7 +63,7 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       }
       await askForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
-      // The rules may refuse this: only the doctor reads the topics of other members.
+      // The rules may refuse these subscriptions, because only the doctor reads the topics of other members.
       for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))

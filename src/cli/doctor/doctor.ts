@@ -28,7 +28,7 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
   yield about('store').ok(`the public app store ${use} (updates.store)`)
   yield* await examineBroker(config, clock)
   if (config.fleet.nats.length > 0) {
-    // Most installations do not need this client.
+    // Most installations do not need the NATS client, so load it on demand.
     const { examineNats } = await import('./nats.ts')
     yield* examineNats(config.fleet)
   }
@@ -71,7 +71,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   })
   hide(mqtt.url ?? [], 'broker')
   hide(fleet.nats, 'nats')
-  // The name of a numbered member is only its number.
+  // The name of a numbered member is only its number, which need not be hidden.
   const membership = membershipOf({ fleet })
   if (membership?.mode === 'leases') words.set(membership.member, '<member>')
   if (fleet.username !== null) words.set(fleet.username, '<user>')

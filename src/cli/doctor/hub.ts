@@ -18,7 +18,7 @@ import { spokenAt } from './spoken.ts'
 
 const KEEP_NAME = 'keep the name: with another name, Home Assistant replaces all devices with new ones'
 
-/** A larger difference is a problem, because commands expire according to both clocks. */
+/** A larger difference is a problem, because the expiry of commands depends on both clocks. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000
 /** A hub may accept a session and then close it. */
 const SETTLE_MS = 500

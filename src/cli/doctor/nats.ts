@@ -21,7 +21,7 @@ import { about, counted, type Finding } from './finding.ts'
 
 const { ok, note, problem } = about('NATS')
 
-/** Per call and connection. */
+/** Time limit of each call and each connection. */
 const TIMEOUT_MS = 5_000
 /** A key that is never used, and a revision that it never has. */
 const NO_KEY = 'doctor'
@@ -173,7 +173,7 @@ async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
     yield note(text, 'delete them, or give the fleet its own bucket: fleet.bucket', strays)
   }
   try {
-    // The server checks the permission before the revision, so the wrong revision prevents the write.
+    // The server checks the permission first, and then refuses the wrong revision, so nothing is written.
     await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')

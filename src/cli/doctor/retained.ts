@@ -144,7 +144,7 @@ export async function askForListeners(connection: Connection, { format, prefix }
     const cancel = clock.after(ANSWER_MS, resolve)
     return await answered.finally(cancel)
   }
-  // MQTT 3.1.1 does not report receivers, but retained messages of other programs may show that there are some.
+  // MQTT 3.1.1 does not report whether a client received a message, but retained messages may reveal other programs.
   for (const filter of [`${prefix}/+/+/config`, `${prefix}/+/+/+/config`])
     await connection.subscribe(filter, { qos: 1 })
 }

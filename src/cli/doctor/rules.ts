@@ -1,6 +1,6 @@
 /**
- * Retains nothing on the broker. Only a running bridge reads these messages, and it refuses the commands because their
- * names are unknown.
+ * Tests the rules without retained messages. Only a running bridge reads the test messages. It refuses the commands,
+ * because their names are unknown.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
@@ -16,7 +16,7 @@ const { ok, problem } = about('broker')
 const ECHO_MS = 2_000
 /** Longer than the discovery message of an app, which is the longest message that the bridge cannot shorten. */
 const LONG_KIB = 16
-/** The bytes of a packet before its payload. */
+/** Allowance for the header of the packet and the topic. */
 const OVERHEAD = 512
 
 interface Echoing {

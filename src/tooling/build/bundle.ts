@@ -26,7 +26,7 @@ interface Graph {
   getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
 }
 
-/** Includes the given modules themselves. */
+/** Returns the given modules and everything that they import. */
 function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
   for (const module of from.filter((one) => !found.has(one))) {
     found.add(module)
@@ -35,7 +35,7 @@ function reachable(from: readonly string[], graph: Graph, found = new Set<string
   return found
 }
 
-/** Returns the file of a module; `null` leaves the choice to the bundler. */
+/** Assigns modules to files; `null` leaves the choice to the bundler. */
 function fileOf(): (module: string, graph: Graph) => string | null {
   let files: { readonly name: string; readonly modules: Set<string> }[] | undefined
   return (module, graph) => {
@@ -69,7 +69,7 @@ const builtinsAsObjects: Plugin = {
   }),
 }
 
-/** engine.io-client uses `ws`, but its check for the WebSocket of Node.js makes Node.js load that one as well. */
+/** engine.io-client uses `ws`, but also checks for a built-in WebSocket, which would make Node.js load it. */
 const noWebSocketOfNode: Plugin = {
   name: 'no-websocket-of-node',
   transform: {
@@ -78,7 +78,7 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** A single character outside ASCII doubles the memory that V8 needs for the whole text. */
+/** A single character outside ASCII would double the memory that V8 needs for the whole text. */
 const ascii: Plugin = {
   name: 'ascii',
   renderChunk: (code) => ({

@@ -35,7 +35,7 @@ function addressed(topic: string) {
   }
 }
 
-/** Example: `app` and `get-setting` → `appGetSetting`. The command with the setting's name in its topic differs. */
+/** Example: `app` and `get-setting` → `appGetSetting`. A command with a setting's name in its topic gets another id. */
 const idOf = ({ target, name, argument }: Command) =>
   camelCase(`${target} ${name}${argument === undefined ? '' : ' of topic'}`)
 

@@ -28,7 +28,7 @@ export type Copy = readonly [text: string, value: string]
 
 const OWN_TAG: Copy = ['hub2mqtt:{}', version]
 
-/** By the path of the file that contains the copies. */
+/** The copies by the path of the file that contains them. */
 export const copies: Readonly<Record<string, readonly Copy[]>> = {
   'package-lock.json': [
     ['"name": "hub2mqtt",\n  "version": "{}"', version],

@@ -28,7 +28,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   },
 }
 
-/** Files without any text that is written by hand, by path. */
+/** The files that are generated as a whole, by path. */
 export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,

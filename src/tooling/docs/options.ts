@@ -76,7 +76,7 @@ function treeLines(tree: Tree<Option>, indent: string): string[] {
   )
 }
 
-/** Includes all options. Optional ones are commented out. */
+/** Returns an example with all options. Optional ones are commented out. */
 export function exampleConfig(): string {
   const hub = treeLines(nest<Option>(Object.entries(hubOptions)), '    ')
   return [

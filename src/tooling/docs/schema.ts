@@ -8,7 +8,7 @@ export type { JsonSchema }
 type AnyMap = v.MapSchema<v.GenericSchema, v.GenericSchema, undefined>
 const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'map'
 
-/** Leaves out checks that JSON Schema cannot express. JSON has only finite numbers. */
+/** Ignores checks that JSON Schema cannot express. JSON has only finite numbers. */
 export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-2020-12' = 'draft-07'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
     target,

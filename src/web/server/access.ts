@@ -61,7 +61,7 @@ export class AccessControl {
     return senderOf(request, this.#config())
   }
 
-  /** From other machines, the start-up token is not valid: they need a password. */
+  /** The start-up token is valid only on this machine. Other machines need a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'

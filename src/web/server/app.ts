@@ -1,4 +1,4 @@
-/** Must be imported only for the first request: hono loads Node's HTTP client, which takes memory and time. */
+/** Loaded at the first request, because hono loads Node's HTTP client, which takes memory and time. */
 import type { IncomingMessage } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
@@ -84,7 +84,7 @@ const LIMIT: Handler = bodyLimit({
   onError: () => written(refuse(413, 'too_large', `Expected at most ${MAX_BODY_BYTES} bytes.`)),
 })
 
-/** The time limit of the listener is too short for slow routes. */
+/** Extends the time limit of the listener, which is too short for slow routes. */
 const PATIENT: Handler = async ({ env }, next) => {
   const { socket } = env.incoming
   const { timeout = 0 } = socket

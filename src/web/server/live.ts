@@ -95,7 +95,7 @@ export class LiveChannel {
     this.#catchUp(client)
   }
 
-  /** After a skipped frame, only a snapshot can restore the client's state. */
+  /** Skips all frames of a client that is behind: only a snapshot can restore the client's state. */
   #send(client: Client, frame: string): void {
     const { socket } = client
     if (client.behind) return

@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const ENCODINGS = { br: '.br', gzip: '.gz' }
 
-/** For files whose names contain a hash of the content. */
+/** Cache control for files whose names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /** Occurs only in a checkout without the development packages. */

@@ -26,7 +26,7 @@ interface LimitOptions {
   readonly timeoutMs?: number
   /** Messages wait in the broker. */
   readonly holdsBack?: boolean
-  /** For how long the bridge must then stay online; default: no requirement. */
+  /** How long the bridge must then stay online; default: no requirement. */
   readonly steadyMs?: number
 }
 

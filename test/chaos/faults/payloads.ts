@@ -38,7 +38,7 @@ async function readSettings({ load, world, random }: Scene): Promise<void> {
   }
 }
 
-/** For a few seconds, replaces the value of each setting with the JSON text `value`. */
+/** Replaces the value of each setting with the JSON text `value`, for a few seconds. */
 const settingsAre =
   (value: string): Fault['run'] =>
   async (scene) => {
@@ -54,7 +54,7 @@ const settingsAre =
     await Promise.all([rule(scene), readSettings(scene)])
   }
 
-/** In lists, replaces one field of each record with the JSON text `value`. */
+/** Replaces one field of each record in lists with the JSON text `value`. */
 const recordsHave = (value: string) =>
   during(({ random }) => {
     const field = random.pick([
@@ -162,7 +162,7 @@ export const PAYLOAD_FAULTS: Faults = {
   'nonsense in realtime packets': hub(async ({ world, random }) => {
     for (let left = random.int(5, 20); left > 0; left -= 1) {
       const id = random.pick([...world.hub.apps.keys()])
-      // Only updates have unknown ids: in an `app.create`, such an id would be a new app.
+      // Only updates have unknown ids, because an `app.create` with an unknown id would create an app.
       if (random.chance(0.3)) world.hub.emit('app.update', random.pick(unknown(id)))
       else world.hub.emit(random.pick([...EVENTS, 'app.delete', 'app.sing']), random.pick(nonsense(id)))
       await after(random.int(0, 60))

@@ -26,7 +26,7 @@ const NOTHING = { differs: [], operations: [], left: [], unseen: [] }
 /** 9.9.9 is higher than the app's version, so the examination skips the downgrade, which would take time. */
 const all = { app: APP, writes: true, limits: true, downgrade: '9.9.9' }
 
-// In parallel, because an examination mostly waits.
+// These tests run in parallel, because an examination mostly waits.
 test.concurrent.for(Object.entries(DEVIATIONS))(
   'the deviation that %s is found, without other findings',
   async ([, [one, findings]], { onTestFinished }) => {

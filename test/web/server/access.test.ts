@@ -455,7 +455,7 @@ describe('a reverse proxy that is trusted', () => {
 
 describe('the icon of an app', () => {
   const ICON = '/api/hubs/home/apps/x/icon'
-  // As a browser that loads a picture in a page of Home Assistant.
+  // A browser sends these headers when it loads a picture in a page of Home Assistant.
   const asPicture = { headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' } }
   const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
   const shown = { ...env, HTTP_PUBLIC_URL: 'https://home.example.org/hub2mqtt' }

@@ -206,7 +206,7 @@ export async function openDoor({
     askAsOwner: (path: string, { headers, ...asking }: Asking = {}) =>
       ask(path, { ...asking, headers: { ...owner, ...headers } }),
     origin: `http://${here}`,
-    /** Applies other options as a reload does. */
+    /** Applies other options, like a reload of the configuration. */
     reconfigure(changed: Readonly<Record<string, string>>) {
       live.value = loaded(changed)
     },

@@ -35,7 +35,7 @@ interface Kept {
 }
 
 interface View {
-  /** Includes the values of settings. */
+  /** The view includes the values of settings. */
   readonly settings: boolean
 }
 
@@ -54,7 +54,7 @@ export class Feed {
   #changed = new Set<string>()
   #pending: Kept[] = []
   #sentState: Partial<ReturnType<typeof pageState>> = {}
-  /** In `clock.elapsed()` milliseconds. */
+  /** When the last batch was sent, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
   #cancelBatch: (() => void) | undefined
   #cancelAlive: () => void = () => {}
@@ -158,7 +158,7 @@ export class Feed {
     })
   }
 
-  /** Home Assistant's discovery topics may be below the base topic. */
+  /** Hides Home Assistant's discovery topics, which may be below the base topic. */
   #isShown(topic: string): boolean {
     const { topics, discoveryPrefix } = this.#options
     return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)

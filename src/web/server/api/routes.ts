@@ -65,7 +65,7 @@ export interface Route {
   readonly doc: string
   readonly query?: Readonly<Record<string, string>>
   readonly request?: v.GenericSchema
-  /** By status; statuses that every route may return are left out. */
+  /** The answers by status, without those that every route may return. */
   readonly answers: Readonly<Record<number, Answer>>
   /** Marks a route whose answer may take longer than a few seconds. */
   readonly slow?: true
@@ -189,7 +189,7 @@ export const ROUTES: readonly Route[] = [
       101: { doc: 'Frames of this form follow.', schema: protocol.LIVE_FRAME },
       503: refused('Too many clients are connected.'),
     },
-    // Only a request without an upgrade arrives here: the listener handles WebSockets.
+    // The listener handles WebSockets, so only requests without an upgrade arrive here.
     run: () => refuse(426, 'websocket', 'Expected a WebSocket.', { upgrade: 'websocket' }),
   },
   {

@@ -9,7 +9,7 @@ import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
-/** In the format of the configuration: `url` is a list of addresses. */
+/** Has the format of the configuration: `url` is a list of addresses. */
 export type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
 /** `broker` is `undefined` to keep the current broker. */

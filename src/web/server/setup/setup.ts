@@ -200,7 +200,7 @@ export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<S
   return verdict(findings, [hub.api_key])
 }
 
-/** Lists all findings if none is a problem. Masks secrets and control characters. */
+/** Lists the problems, or all findings if there is no problem. Masks secrets and control characters. */
 function verdict(findings: readonly Finding[], secrets: readonly string[]): SetupTest {
   const scrubber = new Scrubber(secrets)
   const problems = findings.filter(({ outcome }) => outcome === 'problem')

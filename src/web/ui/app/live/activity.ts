@@ -87,7 +87,7 @@ export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
   return failed
 }
 
-/** Newest first. */
+/** Returns the texts of an app's crashes, newest first. */
 export function crashTexts(entries: readonly Entry[], hub: string, app: string): string[] {
   return entries
     .flatMap((entry) => {
@@ -178,7 +178,7 @@ export type Row = Readonly<ReturnType<typeof rowOf>>
 const REPEATED_MS = 3_600_000
 const ONE_GO_MS = 600_000
 
-/** Newest first. Equal groups of a day share a row. */
+/** Returns the rows, newest first. Equal groups of a day share a row. */
 export function rowsOf(entries: readonly Entry[]): Row[] {
   const found: { readonly is: string; readonly all: [Group, ...Group[]] }[] = []
   const open = new Map<string, (typeof found)[number]>()

@@ -40,7 +40,7 @@ const HEIGHT = 168
 /** Space for the marks above the lines, in pixels. */
 const TOP = 20
 const AXIS_WIDTH = 68
-/** By how many points each key moves the pointer. */
+/** The number of points by which each key moves the pointer. */
 const STEPS: Readonly<Record<string, number>> = {
   ArrowLeft: -1,
   ArrowRight: 1,

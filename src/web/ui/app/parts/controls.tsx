@@ -224,7 +224,7 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
 
 type TableProps = { label: string; children: ComponentChildren; columns?: readonly string[]; head?: 'hidden' }
 
-/** Without `columns`, the table has no head. A hidden head is only for screen readers, for obvious columns. */
+/** Without `columns`, the table has no head. If the columns are obvious, only screen readers get the head. */
 export function Table({ label, children, columns, head }: TableProps) {
   return (
     <table class="list" aria-label={label}>

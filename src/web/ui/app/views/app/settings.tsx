@@ -54,7 +54,7 @@ export function Settings({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry
   const { busy, result, ask } = useRequest<Ended>()
-  /** As last read. */
+  /** The settings as last read; `undefined` before the first read. */
   const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
   const shown = useSignal(NO_NAMES)
   /** Names of settings whose value is unknown, because the answer to a write was lost. */

@@ -37,7 +37,7 @@ interface Column {
   /** The greatest value is first, because users look for it. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
-  /** In pixels, on a wide and on a narrow screen; if missing, the column takes the remaining width. */
+  /** Width in pixels on a wide and on a narrow screen; if missing, the column takes the remaining width. */
   readonly width?: readonly [wide: number, narrow: number]
 }
 

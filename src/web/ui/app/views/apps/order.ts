@@ -1,4 +1,4 @@
-/** Of a long list, only the visible lines and some lines around them are drawn. */
+/** If a list is long, only its visible lines and some lines around them are drawn. */
 import { computed, effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
@@ -104,7 +104,7 @@ function count(hubs: readonly Members[], store: Store) {
   return counts
 }
 
-/** Leaves out hubs whose apps report no memory. */
+/** Returns the memory use by hub, without hubs whose apps report none. */
 function memoryOf(hubs: readonly Members[]): ReadonlyMap<string, number> {
   const memory = new Map<string, number>()
   for (const { hub, apps } of hubs) {

@@ -45,7 +45,7 @@ const text = defineStrings('overview', {
   },
 })
 
-/** For a count that is not 0. */
+/** The CSS class of a count that is not 0. */
 const CLASSES: Partial<Record<Filter, string>> = { attention: 'warn', crashed: 'bad', given_up: 'bad', updates: 'info' }
 
 export function Overview({ list }: ListProps) {
@@ -174,7 +174,7 @@ function Check({ label, on, look = 'check' }: { label: string; on: Signal<boolea
   )
 }
 
-/** Also updates the apps that the list does not show. */
+/** Updates all apps, not only those that the list shows. */
 function UpdateAll({ list }: ListProps) {
   const page = usePage()
   const { updates } = list.totals.value.counts
