@@ -1,4 +1,4 @@
-/** Each app must have exactly one device. The topics that a message refers to show its app. */
+/** Each app must have exactly one device. The topics in a discovery message show to which app the device belongs. */
 
 export const DEVICE = /^[^/]+\/(device\/[^/]+|[^/]+\/[^/]+\/[^/]+)\/config$/
 

@@ -13,7 +13,7 @@ import type { World } from './world.ts'
 
 const CALM_MS = 60_000
 const AGREE_MS = 30_000
-/** How long the messages on the broker must stay correct before the broker counts as in agreement with the hub. */
+/** The broker agrees with the hub if its messages stay correct for this long. */
 const STEADY_MS = 150
 const LEAD_MS = 250
 /** Answers and events may still arrive after the broker agrees with the hub. */

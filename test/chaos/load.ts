@@ -42,7 +42,7 @@ export class Load {
     while (this.#underway.size > 0) await Promise.all(this.#underway)
   }
 
-  /** May send several copies of the command. */
+  /** Sends a random command, perhaps several times. */
   command(): void {
     const subject = this.subject()
     if (subject === undefined) return

@@ -127,7 +127,7 @@ export function disagreement(
   return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
 }
 
-/** Returns `true` for optional topics, with content that only the bridge can know. Those of an app require the app. */
+/** A topic is optional if only the bridge knows its content. The topics of an app require that the app exists. */
 function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
   if (MAY_BE.has(topic)) return true
   return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))

@@ -6,7 +6,7 @@ export interface Slope {
   readonly plusMinus: number
 }
 
-/** Uses least squares. The interval is wider than the plain one, because neighbouring samples are correlated. */
+/** Uses least squares. The correlation of neighbouring samples makes the interval wider. */
 export function slopeOf(samples: readonly { readonly minute: number; readonly value: number }[]): Slope {
   const count = samples.length
   const mean = (numbers: readonly number[]) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length

@@ -25,7 +25,7 @@ interface Sample {
 }
 
 const SAMPLE_MS = 10_000
-/** The first part of the time does not count, because caches fill and code is compiled. */
+/** The share of the time at the start that does not count, because caches fill and code is compiled. */
 const WARM_UP = 0.2
 /** After a shorter session, the bridge would reconnect more slowly. */
 const SETTLE_MS = 700

@@ -33,7 +33,7 @@ export function secretsOf({ seed }: WorldOptions): Secrets {
 /** Exported for the fault that takes over the client id. */
 export const CLIENT_ID = 'the-bridge'
 
-/** Needs every kind of escaping. */
+/** An id that needs every kind of escaping. */
 const ODD_ID = 'odd/one+#% é'
 
 /** The prefix of settings that the load unsets, once each. */

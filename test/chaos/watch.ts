@@ -38,7 +38,7 @@ export class Watch {
     this.returns = new Returns(hub)
   }
 
-  /** Apps that were published again although the hub did not have them, and without an explanation by the fault. */
+  /** Apps that were published again although the hub did not have them and the fault does not explain it. */
   get returned(): readonly string[] {
     return this.identityChanged || this.outdated || this.late ? [] : this.#returned
   }

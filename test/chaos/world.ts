@@ -142,7 +142,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return { username: 'bridge', password: this.#secrets.password }
   }
 
-  /** Occurs only in settings. */
+  /** A text that occurs only in settings. */
   get settingCanary(): string {
     return this.#secrets.setting
   }
@@ -327,7 +327,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return agrees(await this.disagreement())
   }
 
-  /** Uses the state of the hub and, if one was received, the hub's info. */
+  /** Whether the hub and, if one was received, its `info` message show a connected realtime channel. */
   get realtimeIsUp(): boolean {
     const info = this.observer.seen.findLast(({ topic }) => topic === `${BASE}/${HUB}/info`)
     return this.hub.connections.subscribers > 0 && (info === undefined || info.text.includes('"realtime":"connected"'))

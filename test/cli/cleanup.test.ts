@@ -177,7 +177,7 @@ describe('cleanup of a fleet', () => {
     // No member can have the first topic. The second is a command that was retained by mistake.
     const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
     const foreign = { ...FOREIGN, ...none }
-    // All members have ended at the same time.
+    // This is the state after all members have ended at the same time.
     await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
     const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()
     expect(ours).toEqual(

@@ -236,7 +236,7 @@ describe.runIf(canBrowse)('the question before', () => {
     await items.first().getByText(news).waitFor()
     const [first, second, third] = await items.allInnerTexts()
     expect(first).toBe(`Old 0 1.0.0 → 1.1.0 (minor)\n${news}`)
-    // Leave out a changelog if the app offers another version.
+    // The changelogs are not those of the offered versions, so they are not shown.
     expect([second, third]).toEqual(['Old 1 1.0.0 → 2.1.0 (major)', 'Old 2 1.0.0 → 3.1.0 (major)'])
     expect(await overflow(page)).toBeLessThanOrEqual(0)
     await expectAccessible(page)

@@ -411,7 +411,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     process.stdout.write(said.map(({ title, lines }) => `${title}\n   ${lines.join('\n   ')}\n`).join(''))
   })
 
-  /** Returns the findings that are not `ok`. Without the given variables, the configuration works. */
+  /** Returns the findings that are not `ok` for a working configuration with these changes. */
   async function wrong(given: Variables, clockMs = 0) {
     const variables = {
       ...(!('HUBS_DIR' in given) && { HUB_URL: given['HUB_URL'] ?? (await hubUrl()) }),

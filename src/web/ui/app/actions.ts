@@ -78,7 +78,7 @@ function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
   const severity = step !== null && step !== 'none' && text.update.severities[step]
   const about = severity ? text.update.severity({ versions, severity }) : versions
   const published = readTopic(entry, 'appUpdate')
-  // The topics of the app and of its update change one after the other.
+  // The topic of the app and the topic of its update do not change at the same time.
   const isSame = published?.latest_version === latest_version
   return { about, note: isSame ? published?.release_summary : undefined }
 }
@@ -254,7 +254,7 @@ function possible(page: PageContext, action: Action, entries: readonly AppEntry[
   return { able, why: why ?? bulkText.noneFits }
 }
 
-/** Returns the reason only if the action is possible for none of the apps. */
+/** Returns the reason if the action is possible for none of the apps. */
 export function bulkRefusal(page: PageContext, action: Action, entries: readonly AppEntry[]): string | undefined {
   if (isInProgress()) return bulkText.busy
   const isPossible = (entry: AppEntry) =>

@@ -21,13 +21,13 @@ const text = defineStrings('commands', {
   },
 })
 
-/** Returns the reason why all commands are impossible now, if they are. */
+/** Returns the reason if no command is possible now. */
 export function pageRefusal({ session, channel }: Pick<PageContext, 'session' | 'channel'>): string | undefined {
   if (session.access !== 'full') return terms.readOnly
   return channel.liveness.value === 'live' ? undefined : terms.noConnection
 }
 
-/** Returns the known reason why a command is impossible now, if any. */
+/** Returns the reason if the command is known to be impossible now. */
 export function refusal(page: PageContext, target: For, name: string): string | undefined {
   const { store } = page
   const kind = target.app !== undefined ? 'app' : target.hub !== undefined ? 'hub' : 'bridge'

@@ -11,7 +11,7 @@ const text = defineStrings('languages', {
 })
 
 interface Language {
-  /** The language's name for itself. */
+  /** The name of the language in that language, such as `Deutsch`. */
   readonly name: string
   readonly load: () => Promise<{ readonly default: Texts }>
 }

@@ -39,7 +39,7 @@ export function nextTheme(): void {
   theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto'
 }
 
-/** One line for each app. */
+/** `true` if each app has only one line in the list. */
 export const compact = signal(stored('localStorage', 'rows') === 'compact')
 
 effect(() => {

@@ -261,7 +261,7 @@ export const formatDay = time({ dateStyle: 'full' })
 export const formatMoment = time({ dateStyle: 'medium', timeStyle: 'medium' })
 const formatDate = time({ day: 'numeric', month: 'short' })
 
-/** `at` is in epoch seconds. Midnight, and steps of a day or more, are formatted as a date. */
+/** Formats `at`, in epoch seconds, as a date at midnight or if the step is a day or more, otherwise as a time. */
 export function formatTick(at: number, step: number): string {
   const date = new Date(at * 1000)
   const isDay = step >= 86_400 || (date.getHours() === 0 && date.getMinutes() === 0)

@@ -46,7 +46,7 @@ export class ActivityReader {
   #read({ at, topic, payload }: FeedEvent): Entry | undefined {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
-      // The bridge publishes the event also on the app's own topic, which is ignored.
+      // The same event on the app's own topic is ignored.
       const event = read(EVENT_OF_HUB, parseJson(payload))
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }

@@ -27,7 +27,7 @@ function newApp(hub: string, topic: string, first: App) {
     hub,
     id: first.id,
     target: { hub, app: first.id },
-    /** The topic of the app's state, which is the key of the app. */
+    /** The topic of the app's state, which identifies the app. */
     topic,
     app,
     name: computed(() => app.value.name?.trim() || first.id),
@@ -104,7 +104,7 @@ export class Store {
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** `true` after the first snapshot. */
   readonly complete = signal(false)
-  /** Number of changes so far, for lists that are not sorted at every change. */
+  /** Counts the changes of apps, for lists that are not sorted at every change. */
   appChanges = 0
   readonly #activity: ActivityReader
   readonly #held = new Set<string>()
@@ -204,7 +204,7 @@ export class Store {
     else this.#holdPart(hub, topic, own, payload)
   }
 
-  /** Handles a topic of an app that is not its state. */
+  /** Handles all topics of an app except its state. */
   #holdPart(hub: HubEntry, topic: string, { name, owner }: OwnTopic, payload: string | null): void {
     if (owner.kind !== 'app' && owner.kind !== 'setting') return
     const entry = hub.apps.value.get(owner.app)

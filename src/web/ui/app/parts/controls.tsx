@@ -170,7 +170,7 @@ export async function copyText(text: string): Promise<boolean> {
   return ok
 }
 
-/** Returns nothing, for use in event handlers. */
+/** Sets a value without returning it, for use in event handlers. */
 export function set<T>(to: Changeable<T>, value: T): void {
   to.value = value
 }
@@ -253,7 +253,7 @@ export function ScrollTable(props: TableProps) {
   )
 }
 
-/** @param props.ago - As a relative time. @param props.clock - Never with a date. */
+/** `ago` shows a relative time; `clock` never shows a date. */
 export function Time({ at, ago = false, clock = false }: { at: number | string; ago?: boolean; clock?: boolean }) {
   const ms = typeof at === 'string' ? Date.parse(at) : at
   return (

@@ -75,7 +75,7 @@ function Staged() {
   )
 }
 
-/** Focuses the heading of the new view or, after the page of an app was left, that app in the list. */
+/** Focuses the heading of the new view. If the user has left the page of an app, focuses that app in the list. */
 function moveFocus(before: Route): void {
   const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
   const heading = document.querySelector<HTMLElement>('h1')

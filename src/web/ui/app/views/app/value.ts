@@ -87,7 +87,7 @@ function isExact(json: string): boolean {
   }
 }
 
-/** JSON parses a number that is out of range as Infinity, which it cannot write. */
+/** A number that is out of range is parsed as Infinity, which JSON cannot represent. */
 function isWritable(value: unknown, depth = 0): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true

@@ -41,7 +41,7 @@ const NONE: Readonly<Record<Filter, number>> = { attention: 0, all: 0, crashed: 
 
 export function listApps(store: Store) {
   const items = signal<readonly Item[]>([])
-  /** Cover all apps, and change only when the list is sorted. */
+  /** The totals cover all apps, and change only when the list is sorted. */
   const totals = signal({ counts: NONE, memory: memoryOf([]) })
   let ordered = -1
   const tick = signal(0)
