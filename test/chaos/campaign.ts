@@ -3,7 +3,7 @@ import { nameOf, scriptsOf } from './compose.ts'
 import { type EpisodeResult, type Job, runEpisode } from './episode.ts'
 import { World } from './world.ts'
 
-export interface CampaignOptions {
+interface CampaignOptions {
   readonly workers: number
   readonly paceMs: number
   readonly onResult: (result: EpisodeResult) => void

@@ -33,7 +33,7 @@ const scripts: fc.Arbitrary<Script> = fc.array(
   { minLength: 1, maxLength: 3 },
 )
 
-export interface Numbered {
+interface Numbered {
   readonly script: Script
   /** The position among all scripts that fast-check generates from the seed. */
   readonly index: number
@@ -48,7 +48,7 @@ export function scriptsOf(seed: number, count: number): Numbered[] {
     .slice(0, count)
 }
 
-export interface Shrunk {
+interface Shrunk {
   readonly script: Script
   /** With the seed, fast-check reproduces the script from this path. */
   readonly path: string

@@ -2,7 +2,7 @@
 
 export const DEVICE = /^[^/]+\/(device\/[^/]+|[^/]+\/[^/]+\/[^/]+)\/config$/
 
-export interface DiscoveryFaults {
+interface DiscoveryFaults {
   readonly ghosts: string[]
   readonly missing: string[]
 }

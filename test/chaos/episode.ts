@@ -27,7 +27,7 @@ export interface Job {
   readonly script?: Script
 }
 
-export interface EpisodeOptions extends Job {
+interface EpisodeOptions extends Job {
   /** The mean time between two actions. */
   readonly paceMs: number
   /** Time limit until the broker agrees with the hub; default: the limit of the fault. */

@@ -56,7 +56,7 @@ function step(from: string, to: unknown): string | null {
 }
 
 /** Derives the payload of an app from the hub's record. */
-export function expectedApp(record: AppRecord): Record<string, unknown> {
+function expectedApp(record: AppRecord): Record<string, unknown> {
   const { usage, updateAvailable: update, author } = record
   const runs = record.state === 'running'
   const offered = typeof update === 'object' && update !== null

@@ -14,7 +14,7 @@ export interface PlantResult {
   readonly ms: number
 }
 
-export interface ProveOptions {
+interface ProveOptions {
   readonly seed: number
   /** The number of seeds for each bug; default: 1. */
   readonly seeds?: number
@@ -29,7 +29,7 @@ export interface ProveOptions {
 /** Shorter than for a fault: with some bugs, the broker never agrees with the hub. */
 const TIMEOUT_MS = 5000
 
-export async function provePlant(name: string, seed: number): Promise<PlantResult> {
+async function provePlant(name: string, seed: number): Promise<PlantResult> {
   const plant = PLANTS[name]
   if (plant === undefined) throw new Error(`unknown planted bug "${name}"`)
   const { fault, caughtBy, paceMs = 25, timeoutMs = TIMEOUT_MS, env = {} } = plant

@@ -4,7 +4,7 @@ import { table } from '../bench/table.ts'
 import type { EpisodeResult } from './episode.ts'
 import type { PlantResult } from './prove.ts'
 
-export interface ScorecardInput {
+interface ScorecardInput {
   readonly results: readonly EpisodeResult[]
   readonly plants: readonly PlantResult[]
   readonly seed: number

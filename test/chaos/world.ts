@@ -37,7 +37,7 @@ const LAG_LOOKBACK_MS = 3_000
 
 type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
 
-export interface FaultProperties {
+interface FaultProperties {
   readonly stallMs?: number
   readonly hubWell: boolean
   readonly expectedErrors?: RegExp | readonly RegExp[]

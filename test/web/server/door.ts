@@ -57,7 +57,7 @@ export async function rawAnswer(port: number, text: string): Promise<string> {
   return answer
 }
 
-export interface DoorOptions {
+interface DoorOptions {
   /** Environment variables without the prefix `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>
   readonly clock?: Clock

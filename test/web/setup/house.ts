@@ -24,7 +24,7 @@ export const at = (url: string, changes: Partial<SetupHub> = {}): SetupHub => ({
   ...changes,
 })
 
-export interface FirstOptions {
+interface FirstOptions {
   /** Text of the configuration file; `null`: no file is named. By default, the named file does not exist. */
   readonly file?: string | null
   /** Additional variables without the prefix `HUB2MQTT_`. */

@@ -10,7 +10,7 @@ import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
 /** Has the format of the configuration: `url` is a list of addresses. */
-export type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
+type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
 /** `broker` is `undefined` to keep the current broker. */
 export interface Choice {
