@@ -11,9 +11,9 @@ export const exitCodes = {
 export interface Io {
   readonly env: NodeJS.ProcessEnv
   readonly stdin: NodeJS.ReadStream
-  /** Writes a line to the standard output. */
+  /** Writes a line to standard output. */
   readonly print: (line: string) => void
-  /** Writes a line to the standard error output. */
+  /** Writes a line to standard error. */
   readonly warn: (line: string) => void
 }
 

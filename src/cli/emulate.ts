@@ -70,7 +70,7 @@ export const createKey: Body<{
   using keys = await keysIn(data, { make: true })
   const { id, key } = keys.create(scope, name)
   print(key)
-  // A script may read the key from the standard output, so print the id elsewhere.
+  // A script may read the key from standard output, so print the id elsewhere.
   warn(`id ${id}; the key is not shown again`)
   return exitCodes.ok.code
 }

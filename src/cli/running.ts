@@ -49,7 +49,7 @@ const anotherProgram = ({ host, port }: HealthAddress) =>
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000
-/** No real answer is longer. */
+/** Far more than any real answer. */
 const MAX_BYTES = 1024 * 1024
 
 /** Rejects if there is no complete answer in time. */

@@ -27,7 +27,7 @@ const KEEPALIVE_MS = 2000
 /** How outdated a published app name may be while the bridge can reach the hub. */
 const STALE_MS = 4000
 
-/** The only error line that the bridge may log at any time: the harness has started a second bridge. */
+/** An error line that is always permitted, because the harness sometimes starts a second bridge. */
 const SECOND_BRIDGE = /another hub2mqtt uses the same base topic/
 
 type Checker = (history: History) => Iterable<string>

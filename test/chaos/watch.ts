@@ -18,7 +18,7 @@ export class Watch {
   /** Messages that the harness has published on topics of the bridge. */
   readonly planted = new Set<Seen>()
   readonly foreign = new Set<string>()
-  /** The configuration excludes apps for some time, including new ones. */
+  /** The configuration excludes some apps, including new ones, for some time. */
   leavesOut = false
   /** Another hub has replaced the first one, whose messages may then be cleared and published again. */
   identityChanged = false

@@ -9,6 +9,6 @@ takeLittleMemory()
 console.log('done')`
 
 test('the program sets only options that the V8 of this Node.js knows', async () => {
-  // V8 reports an unknown option on the standard error output.
+  // V8 reports an unknown option on standard error.
   expect(await execute(process.execPath, ['--input-type=module', '--eval', RUN])).toBe('done\n')
 })

@@ -12,9 +12,9 @@ export const SETTING = 'hub2mqtt-conformance'
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 
 export interface Left {
-  /** What is still changed. */
+  /** Items that are still changed. */
   readonly left: readonly string[]
-  /** What could not be verified. */
+  /** Items that could not be verified. */
   readonly unseen: readonly string[]
 }
 

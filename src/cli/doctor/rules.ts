@@ -12,7 +12,7 @@ import { about, type Finding } from './finding.ts'
 
 const { ok, problem } = about('broker')
 
-/** Messages that the rules permit arrive sooner. */
+/** Longer than a permitted message takes to arrive. */
 const ECHO_MS = 2_000
 /** Longer than the discovery message of an app, which is the longest message that the bridge cannot shorten. */
 const LONG_KIB = 16

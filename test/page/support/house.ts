@@ -100,7 +100,7 @@ export class House implements AsyncDisposable {
     return new BridgeProcess({ config: this.#config, env })
   }
 
-  /** The port stays the same. */
+  /** Restarts the daemon on the same port. */
   async restart(): Promise<void> {
     await this.daemon.stop()
     await this.start()
