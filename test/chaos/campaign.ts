@@ -41,7 +41,7 @@ async function inOneWorld(
   }
 }
 
-/** Both kinds of hubs alternate. */
+/** The two kinds of hubs alternate from seed to seed. */
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
 /** The world is as new as for the first episode of a campaign. */

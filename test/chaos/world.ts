@@ -65,7 +65,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   wallClockStepped = false
   /** Another bridge is connected to the broker without the proxy. */
   hasDirectBridge = false
-  /** Messages wait in the broker. Mosquitto removes the expiry of those that it sends in their last second. */
+  /** The broker delays messages. Mosquitto removes the expiry of a message that it sends in the message's last second. */
   brokerHoldsBack = false
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()

@@ -82,7 +82,7 @@ type Served = v.InferOutput<typeof INFO>['hubs']
 /** Maximum number of hubs in a text: there may be a thousand. */
 const MAX_NAMED = 5
 
-/** No real value of a bridge is longer. */
+/** Hides a text that is longer than any real value. */
 const short = (text: string) => (text.length > 100 ? '…' : text)
 
 type Hub = readonly [name: string, host: string]

@@ -24,7 +24,7 @@ interface LimitOptions {
   readonly forgets?: boolean
   /** Time limit until the bridge is online; default: 45 s. */
   readonly timeoutMs?: number
-  /** Messages wait in the broker. */
+  /** The broker delays messages. */
   readonly holdsBack?: boolean
   /** How long the bridge must then stay online; default: no requirement. */
   readonly steadyMs?: number
