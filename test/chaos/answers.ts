@@ -23,7 +23,6 @@ export function parseAnswer(text: string): Pick<Answer, 'ok' | 'code' | 'replaye
   }
 }
 
-/** Groups the answers by the token of their command, in the order of arrival. */
 export function answersOf({ seen }: { readonly seen: readonly Seen[] }): Map<string, Answer[]> {
   const answers = new Map<string, Answer[]>()
   for (const one of seen) {

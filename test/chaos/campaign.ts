@@ -44,7 +44,6 @@ async function inOneWorld(
 /** The two kinds of hubs alternate from seed to seed. */
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
-/** The world is as new as for the first episode of a campaign. */
 export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult> {
   await using world = await World.start({ seed: job.seed, flavour: flavourOf(job.seed) })
   world.startBridge()

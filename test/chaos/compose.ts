@@ -17,7 +17,6 @@ export type Script = readonly Step[]
 
 const SPREAD_MS = 3000
 
-/** The faults that can be combined with others. */
 export const COMPOSED: readonly string[] = Object.keys(FAULTS).filter((name) => {
   const { slow, alone } = faultNamed(name)
   return slow !== true && alone !== true
@@ -35,7 +34,6 @@ const scripts: fc.Arbitrary<Script> = fc.array(
 
 interface Numbered {
   readonly script: Script
-  /** The position among all scripts that fast-check generates from the seed. */
   readonly index: number
 }
 

@@ -28,7 +28,6 @@ export function discoveryFaults(
   return { ghosts, missing }
 }
 
-/** Returns the state topics of apps that a message refers to. */
 export function references(text: string, base: string): string[] {
   return [...text.matchAll(/"([^"\\]+)"/g)].flatMap(([, word = '']) => {
     if (!word.startsWith(base)) return []

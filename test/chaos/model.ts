@@ -55,7 +55,6 @@ function step(from: string, to: unknown): string | null {
   return ['major', 'minor', 'patch'][raised] ?? null
 }
 
-/** Derives the payload of an app from the hub's record. */
 function expectedApp(record: AppRecord): Record<string, unknown> {
   const { usage, updateAvailable: update, author } = record
   const runs = record.state === 'running'
@@ -103,7 +102,6 @@ function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
   return wanted
 }
 
-/** The apps for which the configuration publishes a setting. */
 export const publishedApps = ['net.population.app0001', 'net.population.app0002']
 const isPublished = (id: string) => publishedApps.includes(id)
 

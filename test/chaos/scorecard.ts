@@ -1,4 +1,3 @@
-/** Renders the results of a campaign as a document: first the totals, then each fault. */
 import { execFileSync } from 'node:child_process'
 import { table } from '../bench/table.ts'
 import type { EpisodeResult } from './episode.ts'

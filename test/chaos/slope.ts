@@ -1,6 +1,5 @@
 /** The slope of a straight line through samples, with its confidence interval. */
 export interface Slope {
-  /** Units per minute. */
   readonly perMinute: number
   /** Half the width of the 95 % interval. */
   readonly plusMinus: number

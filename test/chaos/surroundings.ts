@@ -13,7 +13,6 @@ export interface WorldOptions {
   readonly nodeOptions?: readonly string[]
 }
 
-/** Each secret can be recognised in any text. */
 export interface Secrets {
   readonly key: string
   readonly password: string
@@ -30,7 +29,6 @@ export function secretsOf({ seed }: WorldOptions): Secrets {
   }
 }
 
-/** Exported for the fault that takes over the client id. */
 export const CLIENT_ID = 'the-bridge'
 
 /** An id that needs every kind of escaping. */

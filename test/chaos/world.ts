@@ -65,7 +65,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   wallClockStepped = false
   /** Another bridge is connected to the broker without the proxy. */
   hasDirectBridge = false
-  /** The broker delays messages. Mosquitto removes the expiry of a message that it sends in the message's last second. */
+  /** The broker delays messages. Mosquitto removes the expiry of messages that it sends in their last second. */
   brokerHoldsBack = false
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
@@ -227,7 +227,6 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await this.broker.stop(signal)
   }
 
-  /** Reverts everything that faults may have left behind. */
   async repair(): Promise<void> {
     this.gateway.heal()
     this.hub.behaveWell()

@@ -1,4 +1,3 @@
-/** Bursts exceed the length of every queue. */
 import { setTimeout as after } from 'node:timers/promises'
 import { Observer } from '../../support/observer.ts'
 import { parse } from '../answers.ts'

@@ -65,7 +65,6 @@ export const lists = (change: (list: Record<string, unknown>, scene: Scene) => u
 const allOrSome = { times: ({ random }: Scene) => (random.chance(0.5) ? Number.POSITIVE_INFINITY : random.int(1, 8)) }
 const once = { times: () => 1 }
 
-/** Answers all requests, or only those for lists, with `answer`. */
 const answering = (answer: Reply) =>
   during(({ random }) => {
     const concerns = random.chance(0.5) ? () => true : (asking: Asking) => isRest(asking) && isList(asking)

@@ -13,7 +13,6 @@ import { broker } from './limits.ts'
 const SLOW_PING_MS = 5_000
 const SOON_MS = 250
 
-/** Lets writes expire while they wait until the hub has identified itself. */
 async function expireWaiting({ world, load }: Scene): Promise<void> {
   let cuts = 0
   let pings = 0

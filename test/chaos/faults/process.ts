@@ -29,7 +29,6 @@ function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A second bridge starts for the same hub and broker. Later, one of the two stops. */
 function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   return async ({ world, random }) => {
     const first = world.bridge

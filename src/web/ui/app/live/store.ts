@@ -86,7 +86,6 @@ export class Store {
   readonly topics: Topics
   /** Includes the hubs of other members of a fleet, but only with their state. */
   readonly hubs = signal<readonly HubEntry[]>([])
-  /** The hubs that this bridge serves. */
   readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))
   readonly fleet = signal<FleetStatus | undefined>(undefined)
   /** The payloads by state topic, of the other members and of the whole fleet. */
