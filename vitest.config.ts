@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Where a mistake harms: what a command may do, and what the hub and the broker are believed to say. */
+/** The modules that decide what a command may do, and which data of the hub and the broker is trusted. */
 const SAFETY = [
   'src/base/limiter.ts',
   'src/bridge/{dispatcher,replay}.ts',
@@ -11,20 +11,20 @@ const SAFETY = [
   'src/mqtt/{outbox,retained,sender}.ts',
 ]
 
-/** They have configurations of their own: npm run test:container, test:package, test:node-red and test:page. */
+/** These folders have their own configurations: npm run test:container, test:package, test:node-red and test:page. */
 const ELSEWHERE = ['test/container/**', 'test/package/**', 'test/node-red/**', 'test/page/**']
-/** Tests that leave their process as they found it: a worker runs one such file after the other. */
+/** Tests without side effects on their process, so that one worker can run several of these files. */
 const SHARED = [
   'test/{bridge,contract,guardian,home-assistant,mqtt,observability,web}/**/*.test.ts',
   'test/cluster/rollout/*.test.ts',
   'test/config/reload/*.test.ts',
   'test/emulator/*.test.ts',
-  // One sets an environment variable, two listen to what happens to their process.
+  // One excluded test sets an environment variable; two observe their whole process.
   'test/config/!(instance).test.ts',
   'test/hub/!(fuzz|manners).test.ts',
 ]
 
-/** The tests that take longest. A fresh checkout does not know that, and would start some of them last. */
+/** The tests that take longest. A fresh checkout has no measured times, and would start some of them last. */
 const LONGEST = [
   'chaos/chaos',
   'guardian/months',
@@ -50,7 +50,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 const covers = process.argv.some((option) => option.startsWith('--coverage'))
-// Compile the sources once for all workers and the children that they start. See `SHARED` in test/support/process.ts.
+// Compile the sources once for all workers and their child processes. See `SHARED` in test/support/process.ts.
 if (covers) process.env['NODE_DISABLE_COMPILE_CACHE'] = '1'
 else process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/hub2mqtt', import.meta.url))
 
@@ -60,26 +60,26 @@ export default defineConfig({
       { extends: true, test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: [...ELSEWHERE, ...SHARED] } },
       { extends: true, test: { name: 'shared', include: SHARED, isolate: false } },
     ],
-    // It is the sources that are covered.
+    // Coverage counts the sources, so with coverage the tests must not start the bundle.
     globalSetup: covers ? [] : ['test/support/program.ts'],
     sequence: { sequencer: LongestFirst },
-    // Only for what hangs: on a busy machine with coverage the longest tests take half of it.
+    // The limit is for tests that hang: on a busy machine with coverage, the longest tests take half of this time.
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // As `until`: one second, the default, is short for several round trips on a busy machine.
+    // The default of one second is too short for several round trips on a busy machine. `until` has the same limit.
     expect: { poll: { timeout: 10_000 } },
     pool: 'forks',
-    // The tests wait for brokers and timers far more than they compute. With seven, leases of the fleet end too soon.
+    // Tests mostly wait for brokers and timers. With seven workers, leases of a fleet expire too early.
     maxWorkers: 4,
-    // Node runs the sources itself, as it runs the program. So the coverage of both can be added up.
+    // Node.js runs the sources directly, as in the program, so that the coverage of both can be added.
     experimental: { viteModuleRunner: false },
     coverage: {
-      // As `v8`, but it bears children that are killed.
+      // Like `v8`, but accepts child processes that are killed.
       provider: 'custom',
       customProviderModule: 'test/support/coverage.ts',
       autoAttachSubprocess: true,
       include: ['src/**/*.ts'],
-      // Not in the program; and what runs in browsers, which test/page tries there.
+      // Build tools are not part of the program, and test/page tests the page in a browser.
       exclude: ['src/tooling/build/**', 'src/tooling/docs/**', 'src/web/ui/app/**'],
       reporter: [['text', { skipFull: true }], 'json', 'json-summary'],
       reportOnFailure: true,

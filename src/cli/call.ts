@@ -39,18 +39,14 @@ export const callCommand: Body<Flags> = async ({ env, print }, { config: file, t
 
 const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt running, with the same base topic?'
 
-/**
- * Sends a command and waits for its answer.
- * @throws UsageError if the topic is not that of a command
- * @throws SessionError if no answer arrives
- */
+/** @throws UsageError if the topic is not that of a command; SessionError if no answer arrives */
 export async function call(options: {
   readonly broker: BrokerOptions
   readonly base: string
-  /** A command's topic, with or without the base topic. */
+  /** With or without the base topic. */
   readonly topic: string
   readonly payload: string
-  /** Total time limit, including the connection. */
+  /** Total time, including the connection. */
   readonly timeoutMs: number
   readonly clock: Clock
 }) {
@@ -76,7 +72,6 @@ export async function call(options: {
   }
 }
 
-/** Returns the full topic of a command that was given with or without the base topic. */
 function locate(base: string, given: string): { topic: string; command: CommandTopic } {
   const topics = createTopics(base)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
@@ -101,23 +96,22 @@ function readAnswer(text: string) {
   return { text, ok: value['ok'] === true, transaction: value['transaction'] }
 }
 
-/** The payload of a request under one version of MQTT, and how to recognise the answer. */
 interface Exchange<T> {
   readonly payload: string
-  /** The topic of the answer; under MQTT 5 the response topic of the request. */
+  /** Under MQTT 5, the response topic of the request. */
   readonly answerTopic: string
   /** Returns `undefined` if the message is not an answer to this request. */
   readonly readAnswer: (payload: string) => T | undefined
 }
 
-/** Sends a request over a separate connection and waits for its answer. @throws SessionError if no answer arrives */
+/** Uses a separate connection. @throws SessionError if no answer arrives */
 export async function request<T>(
   options: {
     readonly broker: BrokerOptions
     /** Identifies the request in the client id and, under MQTT 5, in the correlation data. */
     readonly mark: string
     readonly topic: string
-    /** One exchange per MQTT version, because MQTT 3.1.1 has no response topics. */
+    /** One exchange for each version of MQTT, because MQTT 3.1.1 has no response topics. */
     readonly exchange: Readonly<Record<Protocol, Exchange<T>>>
     readonly timeoutMs: number
   },
@@ -129,7 +123,7 @@ export async function request<T>(
   answered.promise.catch(() => {})
   let receive: (packet: IPublishPacket) => void = () => {}
   const session = {
-    // Never use the configured client id: the broker would close the bridge's connection.
+    // Do not use the configured client id: the broker would then close the bridge's connection.
     ...{ broker, clientId: `hub2mqtt-${mark}`, timeoutMs },
     onPublish: (packet: IPublishPacket) => receive(packet),
     onNoSubscribers: () => refuse('no_subscribers', `no client subscribes to ${topic}`),

@@ -1,5 +1,3 @@
-/** `hub2mqtt check-config` prints the configuration, and `hub2mqtt doctor` checks whether everything in it works. */
-
 import { systemClock } from '../base/clock.ts'
 import { VERSION } from '../base/version.ts'
 import { describeConfig } from '../config/describe.ts'
@@ -15,7 +13,6 @@ export const checkConfig: Body<ConfigFlag & { readonly connect: boolean }> = asy
   return exitCodes.ok.code
 }
 
-/** Prints each finding as soon as it is known, followed by a text for a bug report. */
 export const doctor: Body<ConfigFlag> = async ({ env, print }, { config: file }) => {
   const { config, secrets, warnings } = loadConfig({ file, env })
   const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')

@@ -31,7 +31,7 @@ export const cleanupCommand: Body<Flags> = async (io, flags) => {
 
 const CLEANUP_MS = 120_000
 
-/** Clears or lists the retained messages of a bridge with this configuration. The flags override some of its values. */
+/** The flags override the values of the configuration. */
 export async function clean(
   { mqtt, discovery, hubs }: Config,
   { print, warn }: Io,
@@ -63,9 +63,9 @@ export async function clean(
 export interface CleanupOptions {
   readonly broker: BrokerOptions
   readonly topics: Topics
-  /** Discovery prefix. Prefixes that the bridge has recorded on the broker are searched as well. */
+  /** The discovery prefix to search, in addition to the prefixes that the bridge has recorded on the broker. */
   readonly prefix: string
-  /** Hubs whose topics belong to the bridge, in addition to those in its retained information. */
+  /** The hubs to search, in addition to those in the bridge's retained information. */
   readonly hubs: readonly string[]
   readonly clear: boolean
   readonly onProgress?: (cleared: number, of: number) => void
@@ -73,19 +73,18 @@ export interface CleanupOptions {
   readonly clock: Clock
 }
 
-/** Maximum number of reads: a broker with very many topics may omit some. */
+/** A broker with very many topics may leave some out of each read. */
 const MAX_READS = 20
 /** Longer than a running bridge takes to answer. */
 const PING_MS = 3_000
 
 /**
- * Finds topics, and clears them if requested. `left`: those that the broker refused to clear. `isComplete`: whether
- * certainly none was missed.
+ * `left`: the topics that the broker refused to clear. `isComplete`: the broker has certainly sent all topics.
  * @throws ExpectedError if the broker's rules or a running bridge prevent the cleanup
  */
 export async function cleanup(options: CleanupOptions) {
   const { broker, topics, prefix, clear, timeoutMs, clock } = options
-  // Never use the configured client id: the broker would close the bridge's connection.
+  // Do not use the configured client id: the broker would then close the bridge's connection.
   const clientId = `hub2mqtt-cleanup-${randomBytes(8).toString('hex')}`
   let reading: ReadBack | undefined
   const onPublish = (packet: IPublishPacket) => reading?.received(packet)
@@ -96,7 +95,7 @@ export async function cleanup(options: CleanupOptions) {
     const prefixes = new Prefixes(prefix, memory)
     const additionalFilters = (topic: string, text: string) =>
       prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text)
-    // Keep cleared messages: they contain the hubs and prefixes of the remaining messages.
+    // Remember cleared messages: they contain the hubs and prefixes of the remaining messages.
     const seen = new Map<string, string>()
     const probeTopic = topics.of('bridgeProbe', {})
     const read = async (heldFilters: readonly string[]) => {
@@ -136,7 +135,7 @@ export async function cleanup(options: CleanupOptions) {
   })
 }
 
-/** Reads filter by filter until nothing new arrives. Resolves to whether the broker has certainly omitted nothing. */
+/** Reads filter by filter until nothing new arrives. Resolves to `true` if the broker has certainly sent everything. */
 async function readInParts(
   read: (filters: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   filters: readonly string[],
@@ -160,7 +159,7 @@ async function readInParts(
 
 const PLATFORMS = ['device_automation', ...ENTITIES.map(({ platform }) => platform)]
 
-/** Replaces the first of several wildcards with each of its known values. */
+/** If the filter has several wildcards, replaces the first one with each of its known values. */
 function partsOf(filter: string, topics: readonly string[]): string[] {
   const levels = filter.split('/')
   const at = levels.indexOf('+')
@@ -170,7 +169,7 @@ function partsOf(filter: string, topics: readonly string[]): string[] {
   return [...values].map((value) => levels.with(at, value).join('/'))
 }
 
-/** Returns the topics of this bridge, or of a fleet's members, for hubs that are configured or in `bridge/info`. */
+/** Includes the topics of a fleet's members, but only those of hubs that are configured or in `bridge/info`. */
 function ownTopics(
   held: ReadonlyMap<string, string>,
   seen: ReadonlyMap<string, string>,
@@ -194,7 +193,7 @@ function ownTopics(
   return [...held].flatMap(([topic, payload]) => (ownership(topic, payload, state).whose === 'foreign' ? [] : [topic]))
 }
 
-/** Returns what the user must do first because a bridge is running; `undefined` if no bridge is running. */
+/** Returns what the user must do first if a bridge is running. */
 async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
   const { topics } = options
   const members = [...held].flatMap(([topic, state]) => {
@@ -222,7 +221,7 @@ async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): 
   }
 }
 
-/** Clears topics, as many at a time as the broker accepts. Resolves to the topics that the broker refused to clear. */
+/** Resolves to the topics that the broker refused to clear. */
 async function cleared(
   connection: Connection,
   topics: readonly string[],

@@ -1,4 +1,3 @@
-/** Defines the program's commands, and the kinds of their flags and arguments. */
 import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'
 import { fromText } from '../config/schemas.ts'
@@ -9,7 +8,6 @@ export const exitCodes = {
   usage: { code: 2, doc: 'the command line or the configuration has a mistake' },
 } as const
 
-/** The environment and the outputs of a command's body. */
 export interface Io {
   readonly env: NodeJS.ProcessEnv
   readonly stdin: NodeJS.ReadStream
@@ -19,23 +17,22 @@ export interface Io {
   readonly warn: (line: string) => void
 }
 
-/** The implementation of a command; returns the exit code. */
+/** Returns the exit code. */
 export type Body<T> = (io: Io, flags: T) => number | Promise<number>
 
-/** The flag of all commands that read the configuration. */
 export interface ConfigFlag {
   readonly config: string | undefined
 }
 
 export type Command = ReturnType<typeof command>
 
-/** @param row.body - Imports the body, so that a command loads only the modules it uses. */
+/** @param row.body - Imports the body when the command runs, so that only its own modules are loaded. */
 export function command<F, P = Record<never, never>>(row: {
   readonly summary: string
   readonly flags: Flags<F>
-  /** The arguments without a flag, the optional ones last. */
+  /** Arguments without a flag; optional ones must be last. */
   readonly positionals?: Flags<P>
-  /** Whether the command runs until it is stopped. */
+  /** Marks a command that runs until it is stopped. */
   readonly lasts?: true
   readonly body: () => Promise<Body<F & P>>
 }) {
@@ -44,31 +41,28 @@ export function command<F, P = Record<never, never>>(row: {
   const positionals: Readonly<Record<string, Flag>> = row.positionals ?? {}
   return {
     ...{ summary, flags, positionals, lasts },
-    /** Parses the texts of flags and positionals; returns the values, and the body bound to them. */
     read(given: ReadonlyMap<string, readonly string[]>) {
       const all = Object.entries({ ...flags, ...positionals })
       const values = all.map(([name, flag]) => [name, flag.read(given.get(name) ?? [], name)])
-      // The object has each key of `F` and `P`, with a value of the flag's type.
+      // The object has each key of `F` and `P`, with a value of that flag's type.
       const read = Object.fromEntries(values) as F & P
       return { flags: Object.fromEntries(values), run: async (io: Io) => (await body())(io, read) }
     },
   }
 }
 
-/** A flag or an argument, with the type of its value. */
 export interface Flag<T = unknown> {
   readonly doc: string
-  /** The value's name in help; if missing, the flag takes no value. */
+  /** The name of the value in the help. A flag without it takes no value. */
   readonly value?: string
   readonly multiple?: true
   readonly optional?: true
-  /** The default as shown in help. */
+  /** The default as the help shows it. */
   readonly default?: string
   /** @throws UsageError that states what was expected */
   readonly read: (given: readonly string[], name: string) => T
 }
 
-/** The flags for these values, by name. */
 type Flags<T> = { readonly [K in keyof T]: Flag<T[K]> }
 export type Values<F> = { readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never }
 
@@ -81,7 +75,6 @@ function parse<S extends v.GenericSchema>(schema: S, text: string, name: string)
 
 export const given = (doc: string): Flag<boolean> => ({ doc, read: (all) => all.length > 0 })
 
-/** An optional value that `schema` accepts. */
 export function parsed<S extends v.GenericSchema>(
   value: string,
   schema: S,
@@ -94,7 +87,6 @@ export function parsed<S extends v.GenericSchema>(
 
 export const text = (value: string, doc: string) => parsed(value, v.string(), doc)
 
-/** Any number of values that `schema` accepts. */
 export function several<S extends v.GenericSchema>(
   value: string,
   schema: S,
@@ -116,7 +108,6 @@ export function required<T>(flag: Flag<T>): Flag<NonNullable<T>> {
   }
 }
 
-/** A flag with a default text. */
 export function withDefault<T>(text: string, flag: Flag<T>): Flag<NonNullable<T>> {
   const { read } = required(flag)
   return { ...flag, default: text, read: (all, name) => read(all.length === 0 ? [text] : all, name) }

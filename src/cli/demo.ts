@@ -1,4 +1,3 @@
-/** `hub2mqtt demo`: runs the daemon with an emulated hub, and suggests commands to try. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { loadConfig } from '../config/load.ts'
@@ -10,7 +9,7 @@ import type { Body, ConfigFlag } from './command.ts'
 import { newKey } from './emulate.ts'
 import { daemon } from './run.ts'
 
-/** All permissions that the bridge can use, so that the demo shows everything. */
+/** The demo's key has all permissions that the bridge can use. */
 const READS = ['system', 'updates', 'device', 'flow', 'insights']
 const SCOPES = ['hub.app', 'hub.speech', ...READS.map((name) => `hub.${name}.readonly`)]
 
@@ -30,7 +29,7 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
   const onPage = (address: string) => {
     page = address
   }
-  // The public store does not know the demo's apps.
+  // The public store does not list the demo's apps.
   const newest = new Map(DEFAULT_STORE.map(({ id, version }) => [id, version]))
   await using store = await EmulatedStore.start(
     [...hub.apps.values()].map(({ id, version }) => ({ id, live: newest.get(id) ?? version })),
@@ -43,12 +42,10 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
 
 type Variables = Readonly<Record<string, string>>
 
-/** Returns the configuration of a demo on an existing broker. */
 function onBroker(url: string): Variables {
   return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: 'hub2mqtt-demo', HUB2MQTT_DISCOVERY_FORMAT: 'off' }
 }
 
-/** Chooses other ports if the configured ports are in use. */
 async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   const { url, embedded } = mqtt
   const broker = url === null ? await firstFreePort(embedded) : undefined
@@ -59,7 +56,7 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   }
 }
 
-/** Returns commands to try, with the broker's real address. `page`: the address of the page with its start-up token. */
+/** `page`: the address of the page, with the start-up token. */
 function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
@@ -81,7 +78,7 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 
 const TRIES = 100
 
-/** Returns the first free port at or above the wanted port, except `taken`; the wanted port if a hundred are in use. */
+/** Returns the wanted port if that port and the following 99 are in use. */
 async function firstFreePort({ host, port: wanted }: { host: string; port: number }, taken?: number): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
     const free = port === taken ? undefined : await freePort(host, port)

@@ -1,4 +1,3 @@
-/** `hub2mqtt emulate` and its subcommands: an emulated hub, its apps and its API keys. */
 import { randomBytes } from 'node:crypto'
 import { emulate } from '../emulator/command.ts'
 import { parseApiKey } from '../emulator/scopes.ts'
@@ -9,7 +8,7 @@ import { stopSignal } from './signals.ts'
 
 type Flags = Values<typeof emulateFlags>
 
-/** Returns the hub's options from the flags, without omitted flags, because a file may set these options. */
+/** Leaves out the flags that were not given, because a file may set the same options. */
 export function hubOptions({
   'memory-limit': memory,
   'cpu-limit': percent,
@@ -29,7 +28,7 @@ export function hubOptions({
 
 export const emulateHub: Body<Flags> = async ({ print, warn }, flags) => {
   const { file, 'api-key': given, 'control-port': controlPort } = flags
-  // A hub without a key would be useless. A file or a data folder may have its own keys.
+  // A hub without a key would be useless. A file or a data folder may contain keys.
   const spare = given.length === 0 && file === undefined ? newKey() : undefined
   await using emulation = await emulate({
     ...hubOptions(flags),
@@ -51,13 +50,12 @@ export const emulateHub: Body<Flags> = async ({ print, warn }, flags) => {
   return exitCodes.ok.code
 }
 
-/** Creates a key with all permissions for an emulated hub. */
 export const newKey = () => ({ key: randomBytes(16).toString('hex'), scopes: ['hub.app', 'hub.speech'] })
 
 export const newApp: Body<{ readonly id: string; readonly folder: string | undefined }> = async (io, given) => {
   const { newAppFolder } = await import('../emulator/processes/new-app.ts')
   const made = await newAppFolder(given.id, given.folder)
-  // A shell changes nothing inside single quotes except the quotes themselves; Windows has only double quotes.
+  // Within single quotes, a shell interprets nothing but the quotes themselves; Windows has only double quotes.
   const quoted = process.platform === 'win32' ? `"${made}"` : `'${made.replaceAll("'", "'\\''")}'`
   const typed = shownText(/[^\w./:\\-]/.test(made) ? quoted : made)
   io.print(`created ${shownText(made)}; try it:\n\n  npm test --prefix ${typed}\n  hub2mqtt emulate --app ${typed}\n`)
@@ -72,7 +70,7 @@ export const createKey: Body<{
   using keys = await keysIn(data, { make: true })
   const { id, key } = keys.create(scope, name)
   print(key)
-  // Write this to standard error, so that a script can read the key from standard output.
+  // A script may read the key from standard output, so print the id elsewhere.
   warn(`id ${id}; the key is not shown again`)
   return exitCodes.ok.code
 }

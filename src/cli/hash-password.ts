@@ -1,5 +1,3 @@
-/** `hub2mqtt hash-password`: reads a password and prints its hash for `http.password`. */
-
 import { createInterface } from 'node:readline'
 import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'
@@ -13,7 +11,7 @@ export const printHash: Body<object> = async ({ stdin, print, warn }) => {
   return exitCodes.ok.code
 }
 
-/** Reads the first line, and checks it against the option's rules, so that the hash is valid. @throws {UsageError} */
+/** Checks the password against the rules of the option, so that the hash is accepted later. @throws {UsageError} */
 export async function readPassword(input: NodeJS.ReadableStream): Promise<string> {
   let first = ''
   for await (const line of createInterface({ input })) {

@@ -1,25 +1,22 @@
-/** The texts of `--help`. */
 import { columns } from '../base/text.ts'
 import { type Command, exitCodes, type Flag } from './command.ts'
 import { type CommandName, commands } from './commands.ts'
 
-/** Returns a title with indented lines below it. */
 const section = (title: string, rows: readonly (readonly [string, string])[]): string =>
   [`${title}:`, ...columns(rows.map(([left, right]) => [`  ${left}`, right]))].join('\n')
 
-/** Returns a flag with its value: `--port N`. */
+/** Example: `--port N`. */
 export function flagUsage(name: string, { value }: Flag): string {
   return value === undefined ? `--${name}` : `--${name} ${value}`
 }
 
-/** Returns the text for a flag, with its default and whether it may be repeated. */
 export function flagText({ doc, default: fallback, multiple }: Flag): string {
   const notes = [fallback === undefined ? '' : `default ${fallback}`, multiple ? 'may be repeated' : '']
   const noted = notes.filter((note) => note !== '').join('; ')
   return noted === '' ? doc : `${doc} (${noted})`
 }
 
-/** Returns a command with its arguments: `hub2mqtt call <topic> [payload]`. */
+/** Example: `hub2mqtt call <topic> [payload]`. */
 export function commandUsage(name: string, { positionals }: Pick<Command, 'positionals'>): string {
   const words = Object.entries(positionals).map(([word, { optional }]) => (optional ? `[${word}]` : `<${word}>`))
   return ['hub2mqtt', name, ...words].join(' ')

@@ -1,4 +1,3 @@
-/** Parses the command line: returns the command, or throws an error with one line that explains the mistake. */
 import { parseArgs } from 'node:util'
 import { UsageError } from '../base/errors.ts'
 import { didYouMean } from '../base/nearest.ts'
@@ -14,11 +13,10 @@ type CommandLine =
 const DEFAULT: CommandName = 'run'
 
 const names = Object.keys(commands)
-/** Names with one word. */
 const firstNames = names.filter((name) => !name.includes(' '))
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
-/** Quotes the given text, unless it is long or contains a value, which may be a key. */
+/** Hides a long text and a text with a value, which may be a key. */
 const shown = (text: string): string => (text.length <= 40 && !text.includes('=') ? ` ${JSON.stringify(text)}` : '')
 
 function explain(error: unknown, name: CommandName): string {
@@ -60,7 +58,6 @@ function argumentsOf(name: CommandName, args: readonly string[]) {
   }
 }
 
-/** Returns the texts given for each flag and positional. */
 function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const { flags, positionals } = commands[name]
   const places = Object.entries(positionals)
@@ -72,17 +69,17 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
   }
   const [missing, { optional } = {}] = places[words.length] ?? []
   if (missing !== undefined && !optional) throw new UsageError(`${missing} is missing; see hub2mqtt ${name} --help`)
-  // Do not quote the argument: it may be part of a payload.
+  // Do not quote the argument, which may be part of a payload.
   if (words.length > places.length) throw new UsageError('too many arguments; put a payload in quotes')
   for (const [at, word] of words.entries()) texts.set(places[at]?.[0] ?? '', [word])
   return texts
 }
 
-/** @param argv the arguments after the program's name @throws {UsageError} with one line for the user; exit code 2 */
+/** @throws {UsageError} with one line for the user */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')
-  // Help takes precedence over any mistake in the same line.
+  // Help takes precedence over mistakes on the same command line.
   const wantsHelp = argv.includes('--help') || argv.includes('-h')
   const found = named ? commandIn(argv) : { name: DEFAULT, next: [] }
   const words = named ? found.name.split(' ').length : 0
@@ -102,7 +99,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   return { command: name, lasts, ...read(textsIn(name, args)) }
 }
 
-/** Returns the command in the first words. `next`: the possible next words after part of a name (`emulate keys`). */
+/** `next`: the words that may follow if the first words are only part of a name (`emulate keys`). */
 function commandIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } {
   for (let count = argv.length; count > 0; count--) {
     const name = argv.slice(0, count).join(' ')

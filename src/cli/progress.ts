@@ -1,13 +1,11 @@
-/** Shows progress on a terminal, in one line that is overwritten; prints nothing into a pipe. */
+/** Progress is shown in one line of the terminal. Nothing is printed into a pipe. */
 
 const STEP_MS = 200
-/** Shorter waits are not shown. */
 const PATIENCE_SECONDS = 2
 const CLEAR_LINE = '\r\u001b[K'
 
 type Terminal = Pick<NodeJS.WriteStream, 'isTTY' | 'write'>
 
-/** Shows how many steps are done. */
 export function progress(verb: string, terminal: Terminal = process.stderr): (done: number, of: number) => void {
   let shownAt = performance.now()
   let isShown = false
@@ -21,7 +19,7 @@ export function progress(verb: string, terminal: Terminal = process.stderr): (do
   }
 }
 
-/** Shows what the program is waiting for, and for how long. The returned function removes the line. */
+/** Shows for how long the program has been waiting. The returned function removes the line. */
 export function waiting(what: string, terminal: Terminal = process.stderr): () => void {
   if (!terminal.isTTY) return () => {}
   const startedAt = performance.now()

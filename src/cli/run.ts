@@ -1,4 +1,3 @@
-/** `hub2mqtt run`: runs the daemon. */
 import { systemClock } from '../base/clock.ts'
 import { VERSION } from '../base/version.ts'
 import { type LoadOptions, loadConfig } from '../config/load.ts'
@@ -13,8 +12,9 @@ const BUFFER_POOL_BYTES = 512
 export const run: Body<ConfigFlag> = ({ env }, { config }) => daemon({ file: config, env })
 
 /**
- * Runs the daemon. Calls `onReady` when the bridge is ready for the first time, and `onPage` with the address that logs
- * in a browser. `storeUrl`: address of the app store; default: the public store.
+ * @param onReady - Called when the bridge is ready for the first time.
+ * @param onPage - Called with the address of the page that contains the login token.
+ * @param storeUrl - Address of the app store; default: the public store.
  */
 export async function daemon(
   request: LoadOptions,
@@ -22,12 +22,12 @@ export async function daemon(
   onPage?: (address: string) => void,
   storeUrl?: string,
 ): Promise<number> {
-  // mqtt-packet keeps a small buffer for each packet length it has seen, and each of these keeps its whole pool alive:
-  // with pools of the default size, memory would grow for weeks.
+  // mqtt-packet caches a small buffer for each packet length. Each of these keeps its pool alive: with pools of the
+  // default size, memory would grow for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const begun = await begin(request)
   const { log: wanted, http } = begun.loaded.config
-  // Keep the latest lines only for the page.
+  // Only the page shows the latest lines.
   const log = createLog({ ...wanted, secrets: begun.loaded.secrets, keep: http.enabled && http.page })
   exitOnMistake(log)
   const { signal, onReload } = daemonSignals()
@@ -45,7 +45,7 @@ export async function daemon(
   for (const warning of warnings) log.warn(warning)
   await app.run({
     ...loaded,
-    // A file that an editor has only started to write must not remove all hubs.
+    // An editor may have written only the start of the file, which must not remove all hubs.
     load: () => loadConfig({ ...request, requireContent: !fileIsEmpty }),
     ...(sessions && { sessions }),
     ...shown,
@@ -58,7 +58,7 @@ export async function daemon(
   return exitCodes.ok.code
 }
 
-/** Prints the address of the page only when it changes. Does not log it, because other users may read the log. */
+/** Prints only a changed address. Does not log it, because other users may read the log. */
 function printerOf(log: Log): (address: string) => void {
   let printed: string | undefined
   return (address) => {
@@ -67,7 +67,7 @@ function printerOf(log: Log): (address: string) => void {
   }
 }
 
-/** Loads the configuration. If it only lacks a hub, also returns the mistake and the setup page's server. */
+/** If the configuration only lacks a hub, also returns the mistake and the server of the setup page. */
 async function begin(request: LoadOptions) {
   try {
     return { loaded: loadConfig(request) }
@@ -78,7 +78,7 @@ async function begin(request: LoadOptions) {
   }
 }
 
-/** Logs an uncaught error with its context and exits; the MQTT will informs the subscribers. */
+/** The broker then publishes the bridge's will, which informs the subscribers. */
 function exitOnMistake(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
     log.fatal({ err: error, origin }, 'hub2mqtt has a bug and cannot continue')

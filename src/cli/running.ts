@@ -1,5 +1,3 @@
-/** `hub2mqtt health` and `hub2mqtt open`: send requests to the daemon on this machine. */
-
 import { existsSync } from 'node:fs'
 import { get } from 'node:http'
 import * as v from 'valibot'
@@ -14,7 +12,7 @@ const { ok, failed } = exitCodes
 
 /** Returns exit code 0 if the daemon needs no restart and, with `--ready`, is ready. */
 export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io, { config, ready }) => {
-  // A file that the user names must exist. The daemon's own file may have been removed or broken since it started.
+  // A file that the user names must exist. The daemon's own file may have been removed since the daemon started.
   if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
   if (!enabled || port === 0) {
@@ -30,12 +28,12 @@ export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io,
   return answer.status === 200 ? ok.code : failed.code
 }
 
-/** Prints the address that logs in a browser, with the token that the daemon stores for the same configuration. */
+/** Prints an address with the token that the daemon has stored for the same configuration. */
 export const open: Body<ConfigFlag> = async ({ env, print }, { config: file }) => {
   // On the first run, there is a token but no configuration file yet.
   const http = loadValidHttpConfig({ file, env, requireFile: false })
   const address = pageAddress(http, { file, env })
-  // Send the token only to hub2mqtt. If nothing answers, hub2mqtt may be about to start.
+  // Send the token only to hub2mqtt. If nothing answers, hub2mqtt may still be starting.
   const answer = await askHealth(http, '/healthz').catch(() => undefined)
   if (answer?.isOurs === false) throw anotherProgram(http)
   print(address)
@@ -47,18 +45,18 @@ type HealthAddress = Readonly<{ host: string; port: number }>
 const anotherProgram = ({ host, port }: HealthAddress) =>
   new ExpectedError(`another program answers at ${host}:${port}`)
 
-/** An answer that only hub2mqtt sends, and no other program on the same port. */
+/** Distinguishes hub2mqtt from any other program on the same port. */
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000
-/** Far larger than any real answer. */
+/** Far more than any real answer. */
 const MAX_BYTES = 1024 * 1024
 
-/** Requests the daemon's health; rejects if there is no complete answer in time. */
+/** Rejects if there is no complete answer in time. */
 function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string; isOurs: boolean }>()
   const signal = AbortSignal.timeout(TIMEOUT_MS)
-  // Use a separate agent: the environment may set a proxy for the global one.
+  // The environment may set a proxy for the global agent.
   const request = get({ host: reachable(host), port, path, agent: false, signal }, (response) => {
     let body = ''
     response.setEncoding('utf8')
@@ -73,7 +71,7 @@ function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') 
   return promise
 }
 
-/** Returns the address of the page of a daemon with this configuration. @throws ExpectedError if it has none */
+/** @throws ExpectedError if a daemon with this configuration has no page */
 function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: LoadOptions): string {
   const { enabled, host, port } = http
   const refuse = (why: string): never => {
@@ -87,7 +85,7 @@ function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: Load
   if (file === null) return refuse('no file contains a start-up token: set http.token_file, or pass --config')
   const token = readToken(file)
   if (token === undefined) {
-    // If the configuration file is missing, report that instead.
+    // If the configuration file is missing, report that first.
     loadValidHttpConfig(request)
     return refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless http.password is set`)
   }

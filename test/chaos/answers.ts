@@ -1,4 +1,3 @@
-/** Recognises answers among other messages, and parses them. */
 import type { Seen } from '../support/observer.ts'
 
 export interface Answer {
@@ -11,7 +10,6 @@ export interface Answer {
 
 export const isAnswer = (topic: string) => topic.startsWith('answers/') || /\/result(\/|$)/.test(topic)
 
-/** Returns the correlation data of an answer. */
 export function tokenOf({ topic, packet, retain }: Seen): string | undefined {
   return retain || !isAnswer(topic) ? undefined : packet.properties?.correlationData?.toString()
 }
@@ -25,7 +23,6 @@ export function parseAnswer(text: string): Pick<Answer, 'ok' | 'code' | 'replaye
   }
 }
 
-/** Returns the answers by the command's token, in the order of arrival. */
 export function answersOf({ seen }: { readonly seen: readonly Seen[] }): Map<string, Answer[]> {
   const answers = new Map<string, Answer[]>()
   for (const one of seen) {
@@ -38,7 +35,6 @@ export function answersOf({ seen }: { readonly seen: readonly Seen[] }): Map<str
   return answers
 }
 
-/** Returns undefined if `text` is not JSON. */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,4 +1,4 @@
-/** The requests that the hub received, in the same notation as `Sent.asks`. */
+/** The notation of requests is that of `Sent.asks`. */
 import type { RequestRecord } from '../../src/emulator/hub.ts'
 import type { Asked } from './history.ts'
 
@@ -13,7 +13,7 @@ export function askedOf(requests: readonly RequestRecord[]): Asked[] {
     }))
 }
 
-/** Returns null for a request that changes nothing. */
+/** Returns `null` for a request that changes nothing. */
 function asksOf({ method, operation, path, body }: RequestRecord): string | null {
   if (operation === undefined || method === 'GET') return null
   const [id = '', , name = ''] = (path.split('/app/')[1] ?? '').split('?')[0]?.split('/').map(decodeURIComponent) ?? []

@@ -1,16 +1,15 @@
-/** Runs many episodes in a few worlds in parallel. A world is reused until one of its episodes fails. */
+/** A campaign runs many episodes in a few parallel worlds. Each world is reused until one of its episodes fails. */
 import { nameOf, scriptsOf } from './compose.ts'
 import { type EpisodeResult, type Job, runEpisode } from './episode.ts'
 import { World } from './world.ts'
 
-export interface CampaignOptions {
-  /** The number of worlds that run in parallel. */
+interface CampaignOptions {
   readonly workers: number
   readonly paceMs: number
   readonly onResult: (result: EpisodeResult) => void
 }
 
-/** Limits the age of the processes: after this many episodes, a new world replaces the old one. */
+/** Limits the age of the processes: a new world then replaces the old one. */
 const EPISODES_PER_WORLD = 25
 
 export async function runJobs(jobs: Iterable<Job>, options: CampaignOptions): Promise<void> {
@@ -42,17 +41,16 @@ async function inOneWorld(
   }
 }
 
-/** Returns the kind of hub of a world: the two kinds alternate. */
+/** The two kinds of hubs alternate from seed to seed. */
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
-/** Runs one episode in a new world, like the first episode of a campaign's world. */
 export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult> {
   await using world = await World.start({ seed: job.seed, flavour: flavourOf(job.seed) })
   world.startBridge()
   return await attempt(world, job, paceMs)
 }
 
-/** Reports a world that does not settle as a violation. */
+/** If the world does not settle, reports a violation. */
 async function attempt(world: World, job: Job, paceMs: number): Promise<EpisodeResult> {
   try {
     return await runEpisode(world, { ...job, paceMs })
@@ -78,7 +76,7 @@ const NOTHING = {
   wrong: 0,
 }
 
-/** Yields every kind of fault with every seed, one seed after the other. */
+/** Yields all faults with the first seed, then all faults with the next seed, and so on. */
 export function* everyFault(faults: readonly string[], seed: number, seeds: number): Iterable<Job> {
   for (let index = 0; index < seeds; index += 1) for (const fault of faults) yield { fault, seed: seed + index }
 }
@@ -88,7 +86,7 @@ export interface ComposedJob extends Job {
   readonly index: number
 }
 
-/** Returns jobs with several faults at a time. Each script has its own seed for its commands and hub changes. */
+/** Returns jobs with several faults each. Every script has its own seed for its commands and hub changes. */
 export function composedJobs(seed: number, count: number): ComposedJob[] {
   return scriptsOf(seed, count).map(({ script, index }) => ({
     fault: nameOf(script),
@@ -101,7 +99,7 @@ export function composedJobs(seed: number, count: number): ComposedJob[] {
 /** The number of single faults between two scripts. */
 const KINDS_PER_SCRIPT = 5
 
-/** Yields all kinds in turn, with scripts in between, until `isOver` returns true. */
+/** Yields all kinds of fault in turn, with scripts in between, until `isOver` returns `true`. */
 export function* until(
   faults: readonly string[],
   scripts: readonly Job[],

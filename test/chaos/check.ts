@@ -1,4 +1,4 @@
-/** The checkers. Each one finds violations in the history and knows nothing else. */
+/** Each checker finds violations in the history, and has no other input. */
 import type { Seen } from '../support/observer.ts'
 import { answersOf, isAnswer, parse } from './answers.ts'
 import type { History, Life, LiveChecker, Sent, Violation } from './history.ts'
@@ -22,12 +22,12 @@ import {
 /** The time from the bridge's decision until the request reaches the hub, plus the rounding of an expiry to seconds. */
 const SLACK_MS = 1300
 const EXIT_MS = 5000
-/** The bridge's keep-alive; the broker waits 1.5 times as long. */
+/** The keep-alive of the bridge; the broker waits 1.5 times as long. */
 const KEEPALIVE_MS = 2000
 /** How outdated a published app name may be while the bridge can reach the hub. */
 const STALE_MS = 4000
 
-/** The only error line that is always expected: the harness started a second bridge. */
+/** An error line that is always permitted, because the harness sometimes starts a second bridge. */
 const SECOND_BRIDGE = /another hub2mqtt uses the same base topic/
 
 type Checker = (history: History) => Iterable<string>
@@ -44,7 +44,7 @@ export const CHECKERS = {
     }
   },
 
-  /** A command that the hub executed must not be reported as failed: the client would repeat it. */
+  /** A command that the hub has executed must not be reported as failed, because the client would repeat it. */
   *'executed, called failed'(history) {
     const answers = answersOf(history)
     for (const [asks, copies] of byAsks(history.sent.filter(({ write }) => write))) {
@@ -55,7 +55,7 @@ export const CHECKERS = {
     }
   },
 
-  /** A write reaches the hub at most once for each bridge process that received it: a new process remembers nothing. */
+  /** Each bridge process sends a write to the hub at most once. A new process knows no earlier writes. */
   *'executed twice'(history) {
     const { sent, asked, lives } = history
     for (const [asks, copies] of byAsks(sent.filter(({ write }) => write))) {
@@ -80,11 +80,11 @@ export const CHECKERS = {
     }
   },
 
-  /** A command does not reach the hub if it was refused, sent while the bridge was offline, or never sent. */
+  /** A request reaches the hub only for a command that was sent while a bridge was online, and was not refused. */
   *'executed unasked'({ sent, earlier, asked }) {
     const wanted = byAsks([...earlier, ...sent])
     for (const { asks, at, executed } of asked) {
-      // Before its first list, the bridge forwards commands for unknown apps; the hub refuses them.
+      // Before its first list, the bridge forwards commands for unknown apps, and the hub refuses them.
       if (asks === null || (!executed && / nobody-/.test(asks))) continue
       const copies = (wanted.get(asks) ?? []).filter((copy) => copy.at <= at)
       if (copies.length === 0) yield `${asks} reached the hub without a command`
@@ -94,7 +94,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Every command is answered, unless the bridge's connection broke before the answer. */
+  /** Every command is answered, unless the bridge's connection was lost before the answer. */
   *'not answered'(history) {
     const answers = answersOf(history)
     const end = history.seen.at(-1)?.at ?? 0
@@ -105,10 +105,10 @@ export const CHECKERS = {
     }
   },
 
-  /** One answer for each command. Identical messages are duplicates, which QoS 1 allows. */
+  /** Each command has one answer. Identical messages are duplicates, which QoS 1 allows. */
   *'answered twice'(history) {
     const answers = answersOf(history)
-    // The bridge receives a retained command at each connection until the command is cleared.
+    // Until a retained command is cleared, the bridge receives it at each connection.
     for (const [token, copies] of byToken(history.sent.filter(({ kind }) => kind !== 'retained'))) {
       const count = new Set(answers.get(token)?.map(({ text }) => text)).size
       const allowed = copies.length + copies.filter((copy) => cameTogether(history, copy)).length
@@ -141,8 +141,8 @@ export const CHECKERS = {
   },
 
   /**
-   * Measures from an answer that was not replayed to the next copy of the command. The bridge stores an answer before
-   * the client sees it, and receives a copy after the client sent it: a clock jump in these delays does not count.
+   * Measures from an answer that was not replayed until the next copy of the command. The bridge stores an answer before
+   * the client receives it, and receives a copy after the client has sent it: clock jumps in transit do not count.
    */
   *'remembered too long'(history) {
     const passed = passing(history)
@@ -154,7 +154,7 @@ export const CHECKERS = {
         const age = passed(at) - fresh
         if (answer?.replayed && age > MEMORY_MS + MEMORY_SLACK_MS)
           yield `${transaction} was answered from memory after ${age} ms`
-        // If the answer was lost, the bridge may have remembered the transaction from this copy on.
+        // If the answer was lost, the bridge may have stored the transaction when this copy was executed.
         if (answer === undefined) fresh = Number.POSITIVE_INFINITY
         else if (!answer.replayed) fresh = passed(answer.at)
       }
@@ -166,7 +166,7 @@ export const CHECKERS = {
     if (!overlap(lives)) yield* returned
   },
 
-  /** Not judged if the machine was so busy that the bridge may have missed its keep-alive. */
+  /** Judges nothing if the machine was so busy that the bridge may have missed its keep-alive. */
   *'said offline'({ seen, planted, staysOnline, lagMs }) {
     if (!staysOnline || lagMs > KEEPALIVE_MS / 2) return
     const offline = seen.find((one) => isState(one.topic) && one.text === 'offline' && !planted.has(one))
@@ -182,7 +182,7 @@ export const CHECKERS = {
   },
 
   *'secret shown'({ canaries, lives, seen }) {
-    // A secret without its last two characters counts too.
+    // Also search for truncated secrets, without their last two characters.
     for (const canary of canaries.map((whole) => whole.slice(0, -2))) {
       for (const { lines, errors } of lives) {
         const line = [...lines, ...errors].find((one) => one.includes(canary))
@@ -201,8 +201,8 @@ export const CHECKERS = {
   },
 
   /**
-   * After a reconnect, only the newest state of each app is sent. `stallMs` allows for messages that the network
-   * delayed after the bridge had sent them.
+   * After a reconnect, only the newest state of each app is sent. `stallMs` allows for messages that the network has
+   * delayed after the bridge sent them.
    */
   *'stale state'({ seen, names, hubWasWell, stallMs }) {
     if (!hubWasWell) return
@@ -240,10 +240,10 @@ function* troubleOf(
   if (errors.length > 0) yield `wrote to standard error: ${errors.join(' | ').slice(0, 3000)}`
 }
 
-/** A removal is also `ok` if another client has removed the app or setting already; `false ok` judges removals. */
+/** If another client has already removed the app or setting, a removal is also `ok`; `false ok` judges removals. */
 const isRemoval = (asks: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(asks)
 
-/** Returns whether two bridges ran at the same time: the second may have had less information when it took over. */
+/** Returns `true` if two bridges ran at the same time: the second one may have had less information at its takeover. */
 function overlap(lives: readonly Life[]): boolean {
   return lives.some((life, index) =>
     lives.slice(index + 1).some(({ startedAt }) => startedAt < (life.endedAt ?? Number.POSITIVE_INFINITY)),
@@ -253,7 +253,7 @@ function overlap(lives: readonly Life[]): boolean {
 const isState = (topic: string) => /^[^/]+\/[^/]+\/state$/.test(topic)
 const isAppState = ({ topic, retain }: Seen) => retain && topic.startsWith(APPS) && topic.split('/').length === 4
 
-/** Returns the state topic of the app that an event is about, and what the event reports. */
+/** Returns the state topic of the app that an event is about, and the reported changes. */
 function eventOf({ topic, text }: Seen): { topic: string; changes: readonly string[] }[] {
   if (!topic.startsWith(APPS) || !topic.endsWith('/event')) return []
   const { event_type: type, changed }: { event_type?: unknown; changed?: unknown } = Object(parse(text))
@@ -262,7 +262,7 @@ function eventOf({ topic, text }: Seen): { topic: string; changes: readonly stri
   return [{ topic: topic.slice(0, -'/event'.length), changes }]
 }
 
-/** Returns how often an app's state reported a rename, an installation and a removal. */
+/** Counts the renames, installations and removals that an app's states show. */
 function transitions(states: readonly Seen[]): Map<string, number> {
   const counts = new Map<string, number>()
   let before: string | undefined

@@ -1,4 +1,4 @@
-/** The messages of the random client: commands that cause distinguishable requests, and many invalid messages. */
+/** Every command causes a request that can be distinguished from all others. Many messages are invalid. */
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import type { Random } from '../support/random.ts'
 import { BASE, HUB, level } from './model.ts'
@@ -7,19 +7,18 @@ import type { Shows } from './watch.ts'
 
 export interface Draft {
   readonly topic: string
-  /** The payload's keys without those of the envelope; a string or buffer is the whole payload. */
+  /** The keys of the payload without those of the envelope; a string or buffer is the whole payload. */
   readonly payload: Readonly<Record<string, unknown>> | string | Buffer
   readonly asks: string | null
   readonly write: boolean
   readonly kind: 'good' | 'bad'
-  /** Returns whether the hub shows the effect that an `ok` confirms; called when the answer arrives. */
+  /** Returns `true` if the hub shows the effect that an `ok` confirms. Called when the answer arrives. */
   readonly shows?: Shows
 }
 
 export interface Subject {
   readonly hub: EmulatedHub
   readonly random: Random
-  /** An app that exists. */
   readonly app: string
   /** A word that was not used before. */
   readonly word: string
@@ -33,7 +32,7 @@ export function write(topic: string, asks: string, payload: Draft['payload'] = {
   return { topic, payload, asks, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
 }
 
-/** Returns a check of an app's record, which passes if the app has been removed since the command. */
+/** The result passes also if the app was removed after the command. */
 const showing =
   (app: string, shows: (record: AppRecord) => boolean): Shows =>
   ({ apps }) => {
@@ -42,7 +41,6 @@ const showing =
   }
 
 export const WRITES = {
-  /** Unsets a setting that exists. */
   unset: ({ app, hub, word }) => {
     const spares = Object.keys(hub.settings(app)).filter((name) => name.startsWith(SPARE))
     const name = spares[Number(word) % Math.max(1, spares.length)] ?? word
@@ -70,14 +68,13 @@ export const WRITES = {
     const shows = showing(app, (record) => record.autoupdate === autoupdate)
     return write(appTopic(app, 'update'), `updateApp ${app}`, { autoupdate }, shows)
   },
-  /** A change of channel installs the app again. */
+  /** A change of channel reinstalls the app. */
   channel: ({ app, hub, random }) => {
     const channels = hub.flavour === 'newer' ? ['live', 'test'] : ['stable', 'beta', 'alpha']
     const channel = random.pick(channels.filter((one) => one !== hub.apps.get(app)?.channel))
     const shows = showing(app, (record) => record.channel === channel)
     return write(appTopic(app, 'update'), `installFromAppStore ${app}`, { channel }, shows)
   },
-  /** Installs an app that exists already. */
   install: ({ app }) => write(hubTopic('install'), `installFromAppStore ${app}`, { id: app }),
 } satisfies Record<string, (subject: Subject) => Draft>
 
@@ -85,7 +82,6 @@ export function read(topic: string, payload: Draft['payload'] = {}, asks: string
   return { topic, payload, asks, write: false, kind: 'good' }
 }
 
-/** Drafts with their relative weights. */
 const DRAFTS: readonly [number, (subject: Subject) => Draft][] = [
   [
     5,
@@ -129,7 +125,7 @@ export function draft(subject: Subject): Draft {
   return bad(subject)
 }
 
-/** Returns a message that the bridge must refuse: it must cause no request to the hub. */
+/** The bridge must refuse this message without a request to the hub. */
 function bad({ random, app, word, canary }: Subject): Draft {
   const deep = `${'['.repeat(40)}${']'.repeat(40)}`
   const nonsense: readonly [string, Draft['payload']][] = [

@@ -1,11 +1,10 @@
-/** Random combinations of faults: scripts that fast-check generates and shrinks. */
+/** Random combinations of faults. fast-check generates and shrinks them. */
 import { setTimeout as after } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { Random } from '../support/random.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
 import type { Fault, Hold, Scene } from './faults/fault.ts'
 
-/** One fault of a script. */
 export interface Step {
   /** Milliseconds after the start of the script. */
   readonly at: number
@@ -18,13 +17,12 @@ export type Script = readonly Step[]
 
 const SPREAD_MS = 3000
 
-/** Kinds that can be combined with others. */
 export const COMPOSED: readonly string[] = Object.keys(FAULTS).filter((name) => {
   const { slow, alone } = faultNamed(name)
   return slow !== true && alone !== true
 })
 
-/** Shrinking removes steps and starts them earlier; it does not replace faults. */
+/** Shrinking removes steps and starts them earlier, but does not replace faults. */
 const scripts: fc.Arbitrary<Script> = fc.array(
   fc.record({
     at: fc.integer({ min: 0, max: SPREAD_MS }),
@@ -34,13 +32,12 @@ const scripts: fc.Arbitrary<Script> = fc.array(
   { minLength: 1, maxLength: 3 },
 )
 
-export interface Numbered {
+interface Numbered {
   readonly script: Script
-  /** The position among all scripts that fast-check generates from the seed. */
   readonly index: number
 }
 
-/** Returns the scripts of a seed, without those of a single fault, which only result from shrinking. */
+/** Leaves out scripts with a single fault, which only result from shrinking. */
 export function scriptsOf(seed: number, count: number): Numbered[] {
   return fc
     .sample(scripts, { seed, numRuns: 2 * count + 20, unbiased: true })
@@ -49,13 +46,13 @@ export function scriptsOf(seed: number, count: number): Numbered[] {
     .slice(0, count)
 }
 
-export interface Shrunk {
+interface Shrunk {
   readonly script: Script
-  /** The path that fast-check needs, with the seed, to reproduce the script. */
+  /** With the seed, fast-check reproduces the script from this path. */
   readonly path: string
 }
 
-/** Searches for the smallest script that still fails, for at most `limitMs`; `fails` runs a script. */
+/** Searches for the smallest script that still fails, for at most `limitMs`. @param fails runs a script */
 export async function shrink(
   seed: number,
   index: number,
@@ -68,7 +65,6 @@ export async function shrink(
   return counterexample === null ? undefined : { script: counterexample[0], path: counterexamplePath ?? String(index) }
 }
 
-/** @throws Error if `text` is not a script */
 export function parseScript(text: string): Script {
   const steps: unknown = JSON.parse(text)
   if (!Array.isArray(steps) || steps.length === 0) throw new Error('a script is a list of {at, fault, seed}')
@@ -80,10 +76,9 @@ export function parseScript(text: string): Script {
   })
 }
 
-/** Returns a script's name: its faults. */
 export const nameOf = (script: Script) => script.map(({ fault }) => fault).join(' + ')
 
-/** Combines a script into one fault, which allows everything that one of its steps allows. */
+/** The combination allows everything that one of its steps allows. */
 export function composed(script: Script): Fault {
   const faults = script.map(({ fault }) => faultNamed(fault))
   const expectedErrors = faults.flatMap((fault) => fault.expectedErrors ?? []).map(({ source }) => source)
@@ -97,7 +92,7 @@ export function composed(script: Script): Fault {
   }
 }
 
-/** Runs all steps at their time. A step waits for steps that hold the same resource. */
+/** A step waits for steps that hold the same resource. */
 async function play(script: Script, { world, load }: Scene): Promise<void> {
   const busy = new Map<Hold, Promise<void>>()
   const steps = script.toSorted((one, other) => one.at - other.at)
@@ -108,7 +103,7 @@ async function play(script: Script, { world, load }: Scene): Promise<void> {
     await after(Math.max(0, at - (performance.now() - startedAt)))
     const begin = async () => {
       await Promise.all((fault.holds ?? []).map((hold) => busy.get(hold)))
-      // A bridge that a previous step has just started does not handle signals yet.
+      // A bridge that the previous step has just started does not handle signals yet.
       if (fault.holds?.includes('bridge')) await world.started()
       await fault.run({ world, load, random: new Random(seed).fork(name) })
     }

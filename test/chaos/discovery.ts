@@ -1,13 +1,13 @@
-/** Checks the discovery messages by the topics that they refer to: exactly one device for each app. */
+/** Each app must have exactly one device. The topics in a discovery message show to which app the device belongs. */
 
 export const DEVICE = /^[^/]+\/(device\/[^/]+|[^/]+\/[^/]+\/[^/]+)\/config$/
 
-export interface DiscoveryFaults {
+interface DiscoveryFaults {
   readonly ghosts: string[]
   readonly missing: string[]
 }
 
-/** Returns the faults. `appTopics`: the existing apps' state topics; `base`: these topics up to the app's level. */
+/** @param base the topics of apps without their ids @param appTopics the state topics of the existing apps */
 export function discoveryFaults(
   held: ReadonlyMap<string, string>,
   base: string,
@@ -28,7 +28,6 @@ export function discoveryFaults(
   return { ghosts, missing }
 }
 
-/** Returns the apps' state topics that a message refers to. */
 export function references(text: string, base: string): string[] {
   return [...text.matchAll(/"([^"\\]+)"/g)].flatMap(([, word = '']) => {
     if (!word.startsWith(base)) return []

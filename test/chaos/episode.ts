@@ -1,4 +1,4 @@
-/** Runs one fault once, with load before, during and after it, and then the checkers. */
+/** An episode runs one fault, with load before, during and after it, and then the checkers. */
 
 import { setTimeout as after } from 'node:timers/promises'
 import { Random } from '../support/random.ts'
@@ -13,24 +13,24 @@ import type { World } from './world.ts'
 
 const CALM_MS = 60_000
 const AGREE_MS = 30_000
-/** The broker agrees with the hub if its contents stay correct for this long. */
+/** The broker agrees with the hub if its messages stay correct for this long. */
 const STEADY_MS = 150
 const LEAD_MS = 250
 /** Answers and events may still arrive after the broker agrees with the hub. */
 const PATIENT = ['not answered', 'event lost'] as const
 
 export interface Job {
-  /** The name of a kind of fault, or of a script. */
+  /** The name of a fault or of a script. */
   readonly fault: string
   readonly seed: number
-  /** Runs several faults at a time instead. */
+  /** Replaces the fault with several faults. */
   readonly script?: Script
 }
 
-export interface EpisodeOptions extends Job {
-  /** The mean time between two actions, in milliseconds. */
+interface EpisodeOptions extends Job {
+  /** The mean time between two actions. */
   readonly paceMs: number
-  /** How long to wait until the broker agrees with the hub; default: what the fault allows. */
+  /** Time limit until the broker agrees with the hub; default: the limit of the fault. */
   readonly timeoutMs?: number
 }
 
@@ -39,17 +39,16 @@ export interface EpisodeResult extends Job {
   readonly answers: number
   readonly unknown: number
   readonly badInputs: number
-  /** The time from the end of the fault until the broker agrees with the hub; undefined if it never does. */
+  /** The time from the end of the fault until the broker agrees with the hub; `undefined` if it never does. */
   readonly agreeMs: number | undefined
   readonly ghosts: number
   readonly missing: number
   readonly wrong: number
   readonly violations: readonly Violation[]
-  /** The history that the checkers judged. */
   readonly history: History
 }
 
-/** Runs an episode. The bridge of `world` must be started; `world` may have run other episodes before. */
+/** The bridge of `world` must be started. The world may have run other episodes before. */
 export async function runEpisode(
   world: World,
   { fault: name, seed, script, paceMs, timeoutMs }: EpisodeOptions,

@@ -1,58 +1,53 @@
-/** The events of an episode, as seen from outside the bridge. The checkers know nothing else. */
+/** The history of an episode contains only what can be observed from outside the bridge. */
 import type { Seen } from '../support/observer.ts'
 import type { ProxiedLink } from '../support/tcp-proxy.ts'
 
-/** Separates, in a token, a transaction that several commands share from the number of the copy. */
+/** Separates two parts of a token: the transaction that several commands share, and the number of the copy. */
 export const COPY = '#'
 
-/** A command as the client sent it; each copy has its own entry. */
+/** A command that the client has sent. Each copy has its own entry. */
 export interface Sent {
-  /** When the client sent the command, in epoch milliseconds. */
+  /** Epoch milliseconds. */
   readonly at: number
   readonly topic: string
-  /** The correlation data, which the answer repeats; may consist of a transaction, `COPY` and a number. */
+  /** The correlation data, which the answer repeats. It may consist of a transaction, `COPY` and a number. */
   readonly token: string
-  /** The request to the hub that the command causes; null if it cannot be distinguished from others. */
+  /** The resulting request to the hub; `null` if it cannot be distinguished from others. */
   readonly asks: string | null
   readonly write: boolean
   /** `bad`: must be refused; `retained`: must be refused although its content is valid. */
   readonly kind: 'good' | 'bad' | 'retained'
   /** Epoch milliseconds after which the command must not reach the hub. */
   readonly expiresAt: number | null
-  /** Whether no connection of a bridge was open when the command was sent. */
+  /** No bridge was connected when the command was sent. */
   readonly offline: boolean
 }
 
-/** A request that the hub received. */
 export interface Asked {
   readonly at: number
-  /** In the notation of `Sent.asks`; null for a request that changes nothing. */
+  /** The notation is that of `Sent.asks`; `null` for a request that changes nothing. */
   readonly asks: string | null
   readonly status: number | undefined
   readonly executed: boolean
 }
 
-/** Commands that the configuration denied for some time. */
 export interface Denial {
   /** When the bridge had applied the denial, in epoch milliseconds. */
   readonly from: number
-  /** When the denial was lifted. */
   to?: number
-  /** In the notation of `Sent.asks`. */
+  /** Matches the requests of the denied commands, in the notation of `Sent.asks`. */
   readonly asks: RegExp
 }
 
-/** A process of the bridge. */
 export interface Life {
   /** Epoch milliseconds. */
   readonly startedAt: number
   readonly endedAt: number | undefined
-  /** The lines that it wrote to standard output. */
   readonly lines: readonly string[]
   readonly errors: readonly string[]
-  /** How the process ended, such as `code 0` or `signal SIGKILL`; undefined while it runs. */
+  /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while it runs. */
   readonly end: string | undefined
-  /** The expected end; undefined if the process must still run. */
+  /** The expected end; `undefined` if the process must still run. */
   readonly wantedEnd: string | undefined
   /** The time from the signal to the end, in milliseconds. */
   readonly endedWithinMs: number | undefined
@@ -60,42 +55,39 @@ export interface Life {
 
 export interface History {
   readonly sent: readonly Sent[]
-  /** Commands of earlier episodes that may still reach the hub; their results are not judged. */
+  /** Commands of earlier episodes that may still reach the hub. Their results are not judged. */
   readonly earlier: readonly Sent[]
   /** The messages that a client with a direct connection to the broker received. */
   readonly seen: readonly Seen[]
   readonly asked: readonly Asked[]
   readonly lives: readonly Life[]
-  /** The bridge's connections to the broker. */
   readonly links: readonly ProxiedLink[]
-  /** When the bridge published that it was online. */
   readonly onlineAt: readonly number[]
   /** Secrets, which must not appear anywhere. */
   readonly canaries: readonly string[]
-  /** The apps' names, in the order in which they were set. */
+  /** The names of each app, in the order in which they were set. */
   readonly names: ReadonlyMap<string, readonly { readonly name: string; readonly at: number }[]>
   /** How long the fault or a busy machine may have delayed a command, in milliseconds. */
   readonly stallMs: number
-  /** The longest time for which the harness itself did not run, in milliseconds; part of `stallMs`. */
+  /** The longest time for which the harness itself was suspended, in milliseconds; part of `stallMs`. */
   readonly lagMs: number
   /** Messages in `seen` that the harness itself published on topics of the bridge. */
   readonly planted: ReadonlySet<Seen>
   readonly denials: readonly Denial[]
   /** When the bridge's clock jumped ahead, and by how many milliseconds. */
   readonly jumps: readonly { readonly at: number; readonly by: number }[]
-  /** Whether the bridge's wall clock was wrong for some time: then expiries are not judged. */
+  /** The bridge's wall clock was wrong for some time, so expiries are not judged. */
   readonly wallClockStepped: boolean
-  /** Reasons why events may have been lost without a bug in the bridge. */
+  /** Why events may have been lost without a bug of the bridge. */
   readonly excuses: ReadonlySet<string>
-  /** Error lines that the bridge may log because of the fault. */
   readonly expectedErrors: readonly RegExp[]
-  /** Whether the bridge had no reason to publish itself or its hub as offline. */
+  /** The bridge had no reason to publish itself or its hub as offline. */
   readonly staysOnline: boolean
   /** Apps that were published again although the hub no longer had them. */
   readonly returned: readonly string[]
   /** Violations that were found while the episode ran. */
   readonly live: readonly Violation[]
-  /** Whether the bridge could reach the hub all the time. */
+  /** The bridge could reach the hub all the time. */
   readonly hubWasWell: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * Results on disk, from which an interrupted campaign continues. The first line identifies the sources, because results
- * of another version of the bridge do not count.
+ * Stores results on disk, so that an interrupted campaign can continue. The first line identifies the sources, because
+ * results of another version of the bridge do not count.
  */
 import { execFileSync } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -31,7 +31,7 @@ const PASSED = { violations: [], history: NO_HISTORY }
 
 export class Kept {
   readonly results: readonly EpisodeResult[]
-  /** The running time, without the interruptions. */
+  /** The running time without the interruptions. */
   readonly minutes: number
   readonly #path: string
   readonly #done: ReadonlySet<string>
@@ -56,7 +56,7 @@ export class Kept {
     return this.#done.has(keyOf(job))
   }
 
-  /** Keeps only passed episodes; failed ones are repeated. */
+  /** Stores only passed episodes: failed ones are repeated. */
   add({ history: _, violations, ...result }: EpisodeResult): void {
     if (violations.length === 0) appendFileSync(this.#path, `${JSON.stringify({ at: Date.now(), ...result })}\n`)
   }

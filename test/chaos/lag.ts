@@ -1,6 +1,6 @@
 /**
- * Measures how busy the machine is. The hub and the client run in this process and take all timestamps, so the delays
- * of this process, and those of a process that waits for a processor, must not count against the bridge.
+ * The hub and the client run in this process and take all timestamps. On a busy machine, this or another process may
+ * wait for a processor, which must not be blamed on the bridge.
  */
 import { readFileSync } from 'node:fs'
 
@@ -11,7 +11,7 @@ const KEPT = 10_000
 
 const lags: { readonly at: number; readonly ms: number }[] = []
 
-/** The measurement starts at import and runs until the process ends. */
+/** Measures until the process ends. */
 let before = clocks()
 setInterval(() => {
   const now = clocks()
@@ -22,12 +22,12 @@ setInterval(() => {
   if (lags.length > KEPT) lags.shift()
 }, STEP_MS).unref()
 
-/** Reads both clocks: the monotonic one stops while the machine is suspended. */
+/** The first clock is monotonic, and stops while the machine is suspended. */
 function clocks(): readonly number[] {
   return [performance.now(), Date.now()]
 }
 
-/** Returns the longest lag since `since` (epoch milliseconds), in milliseconds. */
+/** @param since in epoch milliseconds */
 export function longestLag(since: number): number {
   return Math.max(0, ...lags.filter(({ at }) => at >= since).map(({ ms }) => ms))
 }

@@ -1,4 +1,3 @@
-/** The random client, and random changes of the hub, during a fault. */
 import { setTimeout as after } from 'node:timers/promises'
 import { ErrorWithReasonCode, type IClientPublishOptions } from 'mqtt'
 import type { Random } from '../support/random.ts'
@@ -17,7 +16,7 @@ let words = 0
 export class Load {
   readonly #world: World
   readonly #random: Random
-  /** Requests that were commanded already: a second command could not be distinguished from a repeat by the bridge. */
+  /** Requests of earlier commands. A second request could not be distinguished from a repetition by the bridge. */
   readonly #asked = new Set<string>()
   readonly #underway = new Set<Promise<void>>()
   #running: Promise<void> | undefined
@@ -26,12 +25,12 @@ export class Load {
   constructor(world: World, random: Random) {
     this.#world = world
     this.#random = random
-    // Commands of earlier episodes may still be under way.
+    // Commands of earlier episodes may still reach the hub.
     for (const { asks } of world.earlier) if (asks !== null) this.#claim(asks)
     for (const id of world.hub.apps.keys()) this.#rename(id)
   }
 
-  /** Starts to send commands and to change the hub, every `paceMs` on average. */
+  /** Sends commands and changes the hub, every `paceMs` on average. */
   start(paceMs: number): void {
     this.#running ??= this.#run(paceMs)
   }
@@ -43,7 +42,7 @@ export class Load {
     while (this.#underway.size > 0) await Promise.all(this.#underway)
   }
 
-  /** Sends one command, perhaps several times. */
+  /** Sends a random command, perhaps several times. */
   command(): void {
     const subject = this.subject()
     if (subject === undefined) return
@@ -67,7 +66,7 @@ export class Load {
     }
   }
 
-  /** Returns a random app and what a command needs; undefined if the hub has no app. */
+  /** Chooses a random app for a command; `undefined` if the hub has no app. */
   subject(): Subject | undefined {
     const { hub, settingCanary } = this.#world
     if (hub.apps.size === 0) return undefined
@@ -76,8 +75,8 @@ export class Load {
   }
 
   /**
-   * Sends a command for a fault once, unless its request was commanded already. Resolves with its token.
-   * `expiresAt`: in epoch milliseconds, for a draft whose payload is an object.
+   * Sends a command for a fault, unless an earlier command has caused the same request. Resolves with its token.
+   * @param expiresAt in epoch milliseconds, for a draft whose payload is an object
    */
   async issue(drafted: Draft, expiresAt: number | null = null): Promise<string | undefined> {
     if (drafted.asks !== null && !this.#claim(drafted.asks)) return undefined
@@ -92,7 +91,7 @@ export class Load {
     return token
   }
 
-  /** Sends a command with a token that may have been used before. */
+  /** The token may have been used before. */
   async again(
     command: Pick<Draft, 'topic' | 'asks' | 'write' | 'kind'> & Pick<Sent, 'token'>,
     payload: string | Buffer,
@@ -102,7 +101,6 @@ export class Load {
     await this.#send({ ...command, expiresAt: null }, payload, options)
   }
 
-  /** Makes one random change on the hub. */
   live(): void {
     const { hub } = this.#world
     const random = this.#random
@@ -143,13 +141,13 @@ export class Load {
   ): Promise<void> {
     const { broker, brokerProxy, hasDirectBridge, observer, sent } = this.#world
     const { topic, asks, write, kind, expiresAt, token } = command
-    // Sampled before sending: a bridge that connects while the message is sent may receive it. A broker that hangs
-    // delivers it later, and whether a bridge is connected then is not known here.
+    // Read before sending, because a bridge that connects in the meantime may receive the message. A broker that hangs
+    // delivers the message later, and perhaps to a bridge.
     const offline = brokerProxy.open === 0 && !broker.hung && !hasDirectBridge
-    // Recorded before sending too: the hub may receive the request before the broker's acknowledgement arrives.
+    // Store before sending, because the hub may receive the request before the broker acknowledges the message.
     const copy = { at: Date.now(), topic, asks, write, kind, expiresAt, token, offline }
     sent.push(copy)
-    // The fault may make the broker refuse or lose the message. A refused one, such as one too large, was not sent.
+    // The fault may make the broker refuse or lose the message. A refused message, such as a large one, was not sent.
     await observer.publish(topic, payload, options).catch((error: unknown) => {
       if (error instanceof ErrorWithReasonCode) sent.splice(sent.indexOf(copy), 1)
     })

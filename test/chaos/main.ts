@@ -1,4 +1,4 @@
-/** `npm run chaos`: runs episodes and exits with 1 if a checker found a violation. */
+/** `npm run chaos` exits with 1 if a checker has found a violation. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -74,7 +74,6 @@ function reportPlant({ name, seed, caught, by, violations, ms }: PlantResult): v
   if (!caught) for (const one of violations) console.log(`       ${one.checker}: ${one.what.slice(0, 400)}`)
 }
 
-/** Returns the progress: finished episodes of a campaign, or elapsed minutes of the time limit. */
 function progressOf(plan: Plan, done: number, startedAt: number): string {
   const minutes = (performance.now() - startedAt) / 60_000
   if (!values.campaign) return `${done} episodes, ${minutes.toFixed(1)} of ${plan.minutes} minutes`
@@ -102,11 +101,11 @@ interface Plan {
   readonly composed: number
 }
 
-/** The maximum number of failed scripts that are shrunk, and the time for each. */
+/** The maximum number of failed scripts to shrink, and the time limit for each. */
 const SHRUNK_SCRIPTS = 3
 const SHRINKING_MS = 180_000
 
-/** Prints, for the first few failed scripts, the smallest script that still fails. */
+/** Shrinks the first few failed scripts, and prints the smallest ones that still fail. */
 async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed, paceMs }: Plan) {
   const failed = new Set(results.filter(({ violations }) => violations.length > 0).map(({ script }) => script))
   for (const job of jobs.filter(({ script }) => failed.has(script)).slice(0, SHRUNK_SCRIPTS)) {
@@ -142,7 +141,7 @@ async function runCampaign(
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(groups.map((some) => runJobs(left(everyFault(some, seed, seeds)), { workers, paceMs, onResult })))
   await runJobs(inTime(left(scripts), endsAt), { workers, paceMs, onResult })
-  // At most three workers: on a busy machine the checkers allow for more delay, which hides some of these bugs.
+  // At most three workers: on a busy machine, the checkers allow more delay, which hides some of these bugs.
   return await provePlants({ seed, tries: 3, workers: Math.min(workers, 3) })
 }
 
@@ -160,7 +159,7 @@ async function runForAWhile(
 ) {
   const faults = values.fault ?? Object.keys(FAULTS).filter((name) => !faultNamed(name).slow)
   const endsAt = performance.now() + minutes * 60_000
-  // Kinds that were named run at least once.
+  // Faults that the user has named run at least once.
   const due = values.fault !== undefined || values.once ? faults.length : 1
   const isOver = (count: number) => count >= due && performance.now() > endsAt
   await runJobs(until(faults, scripts, seed, isOver), { workers, paceMs, onResult })
@@ -187,7 +186,7 @@ async function main(): Promise<number> {
   const results: EpisodeResult[] = [...(kept?.results ?? [])]
   const onResult = (result: EpisodeResult) => {
     kept?.add(result)
-    // Only failed episodes keep their history.
+    // Only failed episodes need their history.
     results.push(result.violations.length > 0 ? result : { ...result, history: NO_HISTORY })
     report(result)
     status.show(progressOf(plan, results.length, startedAt))

@@ -1,4 +1,4 @@
-/** The messages that the broker must hold for a hub, derived only from the contract; no code of the bridge is used. */
+/** Derives the expected messages of a hub from the contract alone, without code of the bridge. */
 import { isDeepStrictEqual } from 'node:util'
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import { parse } from './answers.ts'
@@ -6,16 +6,16 @@ import { discoveryFaults } from './discovery.ts'
 
 export const BASE = 'hub2mqtt'
 export const HUB = 'home'
-/** The setting that the configuration publishes; every app of the initial population has it. */
+/** The setting that the configuration publishes. Every app of the initial population has it. */
 export const PUBLISHED_SETTING = 'label'
 
-/** An app's topics up to its id. */
+/** The topics of apps without their ids. */
 export const APPS = `${BASE}/${HUB}/app/`
 const MAY_BE: ReadonlySet<string> = new Set([
   ...['health', 'log-level', 'discovery'].map((name) => `${BASE}/bridge/${name}`),
   ...['summary', 'health'].map((name) => `${BASE}/${HUB}/${name}`),
 ])
-/** Optional topics below an app's topic. */
+/** Optional topics below the topic of an app. */
 const MAY_BE_OF_APP = ['/update', '/crash', '/links']
 
 export interface Disagreement {
@@ -26,7 +26,7 @@ export interface Disagreement {
 
 type Expected = Readonly<Record<string, unknown>> | string
 
-/** Encodes text as a topic level: `%XX` for every byte except letters, digits, `.`, `_` and `-`. */
+/** Encodes every byte except letters, digits, `.`, `_` and `-` as `%XX`. */
 export function level(text: string): string {
   if (text === '') return '%'
   const hide = text === '.' || text === '..'
@@ -38,7 +38,7 @@ export function level(text: string): string {
     .join('')
 }
 
-/** Returns the id of the app that a topic below `APPS` belongs to. */
+/** @param topic a topic below `APPS` */
 export function idOf(topic: string): string {
   const text = topic.slice(APPS.length).split('/')[0] ?? ''
   return text === '%' ? '' : decodeURIComponent(text)
@@ -55,8 +55,7 @@ function step(from: string, to: unknown): string | null {
   return ['major', 'minor', 'patch'][raised] ?? null
 }
 
-/** Returns an app's payload according to the contract, from the hub's record. */
-export function expectedApp(record: AppRecord): Record<string, unknown> {
+function expectedApp(record: AppRecord): Record<string, unknown> {
   const { usage, updateAvailable: update, author } = record
   const runs = record.state === 'running'
   const offered = typeof update === 'object' && update !== null
@@ -86,7 +85,7 @@ export function expectedApp(record: AppRecord): Record<string, unknown> {
   }
 }
 
-/** Returns topic → expected payload. Objects are compared by the listed keys, apps by all keys and their order. */
+/** Returns the payloads by topic. Objects are compared by the listed keys, apps by all keys and their order. */
 function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
   const wanted = new Map<string, Expected>([
     [`${BASE}/bridge/state`, 'online'],
@@ -103,11 +102,10 @@ function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
   return wanted
 }
 
-/** The apps for which the configuration publishes a setting. */
 export const publishedApps = ['net.population.app0001', 'net.population.app0002']
 const isPublished = (id: string) => publishedApps.includes(id)
 
-/** Compares what the broker holds with what it must hold now; `foreign`: topics of other programs. */
+/** @param foreign the topics of other programs */
 export function disagreement(
   held: ReadonlyMap<string, string>,
   hub: EmulatedHub,
@@ -127,7 +125,7 @@ export function disagreement(
   return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
 }
 
-/** Returns whether a topic is optional, because only the bridge knows its content. An app's topics require the app. */
+/** A topic is optional if only the bridge knows its content. The topics of an app require that the app exists. */
 function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
   if (MAY_BE.has(topic)) return true
   return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))
@@ -146,7 +144,7 @@ function matches(text: string, wanted: Expected): boolean {
   return contains(value, wanted)
 }
 
-/** Returns whether `value` contains every key of `wanted` with an equal value; `undefined`: the key must be missing. */
+/** Compares only the keys of `wanted`. A key with the value `undefined` must be missing in `value`. */
 function contains(value: unknown, wanted: unknown): boolean {
   if (typeof value !== 'object' || value === null || typeof wanted !== 'object' || wanted === null)
     return isDeepStrictEqual(value, wanted)

@@ -1,4 +1,4 @@
-/** Tests the checkers: the right one must detect each planted bug. */
+/** A test of the checkers: the right one must detect each planted bug. */
 import { runEpisode } from './episode.ts'
 import type { Violation } from './history.ts'
 import { PLANTS } from './plants/all.ts'
@@ -14,23 +14,22 @@ export interface PlantResult {
   readonly ms: number
 }
 
-export interface ProveOptions {
+interface ProveOptions {
   readonly seed: number
-  /** The number of seeds for each bug (default 1). */
+  /** The number of seeds for each bug; default: 1. */
   readonly seeds?: number
-  /** The maximum number of seeds to try until a bug is caught, because not every schedule reveals it (default 1). */
+  /** How many seeds to try until a bug is detected, because not every schedule reveals it; default: 1. */
   readonly tries?: number
-  /** The number of worlds that run in parallel. */
   readonly workers: number
   /** Default: all. */
   readonly names?: readonly string[]
   readonly onResult?: (result: PlantResult) => void
 }
 
-/** Shorter than for a fault: with some bugs the broker never agrees with the hub. */
+/** Shorter than for a fault: with some bugs, the broker never agrees with the hub. */
 const TIMEOUT_MS = 5000
 
-export async function provePlant(name: string, seed: number): Promise<PlantResult> {
+async function provePlant(name: string, seed: number): Promise<PlantResult> {
   const plant = PLANTS[name]
   if (plant === undefined) throw new Error(`unknown planted bug "${name}"`)
   const { fault, caughtBy, paceMs = 25, timeoutMs = TIMEOUT_MS, env = {} } = plant

@@ -1,10 +1,10 @@
 /**
  * Detects apps that are published again although they were not installed again.
  *
- * However late its information is, a bridge publishes an app as new at most once for each installation on the hub:
- * events of one session keep their order, lists are read one after the other, and an event that overtakes a list is
- * applied over it. So each publication needs its own installation. The first message on a topic is not judged: what the
- * broker held before is unknown. Times are not compared, so a busy machine neither hides nor invents a bug.
+ * Even with late information, a bridge publishes an app as new at most once for each installation on the hub: events of
+ * one session keep their order, lists are read one after another, and an event that overtakes a list is applied over
+ * it. So each publication needs its own installation. The first message on a topic is not judged, because the earlier
+ * content of the broker is unknown. Times are not compared, so a busy machine can neither hide nor fake a bug.
  */
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
 
@@ -12,13 +12,13 @@ type Hub = Pick<EmulatedHub, 'apps' | 'requests'>
 
 export class Returns {
   readonly #hub: Hub
-  /** By id: whether the broker held the app's state when it was last seen. */
+  /** Whether the last message on the topic of an app was a state, by id. */
   readonly #held = new Map<string, boolean>()
-  /** By id: installations on the hub without a command. */
+  /** The number of installations on the hub without a command, by id. */
   readonly #created = new Map<string, number>()
-  /** Ids that the hub has ever had: `ghosts` covers all others. */
+  /** All ids that the hub has ever had; `ghosts` covers all other ids. */
   readonly #had = new Set<string>()
-  /** By id: publications that an installation explains. */
+  /** The number of publications with an installation, by id. */
   readonly #accounted = new Map<string, number>()
 
   constructor(hub: Hub) {
@@ -32,19 +32,19 @@ export class Returns {
     this.#had.add(id)
   }
 
-  /** Starts a new episode: the broker agrees with the hub. */
+  /** Must be called when a new episode starts and the broker agrees with the hub. */
   forget(): void {
     this.#created.clear()
     this.#accounted.clear()
     this.#remember()
   }
 
-  /** Must be called when the broker may hold anything, such as after its restart. */
+  /** Must be called when the content of the broker is unknown, such as after its restart. */
   forgetHeld(): void {
     this.#held.clear()
   }
 
-  /** Records that an app's state was published or cleared. Returns whether this publishes a removed app again. */
+  /** Records a published or cleared state. Returns `true` if it publishes a removed app again. */
   take(id: string, isThere: boolean): boolean {
     const before = this.#held.get(id)
     this.#held.set(id, isThere)
@@ -62,7 +62,6 @@ export class Returns {
     for (const id of this.#hub.apps.keys()) this.#had.add(id)
   }
 
-  /** Returns how often commands have installed the app. */
   #installed(id: string): number {
     return this.#hub.requests.filter(
       ({ operation, body, executed }) =>

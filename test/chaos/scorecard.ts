@@ -1,10 +1,9 @@
-/** Renders the results of a campaign as a document: the totals, then each kind of fault. */
 import { execFileSync } from 'node:child_process'
 import { table } from '../bench/table.ts'
 import type { EpisodeResult } from './episode.ts'
 import type { PlantResult } from './prove.ts'
 
-export interface ScorecardInput {
+interface ScorecardInput {
   readonly results: readonly EpisodeResult[]
   readonly plants: readonly PlantResult[]
   readonly seed: number
@@ -28,7 +27,6 @@ function timesOf(results: readonly EpisodeResult[]): string[] {
   return [0.5, 0.95, 1].map((part) => seconds(percentile(times, part)))
 }
 
-/** Returns the episodes of single faults, by the fault's name. */
 const kindsOf = (results: readonly EpisodeResult[]) =>
   Map.groupBy(
     results.filter(({ script }) => script === undefined),

@@ -1,4 +1,3 @@
-/** Sent commands: groups them, and determines which of them the bridge received and may have forgotten. */
 import { COPY, type History, type Sent } from './history.ts'
 
 /** How long a command may wait inside the bridge. */
@@ -8,23 +7,23 @@ const ANSWER_MS = 8000
 /** How long an answered transaction is remembered, and the tolerance. */
 export const MEMORY_MS = 5 * 60_000
 export const MEMORY_SLACK_MS = 10_000
-/** How long a command or request may be under way while something changes. */
+/** How long a command or request may be in transit while something changes. */
 export const UNDER_WAY_MS = 300
-/** An install is verified for a minute, plus the time of the call. */
+/** An install is verified for a minute. The rest is for the call. */
 const INSTALL_MS = 80_000
 
-/** Converts a time to the bridge's clock, which may have jumped. */
+/** Converts a time to that of the bridge's clock, which may have jumped. */
 export function passing({ jumps }: Pick<History, 'jumps'>): (at: number) => number {
   return (at) => at + jumps.filter((jump) => jump.at <= at).reduce((sum, { by }) => sum + by, 0)
 }
 
-/** Returns how often the bridge may have forgotten a transaction, each time after five minutes, between its copies. */
+/** Counts how often the bridge may have forgotten the transaction between two copies, which takes five minutes. */
 export function timesForgotten(history: History, copies: readonly Sent[]): number {
   const passed = passing(history)
   let times = 0
   let fresh = Number.POSITIVE_INFINITY
   for (const { at } of copies.toSorted((one, other) => one.at - other.at)) {
-    // The clock may jump while the message is under way.
+    // The clock may jump while the message is in transit.
     if (passed(at + UNDER_WAY_MS) - fresh > MEMORY_MS - MEMORY_SLACK_MS) times += 1
     else if (Number.isFinite(fresh)) continue
     fresh = passed(at)
@@ -32,14 +31,14 @@ export function timesForgotten(history: History, copies: readonly Sent[]): numbe
   return times
 }
 
-/** Returns whether an install may still be undecided: the bridge checks the hub for a minute. */
+/** The result of an install may be unknown for a minute, while the bridge checks the hub. */
 export const mayTakeLong = ({ asks, at }: Sent, now: number) =>
   asks?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
 
 /** The time in which two bridges that start at the same moment detect each other. */
 const DETECTION_MS = 1000
 
-/** Returns whether several bridges had just connected: each of them may have been active. */
+/** Returns `true` if several bridges had just connected, so that each of them may have been active. */
 export function cameTogether({ links, lives }: Pick<History, 'links' | 'lives'>, { at }: Sent): boolean {
   const fresh = links.filter(
     ({ openedAt, closedAt = at }) => openedAt > at - DETECTION_MS && openedAt <= at && closedAt >= at,
@@ -52,14 +51,14 @@ export function underWay(sent: readonly Sent[], now: number): Sent[] {
   return sent.filter((copy) => now - copy.at < MAX_WAIT_MS + ANSWER_MS || mayTakeLong(copy, now))
 }
 
-/** Returns whether the bridge was online before the command, and the connection lasted long enough for the answer. */
+/** Returns `true` if the bridge was online before the command, and stayed connected long enough for the answer. */
 export function wasReceived({ links, onlineAt }: History, { at, offline }: Sent): boolean {
   if (offline) return false
   const link = links.find(
     (one) => one.openedAt < at && (one.closedAt ?? Number.POSITIVE_INFINITY) > at + ANSWER_MS + MAX_WAIT_MS,
   )
   if (link === undefined) return false
-  // Another connection with the same client id ends the previous one, which may have published `online` until its end.
+  // A new connection with the same client id ends the previous one, which may have published `online` until its end.
   const overlapped = links.filter(({ openedAt, closedAt = 0 }) => openedAt < link.openedAt && closedAt > link.openedAt)
   const since = Math.max(link.openedAt, ...overlapped.map(({ closedAt = 0 }) => closedAt))
   return onlineAt.some((online) => online > since && online < at)
@@ -84,7 +83,6 @@ export function byTransaction(sent: readonly Sent[]): Map<string, Sent[]> {
   )
 }
 
-/** Returns the first copy of each command. */
 export function unique(sent: readonly Sent[]): Sent[] {
   return [...byToken(sent).values()].flatMap(([first]) => (first === undefined ? [] : [first]))
 }

@@ -1,15 +1,11 @@
 /** The slope of a straight line through samples, with its confidence interval. */
 export interface Slope {
-  /** Units per minute. */
   readonly perMinute: number
   /** Half the width of the 95 % interval. */
   readonly plusMinus: number
 }
 
-/**
- * Least squares. Neighbouring samples are correlated, so the plain interval would be too narrow; the correlation of
- * neighbouring residuals widens it.
- */
+/** Uses least squares. The correlation of neighbouring samples makes the interval wider. */
 export function slopeOf(samples: readonly { readonly minute: number; readonly value: number }[]): Slope {
   const count = samples.length
   const mean = (numbers: readonly number[]) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length

@@ -1,4 +1,4 @@
-/** `npm run soak`: cuts both connections repeatedly for a long time, and measures whether the bridge's memory grows. */
+/** `npm run soak` repeatedly cuts both connections, and measures whether the bridge's memory grows. */
 import { setTimeout as after } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { exitOnSignals } from '../support/process.ts'
@@ -25,9 +25,9 @@ interface Sample {
 }
 
 const SAMPLE_MS = 10_000
-/** The share of the time that is left out at the beginning, while caches fill and code is compiled. */
+/** The share of the time at the start that does not count, because caches fill and code is compiled. */
 const WARM_UP = 0.2
-/** After a shorter session the bridge would reconnect more slowly. */
+/** After a shorter session, the bridge would reconnect more slowly. */
 const SETTLE_MS = 700
 const MIB = 1024 * 1024
 
@@ -59,7 +59,7 @@ async function sample(): Promise<void> {
     samples.push({ minute, rss: 0, heapUsed: 0, external: 0, resources: 0, ...Object(message) })
     const last = samples.at(-1)
     if (samples.length % 6 === 1 && last !== undefined) console.log(line(last))
-    // A long history in the harness would slow down everything.
+    // A long history would slow down the harness.
     await load.stop()
     world.forget()
     load = new Load(world, random.fork(String(samples.length)))

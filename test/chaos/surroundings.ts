@@ -1,4 +1,3 @@
-/** The options of a world: the broker's users, the hub's apps, and the bridge's configuration. */
 import type { EmulatedHubOptions, Flavour } from '../../src/emulator/hub.ts'
 import { population } from '../../src/emulator/population.ts'
 import type { MosquittoOptions } from '../support/brokers.ts'
@@ -7,15 +6,13 @@ import { HUB, PUBLISHED_SETTING, publishedApps } from './model.ts'
 export interface WorldOptions {
   readonly seed: number
   readonly flavour?: Flavour
-  /** Whether the broker keeps its data after a restart. */
+  /** The broker keeps its data after a restart. */
   readonly persistent?: boolean
-  /** Modules to load into the bridge before it starts. */
   readonly preload?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly nodeOptions?: readonly string[]
 }
 
-/** Each secret can be recognised in any text. */
 export interface Secrets {
   readonly key: string
   readonly password: string
@@ -32,13 +29,12 @@ export function secretsOf({ seed }: WorldOptions): Secrets {
   }
 }
 
-/** Exported for the fault that takes over the client id. */
 export const CLIENT_ID = 'the-bridge'
 
 /** An id that needs every kind of escaping. */
 const ODD_ID = 'odd/one+#% é'
 
-/** The prefix of settings that exist to be unset, once each. */
+/** The prefix of settings that the load unsets, once each. */
 export const SPARE = 'spare'
 const SPARES = 60
 
@@ -55,7 +51,7 @@ export function hubOptions({ flavour = 'older' }: WorldOptions, { key, setting }
 }
 
 export interface BrokerChanges extends MosquittoOptions {
-  /** Whether the broker does not know the bridge's user. */
+  /** The broker does not know the bridge's user. */
   readonly withoutBridge?: boolean
 }
 
@@ -78,7 +74,7 @@ export interface FileChanges {
   readonly log?: { readonly level: string }
 }
 
-/** Returns the configuration file, used together with the environment. JSON is valid YAML. */
+/** The environment overrides the file. JSON is valid YAML. */
 export function configFile({ commands, settings, ...others }: FileChanges = {}): string {
   const publish = Object.fromEntries(publishedApps.map((id) => [id, { [PUBLISHED_SETTING]: 'text' }]))
   return JSON.stringify({
@@ -89,7 +85,7 @@ export function configFile({ commands, settings, ...others }: FileChanges = {}):
   })
 }
 
-/** Returns the bridge's environment variables: as in production, but with short intervals for short episodes. */
+/** Returns the options of production, except for shorter intervals because episodes are short. */
 export function environment(
   options: WorldOptions,
   { key, password }: Secrets,

@@ -10,22 +10,21 @@ import { Returns } from './returns.ts'
 /** The discovery topic of a device whose hub does not identify itself. */
 const NAMELESS = /\/hub2mqtt---20[^/]*\/config$/
 
-/** Whether the hub shows the effect of a command. */
+/** Returns `true` if the hub shows the effect of a command. */
 export type Shows = (hub: EmulatedHub) => boolean
 
 export class Watch {
   readonly violations: Violation[] = []
-  /** Messages that the harness published on topics of the bridge. */
+  /** Messages that the harness has published on topics of the bridge. */
   readonly planted = new Set<Seen>()
-  /** Topics of other programs. */
   readonly foreign = new Set<string>()
-  /** Whether the configuration excludes apps for some time, including new ones. */
+  /** The configuration excludes some apps, including new ones, for some time. */
   leavesOut = false
-  /** Whether another hub replaced the first one, whose messages may then be cleared and published again. */
+  /** Another hub has replaced the first one, whose messages may then be cleared and published again. */
   identityChanged = false
-  /** Whether the bridge was shown outdated lists, and may have published them. */
+  /** The bridge has received outdated lists, and may have published them. */
   outdated = false
-  /** Whether events may have arrived after newer answers of the hub. */
+  /** Events may have arrived after newer answers of the hub. */
   late = false
   readonly returns: Returns
   readonly #returned: string[] = []
@@ -53,13 +52,13 @@ export class Watch {
     this.#expected.set(token, shows)
   }
 
-  /** Announces that the harness is about to publish this message. */
+  /** Must be called before the harness publishes the message. */
   planting(topic: string, text: string): void {
     const key = `${topic}\n${text}`
     this.#planting.set(key, (this.#planting.get(key) ?? 0) + 1)
   }
 
-  /** Starts a new episode. The known devices are kept. */
+  /** Must be called when a new episode starts. The known devices are kept. */
   forget(): void {
     this.violations.length = 0
     this.#returned.length = 0
@@ -114,8 +113,8 @@ export class Watch {
     this.#devices.delete(topic)
     if (before === undefined) return
     const id = idOf(before)
-    // Until the hub identifies itself, a starting bridge names devices after the configured hub name. Whether each app
-    // has a device is checked at the end.
+    // Until the hub identifies itself, a starting bridge names devices after the configured hub name. A later check
+    // finds apps without a device.
     if (this.#hub.apps.has(id) && this.#stays && !NAMELESS.test(topic))
       this.object('wiped', `${topic} was cleared, but the hub has the app`)
   }

@@ -1,4 +1,4 @@
-/** The environment of one bridge: a hub in this process, a broker in another, proxies between them, and an observer. */
+/** One bridge with its environment: a hub in this process, a broker in another, proxies in between, and an observer. */
 
 import { mkdtempDisposable, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -32,13 +32,12 @@ import { Watch } from './watch.ts'
 
 /** The upper limit of the allowance for processes that waited for a processor. */
 const MAX_WAITED_MS = 1_500
-/** A lag shortly before the episode may have an effect only now, such as a missed keep-alive. */
+/** A lag shortly before the episode may have a delayed effect, such as a missed keep-alive. */
 const LAG_LOOKBACK_MS = 3_000
 
 type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
 
-/** The properties of a fault that the checkers need. */
-export interface FaultProperties {
+interface FaultProperties {
   readonly stallMs?: number
   readonly hubWell: boolean
   readonly expectedErrors?: RegExp | readonly RegExp[]
@@ -54,19 +53,19 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   readonly hubProxy: TcpProxy
   readonly brokerProxy: TcpProxy
   sent: Sent[] = []
-  /** Commands of earlier episodes that may still be under way. */
+  /** Commands of earlier episodes that may still reach the hub. */
   earlier: Sent[] = []
   /** When the bridge published that it was online; kept between episodes. */
   readonly onlineAt: number[]
   readonly watch: Watch
-  /** Bridges of other programs; they are stopped with the world. */
+  /** Bridges that are stopped with the world, and that the checkers do not judge. */
   readonly others: BridgeProcess[] = []
   denials: Denial[] = []
   jumps: { at: number; by: number }[] = []
   wallClockStepped = false
-  /** Whether another bridge is connected to the broker directly, without the proxy. */
+  /** Another bridge is connected to the broker without the proxy. */
   hasDirectBridge = false
-  /** Whether messages wait in the broker. Mosquitto removes the expiry of those that it sends in their last second. */
+  /** The broker delays messages. Mosquitto removes the expiry of messages that it sends in their last second. */
   brokerHoldsBack = false
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
@@ -143,12 +142,11 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return { username: 'bridge', password: this.#secrets.password }
   }
 
-  /** A value that occurs only in settings. */
+  /** A text that occurs only in settings. */
   get settingCanary(): string {
     return this.#secrets.setting
   }
 
-  /** Starts a bridge. `env` changes its environment. */
   startBridge(env: Readonly<Record<string, string | undefined>> = {}): BridgeProcess {
     const { preload = ['./preload/clock.ts'], nodeOptions = [] } = this.#options
     const bridge = new BridgeProcess({
@@ -162,7 +160,6 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return bridge
   }
 
-  /** Starts a bridge that the checkers do not judge. `env` changes its environment. */
   startOther(env: Readonly<Record<string, string>>): BridgeProcess {
     const other = new BridgeProcess({ env: { ...this.#env, ...env }, config: this.#configPath, channel: true })
     this.others.push(other)
@@ -180,7 +177,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await rename(path, this.#configPath)
   }
 
-  /** Replaces the file and sends SIGHUP; resolves when the bridge has logged the result or ended, or after 8 s. */
+  /** Replaces the file and sends SIGHUP. Resolves when the bridge has logged the result or ended, or after 8 s. */
   async reload(changes: FileChanges | string = {}): Promise<void> {
     const { bridge } = this
     const reloads = () => bridge.lines.filter((line) => RELOADED.test(line)).length
@@ -201,7 +198,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy.reset()
   }
 
-  /** Publishes a retained message on any topic, as the harness; repeats it until the broker accepts it. */
+  /** Publishes a retained message on any topic, as the harness. Repeats it until the broker accepts it. */
   async plant(topic: string, payload: string): Promise<void> {
     for (let tries = 0; tries < 400; tries += 1) {
       await until('the watcher', () => this.observer.ready, 20_000)
@@ -216,7 +213,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     throw new Error(`${topic} cannot be published`)
   }
 
-  /** Advances the bridge's clock and timers; the rest of the world is not affected. */
+  /** Advances the clock and the timers of the bridge only. */
   jump(by: number): void {
     this.jumps.push({ at: Date.now(), by })
     // The bridge may drop messages that have waited for more than a minute.
@@ -224,13 +221,12 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.bridge.send({ jumpBy: by })
   }
 
-  /** Ends the broker, which loses the messages that it has not delivered yet. */
+  /** The broker loses the messages that it has not delivered yet. */
   async stopBroker(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     this.excuses.add('the broker ended')
     await this.broker.stop(signal)
   }
 
-  /** Undoes everything that faults may have left behind. */
   async repair(): Promise<void> {
     this.gateway.heal()
     this.hub.behaveWell()
@@ -241,7 +237,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await this.configure()
   }
 
-  /** Resolves when the bridge has started, and so handles signals itself, or has ended. */
+  /** Resolves when the bridge has ended, or has started and handles signals itself. */
   async started(): Promise<void> {
     const { bridge } = this
     const hasBegun = () => this.#begun.has(bridge) || bridge.lines.some((line) => line.includes('started'))
@@ -262,27 +258,26 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#begun.add(this.bridge)
   }
 
-  /** Whether the bridge is connected to the broker. What the broker holds shows a lost connection only later. */
+  /** The content of the broker would show a lost connection only later. */
   get #isConnected(): boolean {
     return this.brokerProxy.links.some(({ closedAt }) => closedAt === undefined)
   }
 
-  /** Changes the broker's configuration; takes effect at its next start. */
+  /** Takes effect when the broker starts again. */
   async configureBroker(changes: BrokerChanges = {}): Promise<void> {
     await this.broker.configure(brokerOptions(this.#options, this.#secrets, changes))
   }
 
-  /** Restarts the broker with a changed configuration. */
   async rebuildBroker(changes?: BrokerChanges): Promise<void> {
     await this.stopBroker()
     await this.configureBroker(changes)
     await this.startBroker()
   }
 
-  /** Starts the broker. The bridge can connect only after the watcher, so that the watcher misses nothing. */
+  /** The bridge can connect only after the watcher, so that the watcher misses nothing. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
-    // When its connection ends, the watcher has seen all earlier messages; the restarted broker may hold others.
+    // When its connection ends, the watcher has received all earlier messages. The restarted broker may have others.
     await until('the end of the connection', () => !this.observer.ready)
     this.watch.returns.forgetHeld()
     await this.broker.run()
@@ -290,7 +285,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy.refuse(false)
   }
 
-  /** Starts a new episode: discards the history. */
+  /** Must be called when a new episode starts. Discards the history. */
   forget(): void {
     this.#forgotAt = Date.now()
     this.earlier = underWay([...this.earlier, ...this.sent], this.#forgotAt)
@@ -322,7 +317,6 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return new Map(pids.map((pid) => [pid, waited(pid)]))
   }
 
-  /** Resolves with the differences between what the broker holds and what it must hold now. */
   async disagreement(): Promise<Disagreement> {
     const held = await retainedOn(this.broker.port, this.watcherLogin)
     return disagreement(held, this.hub, this.hubAddress, this.watch.foreign)
@@ -332,18 +326,17 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return agrees(await this.disagreement())
   }
 
-  /** Whether the realtime channel is connected, according to the hub and to the hub's info, if one was received. */
+  /** Whether the hub and, if one was received, its `info` message show a connected realtime channel. */
   get realtimeIsUp(): boolean {
     const info = this.observer.seen.findLast(({ topic }) => topic === `${BASE}/${HUB}/info`)
     return this.hub.connections.subscribers > 0 && (info === undefined || info.text.includes('"realtime":"connected"'))
   }
 
-  /** Returns the history so far, for the checkers. */
   history({ stallMs = 0, hubWell, expectedErrors, staysOnline = false }: FaultProperties): History {
     const excuses = new Set(this.excuses)
     const lagMs = longestLag(this.#forgotAt - LAG_LOOKBACK_MS)
     const waitedMs = [...this.#waits()].reduce((sum, [pid, ms]) => sum + ms - (this.#waitedBefore.get(pid) ?? 0), 0)
-    // A new bridge sends no events for changes that happened while it started.
+    // A new bridge sends no events for changes that occurred while it started.
     if (this.bridges.length > 1) excuses.add('another bridge')
     if (this.watch.identityChanged) excuses.add('another hub')
     return {

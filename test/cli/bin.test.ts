@@ -19,7 +19,7 @@ import { available } from '../support/skipped.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Returns a Node on this machine that is too old, if there is one. */
+/** Searches this machine for a Node.js that is too old. */
 function oldNode(): string | undefined {
   return (process.env['PATH'] ?? '')
     .split(delimiter)
@@ -50,7 +50,7 @@ if (what === 'wait') {
 console.log(JSON.stringify({ node: Number(process.versions.node.split('.')[0]), args: process.argv.slice(2), from: FROM }))
 `
 
-/** Creates a small checkout, whose program prints how it was started. */
+/** Creates a small checkout whose program prints how it was started. */
 function checkout(name: string, { source = true, compiled = false, modules = true } = {}): string {
   const at = join(folder, name)
   mkdirSync(join(at, 'src'), { recursive: true })
@@ -85,7 +85,7 @@ describe('the launcher under a Node that is new enough', () => {
     const main = join(dirname(file), 'main.ts')
     for (const from of ['first', 'first', 'second']) {
       if (!readFileSync(main, 'utf8').includes(from)) writeFileSync(main, MAIN.replace('FROM', `'${from}' as string`))
-      // npm gives the files of every package this date.
+      // npm sets the files of every package to this date.
       utimesSync(main, new Date('1985-10-26'), new Date('1985-10-26'))
       const { stdout, stderr } = run(process.execPath, file)
       expect({ ...JSON.parse(stdout), stderr }).toMatchObject({ from, stderr: '' })
@@ -145,7 +145,7 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
       await using child = new Process(node, [bin, 'wait'])
       await child.untilLine('from')
       child.signal('SIGKILL')
-      // Resolves when every process has closed the output, including the program.
+      // Resolves when all processes, including the program, have closed the output.
       expect(await child.closed).toBe('signal SIGKILL')
       expect(child.lines).toContain('got SIGTERM')
     })

@@ -109,7 +109,6 @@ describe.skipIf(mosquittoPath === undefined)('a call reports immediately', () =>
   })
 })
 
-/** Runs the program as a user does, in its own environment. */
 function program(args: readonly string[], env: Readonly<Record<string, string>>) {
   return runProgram(process.execPath, [PROGRAM, ...args], { env })
 }

@@ -31,7 +31,6 @@ const run = ({ url }: { readonly url: string }, more: Partial<CleanupOptions> = 
     ...more,
   })
 
-/** Publishes the messages that the broker should hold. */
 async function retain({ observer }: Pick<World, 'observer'>, messages: Readonly<Record<string, string>>) {
   for (const [topic, text] of Object.entries(messages)) await observer.publish(topic, text, { retain: true })
 }
@@ -110,7 +109,7 @@ test.skipIf(mosquittoPath === undefined)(
     )
     const all = [...messages.keys()].sort()
     expect(await run(broker)).toEqual({ found: all, left: [], isComplete: false })
-    // The hub is known from a message that is cleared before all have been read.
+    // The first cleared messages contain the only reference to the hub.
     expect(await run(broker, { clear: true })).toEqual({ found: all, left: [], isComplete: true })
   },
   60_000,
@@ -175,10 +174,10 @@ describe('cleanup of a fleet', () => {
       /hub2mqtt\/bridge\/shard-[12]\/state, this member of a fleet is running: stop it first/,
     )
     await Promise.all(world.processes.map((one) => one?.stop()))
-    // No member has the first topic, and a command that was retained by mistake does not belong to a member.
+    // No member can have the first topic. The second is a command that was retained by mistake.
     const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
     const foreign = { ...FOREIGN, ...none }
-    // As after all members have ended at the same time.
+    // This is the state after all members have ended at the same time.
     await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
     const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()
     expect(ours).toEqual(

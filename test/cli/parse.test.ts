@@ -6,7 +6,7 @@ import { parseCommandLine } from '../../src/cli/parse.ts'
 
 const parse = (line: string) => parseCommandLine(line.split(' ').filter((word) => word !== ''))
 
-/** The options of an emulated hub by default. */
+/** The default options of an emulated hub. */
 const PLAIN = {
   ...{ host: '127.0.0.1', 'api-key': [], app: [] },
   ...{ simulated: false, crashes: false, 'no-rate-limit': false },

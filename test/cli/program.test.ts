@@ -20,10 +20,9 @@ import { until } from '../support/until.ts'
 
 type Environment = Readonly<Record<string, string>>
 
-/** Any free port will do. */
+/** Any free port. */
 const PORTS: Environment = { HUB2MQTT_HTTP_PORT: '0' }
 
-/** Runs the program to its end, in its own environment. */
 const program = (args: readonly string[], env: Environment = {}) =>
   runProgram(process.execPath, [PROGRAM, ...args], { env: { ...PORTS, ...env } })
 
@@ -148,7 +147,7 @@ describe('the keys of an emulated hub', () => {
 })
 
 describe('a new app', () => {
-  /** A `PATH` for each version of Node on this machine. */
+  /** A `PATH` for each version of Node.js on this machine. */
   const PATHS = new Map(
     (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => {
       const found = existsSync(join(folder, 'node')) ? [join(folder, 'node')] : []
@@ -277,7 +276,7 @@ describe('the demo', () => {
   test('connects an emulated hub to its own broker, with only the port configured, and ends cleanly', async () => {
     const port = await freePort()
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
-    // A port that answers is not yet the broker: the demo tries each port before it selects one.
+    // An open port may not be that of the broker: the demo tries each port before it selects one.
     await demo.untilLine('Ctrl-C stops it')
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
@@ -314,7 +313,7 @@ describe('the demo', () => {
     const page = /The page: +(\S+)/.exec(text)?.[1] ?? ''
     const session = await fetch(new URL('api/session', page), { headers: ownerOf(page) })
     expect(await session.json()).toMatchObject({ access: 'full' })
-    // Once, at the address of the page.
+    // The token occurs only once, in the address of the page.
     expect(text.match(/token=/g)).toHaveLength(1)
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')

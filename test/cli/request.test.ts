@@ -10,7 +10,7 @@ import { Observer } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** Sends a request to `service/ask`. The answer goes to `reply/1` under MQTT 5, and to `reply`, marked, under 3.1.1. */
+/** The answer has the topic `reply/1` under MQTT 5. Under 3.1.1 it has the topic `reply` and contains a mark. */
 const ask = (broker: BrokerOptions, clock: Clock = systemClock) =>
   request(
     {

@@ -1,7 +1,7 @@
 /**
- * `npm run mutation [-- NAME…]`: mutates the safety modules in every way that StrykerJS supports, and counts how often
- * their quick tests fail. Run manually, because each of thousands of mutants takes at least a second. A name is that of
- * a module: `limiter`.
+ * `npm run mutation [-- NAME…]` mutates the safety modules in every way that StrykerJS supports, and counts the mutants
+ * that their quick tests detect. Run manually, because each of thousands of mutants takes at least a second. A name is
+ * that of a module, such as `limiter`.
  */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
@@ -9,14 +9,11 @@ import { parseArgs } from 'node:util'
 import * as v from 'valibot'
 import { execute, exitOnSignals } from '../support/process.ts'
 
-/** Not in package.json: they would install 180 packages for everyone who runs the tests. */
+/** Not in package.json: the tools would install 180 packages for everyone who runs the tests. */
 const TOOLS = ['@stryker-mutator/core@10.1.1', '@stryker-mutator/vitest-runner@10.1.1']
 const LEAST_SCORE = 85
 
-/**
- * Each module and the names of its tests. They start neither a broker nor a process, and a file takes seconds: a mutant
- * that survives costs the time of all of them.
- */
+/** Quick tests only, without brokers and processes: a mutant that survives runs all tests of its module. */
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/base/limiter.ts': ['base/limiter'],
   'src/bridge/answers.ts': ['bridge/dispatcher', 'bridge/senders'],
@@ -52,7 +49,7 @@ interface Score {
   readonly missed: number
 }
 
-/** Runs the tool on one module, and prints its report on the missed mutants. */
+/** Prints the tool's report on the mutants that the tests miss. */
 async function mutate(module: string, tests: readonly string[]): Promise<Score> {
   const env = { ...process.env, MUTATION_TESTS: JSON.stringify(tests.map((name) => `test/${name}.test.ts`)) }
   console.log(await execute('npx', ['stryker', 'run', 'test/mutation/stryker.json', '--mutate', module], { env }))

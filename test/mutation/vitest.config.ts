@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** The tests of one module; `main.ts` names them. */
+/** `main.ts` sets the tests of the mutated module. */
 export default defineConfig({
   test: { include: JSON.parse(process.env['MUTATION_TESTS'] ?? '[]'), testTimeout: 20_000 },
 })

@@ -1,4 +1,3 @@
-/** The list of events and answers: its days, its groups, its pages, and its filters in the address. */
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { FeedEvent, LiveFrame } from '../../src/web/server/api/protocol.ts'
@@ -17,13 +16,12 @@ const lines = (page: Page) => page.locator('tr[tabindex]')
 const ready = (page: Page) => page.getByRole('heading', { name: 'Activity' }).waitFor()
 const isFocused = (of: ReturnType<typeof lines>) => of.evaluate((element) => element.matches(':focus'))
 
-/** Returns a whole-hour time zone in which it is currently this hour. */
+/** Returns a time zone, with a whole-hour offset, in which the hour at the time `at` is `hour`. */
 function zoneAt(hour: number, at: number): string {
   const offset = ((hour - new Date(at).getUTCHours() + 36) % 24) - 12
   return `Etc/GMT${offset > 0 ? '-' : '+'}${Math.abs(offset)}`
 }
 
-/** Opens a page whose live channel begins with these events. */
 async function visitWith(house: House, events: readonly FeedEvent[], view: View = {}): Promise<Page> {
   const context = await profile(view)
   await context.routeWebSocket(/api\/live/, (socket) => {
@@ -38,7 +36,6 @@ async function visitWith(house: House, events: readonly FeedEvent[], view: View 
   return page
 }
 
-/** Returns events of one app, oldest first. */
 function eventsAt(times: readonly number[], more: (i: number) => object = () => ({})): FeedEvent[] {
   return times.map((ms, i) => {
     const at = new Date(ms).toISOString()
@@ -51,7 +48,7 @@ describe.runIf(canBrowse)('the days of the activity', () => {
   test('have headings, the first ones by name, and an entry at midnight is below that of the new day', async () => {
     const house = await startHouse()
     const now = Date.parse('2026-03-29T10:00:00Z')
-    // The clocks in Berlin go forward in this night.
+    // In Berlin, clocks go forward in this night.
     const midnight = Date.parse('2026-03-28T23:00:00Z')
     const times = [midnight - 50 * HOUR_MS, midnight - 1, midnight, midnight + 4 * HOUR_MS]
     const page = await visitWith(house, eventsAt(times), { timezone: 'Europe/Berlin', now })

@@ -10,7 +10,6 @@ afterAll(quit)
 
 const start = (options?: HouseOptions) => show(options, { hash: HASH })
 
-/** Resolves with the rows about devices and flows, as soon as they have devices. */
 async function uses(page: Page): Promise<string[]> {
   const rows = page.getByRole('region', { name: 'Details' }).locator('dl > div', { hasText: /^(Devices|Flows)/ })
   await rows.first().waitFor()
@@ -142,17 +141,17 @@ describe.runIf(canBrowse)('the page of an app', () => {
     const events = page.getByRole('region', { name: 'Events and commands' })
     for (const within of [notice, seen, events]) {
       await shown(within).waitFor()
-      // The text as rendered, with its lines.
+      // Compare the rendered text, including its line breaks.
       expect(await shown(within).innerText()).toBe(said)
     }
     await seen.getByText('7.0.12', { exact: true }).waitFor()
-    // The next crash does not change this text.
+    // The next crash must not change this text.
     house.hub().recover(HUE)
     await page.locator('.app-head').getByText('Running').waitFor()
     house.hub().crash(HUE, 'Error: the second')
     await seen.getByText('Error: the second', { exact: true }).waitFor()
     expect(await shown(seen).innerText()).toBe(said)
-    // If this daemon has not seen a crash, only the beginning of its message is kept.
+    // A daemon that has not seen a crash has only the beginning of its message.
     await house.restart()
     await page.goto(house.page + HASH)
     await shown(seen).waitFor()
@@ -172,7 +171,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
       expect(Math.abs(gap), `${width} px`).toBeLessThanOrEqual(1)
     }
     await page.setViewportSize({ width: 360, height: 740 })
-    // A chart follows the width a moment later.
+    // A chart adapts to the width a moment later.
     const fits = () => expect.poll(() => overflow(page)).toBeLessThanOrEqual(0)
     await fits()
     await page.goto(`${house.page}#/`)

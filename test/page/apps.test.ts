@@ -63,7 +63,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click()
     await rowWith(page, 'Lumen Lights').getByRole('switch', { checked: false }).waitFor()
     expect(house.hub().apps.get(HUE)?.enabled).toBe(false)
-    // A disabled app is enabled without a question.
+    // Enabling an app needs no confirmation.
     await rowWith(page, 'Bramblewood Blinds').getByRole('switch').click()
     await rowWith(page, 'Bramblewood Blinds').getByRole('switch', { checked: true }).waitFor()
     expect(house.hub().apps.get(BLINDS)?.enabled).toBe(true)

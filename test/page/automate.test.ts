@@ -20,7 +20,6 @@ async function copied(page: Page, program: string): Promise<string> {
   return await page.evaluate<string>('navigator.clipboard.readText()')
 }
 
-/** Publishes the arguments that a shell passes to `mosquitto_pub`. */
 async function publish(observer: Observer, line: string): Promise<void> {
   const words = execFileSync('sh', ['-c', `mosquitto_pub() { printf '%s\\0' "$@"; }; ${line}`])
     .toString()

@@ -1,4 +1,3 @@
-/** The page while a hub or the broker is offline. Pictures are saved in a temporary folder. */
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'

@@ -129,7 +129,7 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByRole('heading', { name: 'Activity' }).waitFor()
     house.hub().crash(app, 'Error: first')
     await page.getByText(/Error: first/).waitFor()
-    // The activity shows commands of any client.
+    // The activity also shows commands of other clients.
     const headers = await house.daemon.owner()
     await fetch(`${house.url}api/commands/home/app/${app}/restart`, { method: 'POST', headers })
     await rowWith(page, 'Restart').getByText(/^done/).waitFor()
@@ -146,7 +146,7 @@ describe.runIf(canBrowse)('the activity', () => {
   })
 
   const failure = (page: Page, label: string) => page.locator('.list .badge.bad').getByText(label, { exact: true })
-  /** Waits for a failure in the list, and among the failures of the activity. */
+  /** Waits until the list, and the failures of the activity, show a failure. */
   async function look(page: Page, name: string, label: string): Promise<void> {
     const row = rowWith(page, name)
     await row.locator('.message').getByText(label).waitFor()

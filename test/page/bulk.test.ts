@@ -1,4 +1,3 @@
-/** Actions on several apps: the question before, their order, and every way in which they end early. */
 import type { Page, WebSocketRoute } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { LiveFrame } from '../../src/web/server/api/protocol.ts'
@@ -15,7 +14,6 @@ const bar = (page: Page) => page.getByRole('region', { name: 'Selected apps' })
 const dialog = (page: Page) => page.getByRole('dialog')
 const progress = (page: Page, action: string) => page.getByRole('region', { name: action, exact: true })
 const restarted = (house: House) => asked(house, '/restart').map(({ path }) => path.split('/').at(-2))
-/** Returns the requests for an install that the hub received. */
 const installs = (house: House) => house.hub().requests.filter(({ operation }) => operation === 'installFromAppStore')
 
 async function select(page: Page, names = NAMES): Promise<void> {
@@ -33,7 +31,7 @@ async function start(page: Page, action: string): Promise<void> {
   await dialog(page).getByRole('button', { name: action }).click()
 }
 
-/** Resolves when the hub has the first request, which it answers slowly. */
+/** Resolves when the hub has received the first request, which it answers slowly. */
 async function startSlowRestart(house: House, page: Page): Promise<void> {
   await select(page)
   house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
@@ -49,7 +47,7 @@ const outdated = Array.from({ length: 3 }, (_, i) => ({
   autoupdate: false,
 }))
 
-/** Returns the snapshot with a changelog from the store for version 1.1.0 of these apps. */
+/** Adds changelogs of the store for version 1.1.0 to the snapshot, by app. */
 function withNews(frame: string, news: Readonly<Record<string, string>>): string {
   const read: LiveFrame = JSON.parse(frame)
   if (read.type !== 'snapshot') return frame
@@ -70,7 +68,6 @@ describe.runIf(canBrowse)('an action on several apps', () => {
       if (request.method() === 'POST') bodies.push(request.postData() ?? '')
     })
     await select(page)
-    // The app is removed, without an event.
     house.hub().behave('lose-events')
     house.hub().uninstall('net.lindqvist.heatpump')
     await start(page, 'Restart')
@@ -87,7 +84,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
     await shown.getByRole('button', { name: 'Close' }).click()
     await shown.waitFor({ state: 'detached' })
-    // Each command has its own transaction, by which the bridge recognises a request that a browser repeats.
+    // The transaction lets the bridge recognise a request that a browser has repeated.
     expect(new Set(bodies).size).toBe(3)
     for (const body of bodies) expect(body).toMatch(/"transaction":"[0-9a-f-]{20,}"/)
   })
@@ -239,7 +236,7 @@ describe.runIf(canBrowse)('the question before', () => {
     await items.first().getByText(news).waitFor()
     const [first, second, third] = await items.allInnerTexts()
     expect(first).toBe(`Old 0 1.0.0 → 1.1.0 (minor)\n${news}`)
-    // The changelog of another version than the offered one is left out.
+    // The changelogs are not those of the offered versions, so they are not shown.
     expect([second, third]).toEqual(['Old 1 1.0.0 → 2.1.0 (major)', 'Old 2 1.0.0 → 3.1.0 (major)'])
     expect(await overflow(page)).toBeLessThanOrEqual(0)
     await expectAccessible(page)

@@ -1,4 +1,3 @@
-/** The charts of an app's usage, and the evidence of its latest crash. */
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
@@ -19,7 +18,7 @@ interface Answer {
   readonly source: 'bridge' | 'hub'
 }
 
-/** Returns an answer with these figures, `step` seconds apart, the last one at `end`; `null` leaves a figure out. */
+/** Returns an answer with values that are `step` seconds apart. The last one is at `end`; `null` leaves one out. */
 function answer(figures: readonly (number | null)[], step = 60, end = Date.now() / 1000): Answer {
   const last = Math.floor(end / step) * step
   const points = figures.flatMap((value, i) =>
@@ -31,12 +30,10 @@ function answer(figures: readonly (number | null)[], step = 60, end = Date.now()
 
 interface Charts {
   readonly page: Page
-  /** The requested hours, in order. */
   readonly asked: number[]
   readonly house: House
 }
 
-/** Opens the page of an app with this history. */
 async function charts(of: (hours: number) => Answer | number, view: View = {}, house?: House): Promise<Charts> {
   const own = house ?? (await startHouse())
   const context = await profile(view)
@@ -80,7 +77,7 @@ async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: num
   })()`)
 }
 
-/** Returns whether a line is drawn between two shares of the width of the plot. */
+/** `from` and `to` are shares of the width of the plot. */
 const isInked = (columns: readonly number[], from: number, to: number) => columns.some((at) => at > from && at < to)
 
 describe.runIf(canBrowse)('the charts of an app', () => {
@@ -170,7 +167,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     await page.getByText(/^Recorded by the hub since .*\d\d:\d\d:00\. /).waitFor()
     await slider(page, 'CPU, last 7 days').waitFor()
     expect(asked).toEqual([24, 168])
-    // The hour fills the chart.
+    // One hour of data fills the chart.
     expect(isInked((await ink(page, 'Memory')).columns, 0.12, 0.3)).toBe(true)
   })
 
@@ -259,7 +256,6 @@ describe.runIf(canBrowse)('the charts of an app', () => {
 const stack = Array.from({ length: 9 }, (_, i) => `    at Lamp.shine${i} (/app/drivers/lamp/lib/lamp-device.js:${i}:7)`)
 const SAID = ['TypeError: the lamp is dark', ...stack].join('\n')
 
-/** Opens a page after two apps have crashed. */
 async function crashed(options: HouseOptions = {}, said = SAID) {
   const scopes = ['hub.app', 'hub.system.readonly']
   const { house, page } = await show({ scopes, ...options }, { hash: '#/bridge', width: 1440 })
@@ -289,7 +285,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
     await expectAccessible(page)
     await card.getByRole('listitem').getByRole('link', { name: 'Tidewater Energy Meter' }).click()
     await page.getByRole('heading', { name: 'Tidewater Energy Meter' }).waitFor()
-    // After a recovery the card is below the details of the app, and no text claims that nothing has happened.
+    // After a recovery, the card is below the details of the app, and the list of events is not shown as empty.
     house.hub().recover(HUE)
     await house.restart()
     await page.goto(`${house.page}${HASH}`)

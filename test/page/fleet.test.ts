@@ -15,7 +15,6 @@ const OTHERS = of('shard-2')
 const [hub = ''] = OWN
 const [other = ''] = OTHERS
 
-/** Starts the first of two members; the other one is not running. */
 async function start(): Promise<House> {
   const hubs = Object.fromEntries([...OWN, ...OTHERS].map((name) => [name, {}]))
   const house = await startHouse({ hubs, config: { fleet: { shard: '1/2' } } })

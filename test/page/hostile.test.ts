@@ -1,4 +1,3 @@
-/** Attacks by a hub, an app or another page: their code does not run, and their content is shown as text only. */
 import { connect } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -11,7 +10,6 @@ const PASSWORD = 'a password for tests'
 
 afterAll(quit)
 
-/** Checks that no code ran, and that no text became an element. */
 async function expectOnlyText(page: Page): Promise<void> {
   expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
   expect(
@@ -110,7 +108,7 @@ describe.runIf(canBrowse)('a user without access', () => {
     await page.getByText('Lumen Lights').first().waitFor()
     const [cookie] = await context.cookies()
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
-    // A session lasts until the log-out.
+    // A session lasts until the user logs out.
     await page.reload()
     await page.getByText('Lumen Lights').first().waitFor()
     await page.getByRole('button', { name: 'Log out' }).click()
@@ -142,7 +140,7 @@ describe.runIf(canBrowse)('a user without access', () => {
     expect(page.url()).toBe(house.url)
     expect(await page.evaluate<string>('document.referrer')).toBe('')
     expect(await page.getByText('read-only access').count()).toBe(0)
-    // The session continues without the token, until the log-out.
+    // The session continues without the token, until the user logs out.
     await page.goto(house.url)
     await row.getByRole('button', { name: 'Restart Lumen Lights' }).waitFor()
     await page.getByRole('button', { name: 'Log out' }).click()
@@ -193,7 +191,7 @@ describe.runIf(canBrowse)('a user without access', () => {
   })
 })
 
-/** Resolves with the status of a request with headers that no browser lets a page set. */
+/** Sends a request with headers that no browser lets a page set. */
 function statusOf(port: number, path: string, headers: Readonly<Record<string, string>>): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => {

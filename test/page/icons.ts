@@ -1,5 +1,5 @@
 /**
- * Creates the icons of an installed page from the one of a tab: `node test/page/icons.ts`. They fill their square,
+ * `node test/page/icons.ts` creates the icons of an installed page from the icon of a tab. They fill their square,
  * because each system cuts the corners in its own way.
  */
 import { readFileSync, writeFileSync } from 'node:fs'

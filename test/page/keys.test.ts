@@ -11,7 +11,6 @@ afterAll(quit)
 const many = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ id: `com.app${i + 1000}`, name: `App ${i + 1000}`, version: '1.0.0' }))
 const focused = (page: Page) => page.evaluate<string>('document.activeElement.textContent')
-/** Returns how many apps are completely visible. */
 const inView = (page: Page) =>
   page.evaluate<number>(`[...document.querySelectorAll('tr.app')].filter((line) => {
     const { top, bottom } = line.getBoundingClientRect()
@@ -60,7 +59,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.keyboard.type('9')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'App 1119' }).waitFor()
-    // The first match opens even if the list is scrolled so far that it is not drawn.
+    // The first match is not drawn, because the list is scrolled. It must still open.
     await page.goto(house.page)
     await search.fill('anna')
     await page.mouse.move(600, 600)

@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const tab = (page: Page, name: string) => page.getByRole('navigation').getByRole('link', { name, exact: true })
 const lang = (page: Page) => page.evaluate<string>('document.documentElement.lang')
-/** Chooses a language in the menu that the button opens. */
+/** @param button - The button that opens the menu. */
 async function choose(page: Page, button: string, name: string): Promise<void> {
   await page.getByRole('button', { name: button }).click()
   await page.getByRole('menuitemradio', { name, exact: true }).click()
@@ -93,7 +93,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
   test.for(['nl', 'de'])('keeps the page accessible, on small screens too: %s', async (locale) => {
     for (const width of [1280, 360, 320]) {
       const page = await visit(house.page, { locale, width })
-      // The event of this command has a long name next to a button, which could be too wide.
+      // The event of this command has a long name next to a button. Both together may be too wide.
       await page.evaluate(`fetch('api/commands/home/app/com.athom.hue/autoupdate', {
         method: 'POST', headers: { 'content-type': 'text/plain' }, body: '${width === 360 ? 'ON' : 'OFF'}'
       }).then((answer) => answer.text())`)
@@ -107,7 +107,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
   })
 })
 
-/** Creates an artificial language: English in brackets. The page loads it in place of Dutch. */
+/** Serves an artificial language in place of Dutch: English in brackets. */
 async function marked(): Promise<BrowserContext> {
   const mark = (text: string) => `⟦${text}⟧`
   const texts = english.map(([key, text]) => {
@@ -121,7 +121,7 @@ async function marked(): Promise<BrowserContext> {
   return context
 }
 
-/** All text that is shown or read out, except code, times, and text of hub2mqtt that is marked as English. */
+/** Collects all text that is visible or read aloud, except code, times, and text that is marked as English. */
 const SHOWN = `(() => {
   const found = [document.title]
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT)
@@ -160,10 +160,10 @@ const DATA = [
   ...LOG_LEVELS,
   STUCK,
 ].toSorted((one, other) => other.length - one.length)
-/** Numbers with their units, in the language of the page. */
+/** Numbers with their units in each language. */
 const FIGURES = /[\d.,−+ \u00a0]+(kB|MB|GB|%|°C|ms|sec|uur|uren|minuten|minuut|seconden|dagen)(?!\p{L})/gu
 
-/** Fails with the texts that are outside of the brackets and are not in `DATA`. */
+/** Fails if any text is neither in brackets nor in `DATA`. */
 async function expectTranslated(page: Page): Promise<void> {
   const shown = await page.evaluate<string[]>(SHOWN)
   expect(shown.filter((text) => text.includes('⟦')).length).toBeGreaterThan(0)

@@ -1,4 +1,3 @@
-/** The list of apps at all sizes: its end is reached, its rows have the right height, and names have enough room. */
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { AppSeed } from '../../src/emulator/records.ts'
@@ -20,7 +19,6 @@ const WIDTHS = [
   1280, 1440, 1920, 2560,
 ]
 
-/** Waits until a row is drawn within the screen. `before` runs before each check, such as to scroll. */
 const expectInView = (page: Page, line: Locator, before = async () => {}) =>
   until(`${line} in view`, async () => {
     await before()
@@ -48,7 +46,7 @@ const SCROLL = `(async () => {
   return emptiest
 })()`
 
-/** Returns apps. Of each ten, from the end, one has an update, two are stopped, and seven have crashed. */
+/** In each group of ten apps, counted from the end, one has an update, two are stopped and seven have crashed. */
 function mixed(count: number): AppSeed[] {
   return Array.from({ length: count }, (_, i) => {
     const kind = (count - i) % 10
@@ -69,7 +67,6 @@ const FILTERED = {
   All: { share: 1, fromEnd: -1 },
 }
 
-/** Returns unusual but valid data: long names, versions and reasons, and busy apps. */
 function verbose(count: number, hub: string): AppSeed[] {
   const names = [
     'Short',
@@ -95,9 +92,9 @@ function verbose(count: number, hub: string): AppSeed[] {
 interface Look {
   readonly names: number
   readonly narrowest: number
-  /** Elements that overlap, or are cut. */
+  /** Elements that overlap or are truncated. */
   readonly faults: readonly string[]
-  /** For each kind of row, the distance to the next one. */
+  /** The distances to the next row, by kind of row. */
   readonly heights: Readonly<Record<string, readonly number[]>>
 }
 
@@ -196,7 +193,7 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
       { width: 1024, height: 768 },
     ]) {
       await page.setViewportSize(size)
-      // On a busy machine the browser scrolls to the end of the list as it was before the rotation.
+      // On a busy machine, the browser scrolls to where the list ended before the rotation.
       await expectInView(page, rowWith(page, 'App 1199'), () => page.keyboard.press('End'))
     }
   })

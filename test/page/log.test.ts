@@ -1,4 +1,3 @@
-/** The log in the page. */
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -23,7 +22,7 @@ const box = (page: Page) => page.locator('.scroll.log')
 const scrollTo = (page: Page, top: number) => box(page).evaluate((node, to) => node.scrollTo(0, to), top)
 const fromEnd = (page: Page) => box(page).evaluate((node) => node.scrollHeight - node.scrollTop - node.clientHeight)
 
-/** Answers requests for the log with these lines, and later with the added ones. */
+/** Answers the first request for the log with these lines, and later requests with the added lines. */
 async function logged(page: Page, first: readonly object[], missed = 0) {
   let waiting = first.map((line) => JSON.stringify(line))
   let gap = missed

@@ -1,4 +1,4 @@
-/** The look of all views, and their accessibility. Pictures of all of them are saved in a temporary folder. */
+/** Saves pictures of all views in a temporary folder. */
 import { mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,6 @@ import { canBrowse, expectAccessible, overflow, quit, type Theme, visit } from '
 import { House } from './support/house.ts'
 
 const PICTURES = join(tmpdir(), 'hub2mqtt-page')
-/** Pictures of the visible part, or of the whole page. */
 const SIZES = [
   { width: 1280, height: 860 },
   { width: 768, height: 1024 },
@@ -43,7 +42,6 @@ afterAll(async () => {
 
 interface View {
   readonly hash: string
-  /** Waits until the view is complete. */
   readonly ready: (page: Page) => Promise<unknown>
   readonly at?: () => House
 }
@@ -148,7 +146,7 @@ test.runIf(canBrowse)('the theme is that of the system until one is chosen, whic
   expect(await ground()).toBe(light)
 })
 
-/** The backgrounds of the first crashed app and of another one, and the lowest contrast of a text on the former. */
+/** The backgrounds of the first crashed app and of another app, and the lowest contrast of a text on the former. */
 const TINT = `(() => {
   const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
   const luminance = (colour) => {
@@ -193,7 +191,7 @@ describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
         page = await visit(at().page, { hash, theme, ...size })
         await ready(page)
       } else await page.setViewportSize(size)
-      // A chart follows the size of its container.
+      // A chart adapts to the size of its container.
       await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
       await page.screenshot({
         path: join(PICTURES, `${name}-${theme}-${size.width}.png`),

@@ -1,4 +1,3 @@
-/** The overview above the list, and the guardian in the list. */
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
@@ -29,7 +28,7 @@ describe.runIf(canBrowse)('the overview', () => {
     await figure(page, /^Needs attention/).click()
     await listed(page, 1)
     await rowWith(page, 'Doorbell').waitFor()
-    // The figure is a pressed button; another press shows all apps.
+    // Each count is a button: the second click shows all apps.
     await figure(page, /^Needs attention/).click()
     await listed(page, 8)
     house.hub().crash('com.athom.hue', 'Error: the lamp is dark')

@@ -1,13 +1,12 @@
-/** Creates the pictures of the page in the documentation: `npm run pictures`. They show the demo. */
+/** `npm run pictures` creates the pictures of the page in the documentation from the demo. */
 import { mkdirSync } from 'node:fs'
 import { freePort } from '../support/ports.ts'
 import { exitOnSignals, Process } from '../support/process.ts'
 import { profile, quit } from './support/browser.ts'
 
 const WIDTH = 1180
-/** The app of the demo that crashes. */
 const DOORBELL = 'nl.vandermolen.doorbell'
-/** How long to wait for the second crash of the app: by then, the charts of its usage are full. */
+/** The maximum time until the app crashes again. By then, the charts of its usage are full. */
 const CRASH_MS = 150_000
 
 exitOnSignals()
@@ -24,7 +23,7 @@ await using demo = new Process(process.execPath, ['src/bin.js', 'demo'], {
   output: 'keep',
 })
 const [address = ''] = /http:\S+/.exec(await demo.untilLine('?token=', 30_000)) ?? []
-/** The figures above the list are counted a moment after its rows have changed. */
+/** The counts above the list change a moment later than its rows. */
 const app = `main:has(.filters .bad) tr.app:has-text("${DOORBELL}")`
 for (const { name, hash, theme, height, ready } of [
   { name: 'page-apps', hash: '', theme: 'light', height: 455, ready: `${app} >> text=Crashed ×2` },

@@ -22,7 +22,6 @@ const APP = { id: HUE, name: 'Lumen Lights', version: '7.0.12' }
 
 afterAll(quit)
 
-/** Opens the page of an app with these settings, which have already been read. */
 async function start(options: HouseOptions = {}): Promise<{ house: House; page: Page }> {
   const hubs = { home: { apps: [{ ...APP, settings }] } }
   const { house, page } = await show({ hubs, ...options }, { hash: `#/app/home/${HUE}` })
@@ -42,7 +41,6 @@ const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: tru
 const held = (house: House) => house.hub().settings(HUE)
 const done = (page: Page, name: string) => page.getByRole('status').getByText(`${name} is changed.`).waitFor()
 
-/** Changes a setting as another client. */
 async function elsewhere(house: House, command: string, payload: object): Promise<void> {
   const headers = { ...(await house.daemon.owner()), 'content-type': 'application/json' }
   const body = JSON.stringify(payload)
@@ -99,7 +97,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await until('the new value', () => held(house)[ODD] === 'even')
     expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
     await page.setViewportSize({ width: 360, height: 740 })
-    // A chart follows the size of its container.
+    // A chart adapts to the size of its container.
     await until('the small screen', async () => (await overflow(page)) <= 0)
   })
 
@@ -119,7 +117,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     }
     expect(await page.content()).not.toMatch(/canary-token|key-of-the-house/)
     expect(bodies.join('\n')).not.toMatch(/canary-token|\*\*\*/)
-    // A user who has made the value visible edits the current one.
+    // A user who has made the value visible edits the current value.
     await lineOf(page, 'access_token')
       .getByRole('button', { name: /^Show the value/ })
       .click()

@@ -14,7 +14,6 @@ afterAll(quit)
 const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 const KEY = 'key-of-the-hub'
 
-/** Starts a hub, a broker with credentials, and an unconfigured daemon. */
 async function start(named: boolean) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())

@@ -1,7 +1,7 @@
 /**
  * Measures how smooth the page stays with 1,000 apps and 100 changes a second for 20 seconds, while a user scrolls.
- * Prints the longest tasks of the main thread since the first render: their duration on this machine, and their
- * processor time, which does not grow when the machine is busy.
+ * Prints the longest tasks of the main thread since the first render: their duration on this machine, and their CPU
+ * time, which does not increase when the machine is busy.
  */
 import { population } from '../../src/emulator/population.ts'
 import { exitOnSignals } from '../support/process.ts'
@@ -68,7 +68,7 @@ interface TraceEvent {
   readonly args?: { readonly name?: string }
 }
 
-/** Returns the tasks of the page's main thread: among all renderers, the busiest one. */
+/** Returns the tasks of the page's main thread, which is the busiest one of all renderers. */
 function tasksOf({ traceEvents }: { readonly traceEvents: readonly TraceEvent[] }): readonly TraceEvent[] {
   const mains = traceEvents.filter(({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain')
   const all = mains.map(({ pid, tid }) =>

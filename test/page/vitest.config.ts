@@ -1,4 +1,3 @@
-/** Tests of the page in a real browser: `npm run test:page`. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({

@@ -1,4 +1,3 @@
-/** `hub2mqtt conformance`: reports a hub's answers, and how they differ from the expected answers. */
 import * as v from 'valibot'
 import { type Clock, sleep, systemClock } from '../../base/clock.ts'
 import { UsageError } from '../../base/errors.ts'
@@ -64,9 +63,9 @@ function contentOf(path: string): string {
   }
 }
 
-/** Number of quick requests: more would load the hub without showing more. */
+/** Number of quick requests: more would load the hub and show nothing new. */
 const QUICK = 6
-/** Pause before and after, so that other requests do not count towards the hub's limit. */
+/** Pause before and after the quick requests, so that other requests do not count towards the hub's limit. */
 const CALM_MS = 2_000
 
 export interface ConformanceOptions
@@ -74,7 +73,7 @@ export interface ConformanceOptions
     Partial<Pick<Flags, 'app' | 'downgrade'>> {
   readonly url: string
   readonly key: string
-  /** Deadline of each request and step, in milliseconds. */
+  /** The time limit of each request and step. */
   readonly timeoutMs: number
   readonly version: string
   readonly clock: Clock
@@ -83,14 +82,14 @@ export interface ConformanceOptions
   readonly stops?: () => AbortSignal
 }
 
-/** Examines a hub. Unexpected behaviour of the hub never throws: it becomes part of the report. */
+/** Does not throw if the hub behaves unexpectedly: the report then describes its behaviour. */
 export async function examine(options: ConformanceOptions): Promise<Report> {
   const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
   await using client = newClient({ url, key, timeoutMs, clock })
   onStep('searching for a hub')
   const pings = await greetings(client)
   const prefix = API_PREFIXES.find((one) => pings[one].greets)
-  // Send the key only to hubs.
+  // Only a hub may receive the key.
   if (prefix === undefined) return unreachableReport(options, pings)
   client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
   onStep('reading')
@@ -116,7 +115,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
 }
 
 async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
-  /** Whether the hub accepts a protocol version; `null` if the hub is offline. */
+  /** Resolves to `null` if the hub is offline. */
   const takes = async (version: 3 | 4) => {
     if (await speaks(version, url, timeoutMs)) return true
     const ping = await operate(client, reading.prefix, 'ping', { show: 'no key' })
@@ -137,7 +136,7 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
-/** Opens a session, and again if the connection was lost: the hub may have been offline for a moment. */
+/** Opens a second session if the first connection was lost: the hub may have been offline for a moment. */
 async function opened(open: () => Promise<Session>): Promise<Session> {
   const first = await open()
   const { connect, handshake, open: opening, subscribe } = first.seen
@@ -146,7 +145,7 @@ async function opened(open: () => Promise<Session>): Promise<Session> {
   return await open()
 }
 
-/** Sends enough simultaneous requests to exceed a hub's rate limit. Returns `null` if the hub did not answer all. */
+/** Sends enough simultaneous requests to exceed a hub's rate limit. Resolves to `null` if any remains unanswered. */
 export async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading) {
   const path = pathTo(prefix, PROBES.getSessionMe)
   await sleep(clock, CALM_MS)
@@ -158,7 +157,7 @@ export async function hurry({ clock }: ConformanceOptions, client: Client, { pre
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return {
     sent: QUICK,
-    /** Number of requests that were not limited; `null` if the hub sent no 429. */
+    /** Number of answers before the first 429; `null` if the hub sent none. */
     limitedAfter: limited.length === 0 ? null : QUICK - limited.length,
     retryAfter,
   }

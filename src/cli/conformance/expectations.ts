@@ -10,13 +10,13 @@ import type { SessionSeen } from './realtime.ts'
 import type { Trial, WritesSeen } from './writes.ts'
 
 export interface Evidence {
-  /** Port of the address; 0: the default port. */
+  /** 0: the default port of the scheme. */
   readonly port: number
   readonly reading: Reading
   readonly session: SessionSeen
-  /** A session with the handshake's token, if the handshake returned one. */
+  /** Opened with the token of the handshake; `null` if the handshake returned none. */
   readonly sessionWithToken: SessionSeen | null
-  /** Whether versions 3 and 4 of the protocol below Socket.IO are accepted; `null`: no connection. */
+  /** Which versions of Engine.IO, the protocol below Socket.IO, the hub accepts; `null`: no connection. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
   readonly limit: Awaited<ReturnType<typeof hurry>>
   /** Why `limit` is `null`. */
@@ -34,7 +34,7 @@ export function firmwareOf({ pings, prefix }: Reading): string | null {
   return firmware !== null && /^[\w.+-]{1,40}$/.test(firmware) ? firmware : null
 }
 
-/** Returns the kind of hub, and the evidence for it: the firmware or, if that is unknown, other differences. */
+/** Judges by the firmware or, if it is unknown, by other differences between the kinds. */
 export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; readonly because: readonly string[] } {
   const { prefix, answers, records } = reading
   if (prefix === 'managers') return { kind: 'reference', because: ['it answers only below /api/managers/'] }
@@ -42,7 +42,7 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   const major = Number.parseInt(firmware ?? '', 10)
   const [voices, absent] = [answers.get('getVoices'), answers.get('absentMethod')]
   const has = (field: string) => records.some((record) => (record[field] ?? undefined) !== undefined)
-  // Older hubs report a missing method with a 500.
+  // Older hubs answer 500 for a missing method.
   const saysAsOlder = [voices, absent].some((seen) => seen?.status === 500 && outcomeOf(seen) === 'absent')
   const signs: readonly (readonly [kind: Kind, text: string, isSeen: boolean])[] = [
     ['newer', 'no speech output', voices?.status === 404],
@@ -64,7 +64,7 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   return { kind, because: [...firmwareSign, ...newer, ...selfHosted] }
 }
 
-/** Returns the scopes of the key; `null` if the hub does not list them. */
+/** `null` if the hub does not list the scopes of the key. */
 export function scopesOf({ answers }: Reading): readonly string[] | null {
   const seen = answers.get('getSessionMe')
   const value: unknown = seen?.value
@@ -75,7 +75,7 @@ export function scopesOf({ answers }: Reading): readonly string[] | null {
 
 export interface Verdict {
   readonly result: 'agrees' | 'differs' | 'unknown'
-  /** The finding, without names and values. */
+  /** Must not contain names and values. */
   readonly found: string
 }
 
@@ -83,7 +83,7 @@ export const verdict = (agrees: boolean, found: string): Verdict => ({ result: a
 export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
 export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
 
-/** Returns the verdict on an unsuccessful answer: unknown if the hub was offline or refuses the key. */
+/** Returns an unknown verdict if the hub was offline or refuses the key. */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(summary(seen))
   return outcomeOf(seen) === 'refused' ? unknown(`no permission: ${summary(seen)}`) : verdict(false, summary(seen))
@@ -91,7 +91,7 @@ export function failed(seen: Observation): Verdict {
 
 type Judge = (evidence: Evidence) => Verdict
 
-/** `R`: the reference; `S`: the official client and its specification; `M`: measured on a hub; `I`: inferred. */
+/** Source: `R` is the reference, `S` the official client and its specification, `M` a measurement, `I` an inference. */
 type Mark = 'R' | 'S' | 'M' | 'I'
 
 type Name = ProbeName | Extra
@@ -103,7 +103,6 @@ function ofAnswer(name: Name, judge: (seen: Observation) => Verdict): Judge {
   }
 }
 
-/** Judges a successful answer. If the key lacks the permission or the hub was offline, the verdict is unknown. */
 const answer = (name: Name, agrees: (value: unknown) => boolean = () => true) =>
   ofAnswer(name, (seen) =>
     isOk(seen) ? verdict(agrees(seen.value), `${summary(seen)}, ${kindOf(seen.value)}`) : failed(seen),
@@ -120,7 +119,7 @@ const shown =
   ({ writes, reading }) =>
     writes?.trials.get(trial) ?? notTried(whyNot(reading, 'updateApp'))
 
-/** Judges a field of the records. Any field may be missing, which some hubs show as `null`. */
+/** Any record may lack the field; some hubs then send `null`. */
 function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = () => true): Judge {
   return (evidence) => {
     const values = evidence.reading.records.map((record) => record[name]).filter((value) => value !== undefined)
@@ -135,9 +134,9 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
   }
 }
 
-/** Outcomes with which a hub refuses a request with any key. */
+/** The outcomes when a hub refuses a request, whatever the key. */
 const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
-/** Outcomes with which a hub refuses a request with a valid key. */
+/** The outcomes when a hub refuses a request with a valid key. */
 const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']
 
 const is401 = ({ status }: Observation) => status === 401
@@ -189,7 +188,7 @@ const protocol =
   ({ protocols: { [version]: accepts } }) =>
     accepts === null ? unknown('the hub was offline') : verdict(accepts, accepts ? 'it does' : 'it does not')
 
-/** Returns a verdict if the key may not list the apps: the realtime channel then refuses the key as well. */
+/** If the key may not list the apps, the realtime channel refuses it as well. */
 function refusalOfKey({ reading: { answers } }: Evidence): Verdict | undefined {
   const seen = answers.get('getApps')
   return seen !== undefined && outcomeOf(seen) === 'refused' ? failed(seen) : undefined
@@ -218,15 +217,10 @@ const subscription: Judge = (evidence) => {
   return refused ?? verdict(subscribe === 'ok', subscribe)
 }
 
-/**
- * `id` is stable: readers of the JSON report may rely on it. `says` is one sentence. `only` lists the kinds of hubs to
- * which the row applies; default: all.
- */
+/** `id` is stable, because readers of the JSON report use it. `only`: the kinds of hubs to judge; default: all. */
 type Row = readonly [id: string, mark: Mark, says: string, judge: Judge, only?: readonly Kind[]]
 
-/** All kinds of real hubs, without the reference. */
 const WIRE: readonly Kind[] = ['older', 'newer', 'self-hosted', 'unknown']
-/** Kinds with features that newer hubs lack. */
 const OLD: readonly Kind[] = ['older', 'reference']
 const NEW: readonly Kind[] = ['newer', 'self-hosted']
 
@@ -287,7 +281,7 @@ const ROWS: readonly Row[] = [
 
 export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]) => ({ id, mark, says, judge, only }))
 
-/** Returns a row's verdict. For kinds of hubs to which the row does not apply, a difference is not judged. */
+/** A difference is not judged for a kind of hub that the row does not apply to. */
 export function judged({ only, judge }: (typeof EXPECTATIONS)[number], evidence: Evidence): Verdict {
   const found = judge(evidence)
   const isExpected = only === undefined || only.includes(kindOfHub(evidence).kind)

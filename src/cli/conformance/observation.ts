@@ -1,4 +1,4 @@
-/** Sends requests to a hub and keeps its raw answers, because decoding could hide unusual content. */
+/** Keeps the raw answers of a hub, because decoding could hide unusual content. */
 
 import { sleep } from '../../base/clock.ts'
 import { isRecord, type Json } from '../../base/json.ts'
@@ -8,49 +8,45 @@ import { HttpClient } from '../../hub/http-client.ts'
 import type { Method } from '../../hub/operations.ts'
 import type { ConformanceOptions } from './conformance.ts'
 
-/** Pause between two requests: some hubs refuse faster requests. */
+/** Pause between two requests, because some hubs refuse faster ones. */
 const PAUSE_MS = 200
 const LIMITED_MS = 1500
 const MAX_LIMITED_MS = 30_000
 
-/** An answer, or the lack of one. */
 export interface Observation {
   /** `null`: no answer. */
   readonly status: number | null
   /** Why there was no answer. */
   readonly failure: HubErrorCode | null
   readonly ms: number
-  /** The id of the hub in the answer; never reported. */
+  /** The id of the hub that answered; never reported. */
   readonly id: string | null
   readonly firmware: string | null
   readonly retryAfter: string | null
   readonly content: 'json' | 'nothing' | 'text' | 'page'
-  /** The value of a JSON body. */
   readonly value: Json | undefined
-  /** Whether this is a valid answer to a ping. */
+  /** `true` for a valid answer to a ping. */
   readonly greets: boolean
 }
 
-/** The observation if there is no answer. */
 const NONE = { ...seenOf({ status: 0, headers: {}, body: Buffer.alloc(0) }, 0), status: null }
 
 export interface Asking {
-  /** Which key to send; default: the real key. */
+  /** The key to send; default: the real key. */
   readonly show?: 'key' | 'unknown key' | 'no key'
   readonly body?: unknown
 }
 
 const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
 
-/** A hub's address, the key for it, and the deadline of each request. */
 export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>
 
 export function newClient({ url, key, timeoutMs, clock }: Target) {
   let shown = UNKNOWN_KEY
   let isFirst = true
-  /** The id of the hub that has identified itself, and the path of its ping. */
+  /** The hub that the key may be sent to, and the path of its ping. */
   let hub: { readonly ping: string; readonly id: string | null } | undefined
-  /** Whether the connections have stayed open since the hub identified itself. */
+  /** `false` once a connection was closed after the hub identified itself. */
   let isSure = true
   let proving: Promise<Observation | undefined> | undefined
   const onDisconnected = () => {
@@ -59,12 +55,11 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   const http = new HttpClient({ url, timeoutMs, maxRequests: 2, onDisconnected, apiKey: () => shown }, clock)
   return { trust, prove, ask, askNow, [Symbol.asyncDispose]: () => http.close() }
 
-  /** Allows the key to be sent, but only to this hub. */
   function trust(ping: string, id: string | null): void {
     hub = { ping, id }
   }
 
-  /** Pings the hub if a connection was closed. If the key must not be sent, returns the observation to report. */
+  /** Pings the hub if a connection was closed. Resolves to an observation if the key must not be sent. */
   function prove(): Promise<Observation | undefined> {
     if (isSure && hub !== undefined) return Promise.resolve(undefined)
     proving ??= askIdentity().finally(() => {
@@ -81,7 +76,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     return seen.status === 429 || seen.status === null ? seen : { ...NONE, failure: 'nonsense', ms: seen.ms }
   }
 
-  /** Sends a request after a pause. If the hub returns 429, repeats the request once after the time in Retry-After. */
+  /** After a 429, repeats the request once, after the time in Retry-After. */
   async function ask(method: Method, path: string, asking: Asking = {}): Promise<Observation> {
     if (!isFirst) await sleep(clock, PAUSE_MS)
     isFirst = false
@@ -139,17 +134,16 @@ export function outcomeOf({ status, value }: Observation): Outcome {
 export const isOk = (seen: Observation | undefined): seen is Observation =>
   seen !== undefined && outcomeOf(seen) === 'ok'
 
-/** Returns the object in a successful answer. */
 export const recordOf = (seen: Observation | undefined): Record<string, unknown> | undefined =>
   isOk(seen) && isRecord(seen.value) ? seen.value : undefined
 
-/** Returns the hub's error code, without its text, which is in the household's language and may contain names. */
+/** Returns the error code. Omits prose, which is in the household's language and may contain names. */
 export function errorOf(value: unknown): string | null {
   const error = isRecord(value) ? value['error'] : undefined
   return typeof error === 'string' ? (/^[a-z][a-z0-9_]{0,40}$/.test(error) ? error : 'prose') : null
 }
 
-/** Describes an answer in a few words, without names and values. */
+/** Describes an answer without names and values. */
 export function summary({ status, failure, value }: Observation): string {
   const error = errorOf(value)
   return status === null
@@ -157,15 +151,15 @@ export function summary({ status, failure, value }: Observation): string {
     : `${status}${error === null || error === 'prose' ? '' : ` ${error}`}`
 }
 
-/** Statuses of a gateway, or of a hub that is starting. */
+/** The statuses of a gateway, or of a hub that is starting. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
-/** Whether the hub was offline or busy, so that the answer shows nothing about the operation. */
+/** Returns `true` if the hub was offline or busy, so that the answer shows nothing about the operation. */
 export function isAway(seen: Observation): boolean {
   return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
 }
 
-/** Returns the type of a value: the value itself must not be reported, because it may be a name or a secret. */
+/** Returns the type of a value, because the value may be a name or a secret. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value

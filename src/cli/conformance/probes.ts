@@ -1,4 +1,4 @@
-/** Requests that change nothing: the operations of the table, and other requests that show how the hub behaves. */
+/** The requests that change nothing: the operations of the table, and some that show how the hub behaves. */
 import { isRecord, type Json } from '../../base/json.ts'
 import { decodeScopes } from '../../hub/decode.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
@@ -6,12 +6,11 @@ import type { ApiPrefix } from '../../hub/proven-hub.ts'
 import { saysNo } from '../../hub/written.ts'
 import { type Asking, type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
 
-/** Checks the answer of an operation. Returns what is wrong; `undefined` if the answer is correct. */
+/** Returns what is wrong with an answer, if anything. */
 type Shape = (value: Json | undefined, id: string) => string | undefined
 
 const SHAPES = {
   anything: () => undefined,
-  /** Any answer that is not a refusal. */
   nothing: (value) => (saysNo(value) ? 'reports a failure as a success' : undefined),
   greeting: (value) => (value === false ? 'returns false, as if it were another hub' : undefined),
   object: (value) => (isRecord(value) ? undefined : `returns ${kindOf(value)}, not an object`),
@@ -25,11 +24,10 @@ const SHAPES = {
   },
 } satisfies Record<string, Shape>
 
-/** The request of an operation; most come from the table. */
 interface Probe {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly manager: string
-  /** Below the manager. `:id` is the app, `:name` one of its settings; `:owner` and `:log` identify a log. */
+  /** Relative to the manager. `:id` is the app, `:name` one of its settings; `:owner` and `:log` identify a log. */
   readonly path: string
   readonly shape: Shape
 }
@@ -76,10 +74,8 @@ export const PROBES = {
 } as const satisfies Record<string, Probe>
 export type ProbeName = keyof typeof PROBES
 
-/** Other requests with answers that the report needs. */
 export type Extra = 'pingOther' | 'noKey' | 'unknownKey' | 'unknownApp' | 'absentMethod' | 'unsetAgain' | 'readBack'
 
-/** An app's record, as the hub sends it. */
 export type AppRecord = Record<string, unknown>
 
 export interface Reading {
@@ -88,21 +84,18 @@ export interface Reading {
   readonly answers: Map<ProbeName | Extra, Observation>
   readonly records: readonly AppRecord[]
   readonly app: string | null
-  /** Why a probe was not sent. */
   readonly untried: Map<ProbeName | Extra, string>
-  /** Why a probe that changes the app was not sent, unless `untried` has a reason. */
+  /** Why no probe changed the app. A reason in `untried` takes precedence. */
   noWrites: string
 }
 
 export const whyNot = ({ untried, noWrites }: Reading, name: ProbeName | Extra): string => untried.get(name) ?? noWrites
 
-/** Returns why the app cannot be changed. */
 export function whyNoApp({ answers }: Pick<Reading, 'answers'>): string {
   const seen = answers.get('getApp')
   return seen === undefined || outcomeOf(seen) === 'absent' ? 'does not exist' : 'could not be read'
 }
 
-/** Operations that read data about the hub, devices, flows and logs. */
 const EVIDENCE = [
   'getInfo',
   'getMemoryInfo',
@@ -115,14 +108,12 @@ const EVIDENCE = [
   'getLogs',
 ] as const satisfies readonly ProbeName[]
 
-/** Returns the path of a probe, with its parameters filled in. */
 export function pathTo(prefix: ApiPrefix, { manager, path }: Probe, id = '', name = ''): string {
   const [first, second] = [encodeURIComponent(id), encodeURIComponent(name)]
   const filled = path.replace(':id', first).replace(':owner', first).replace(':name', second).replace(':log', second)
   return `/api/${prefix}/${manager}${filled}`
 }
 
-/** Requests an operation on an app or one of its settings. */
 export function operate(
   client: Client,
   prefix: ApiPrefix,
@@ -139,7 +130,7 @@ export async function greetings(client: Client): Promise<Reading['pings']> {
 
 const NO_APP = 'hub2mqtt.conformance.no-such-app'
 
-/** @param wanted the app to use; default: a running app */
+/** @param wanted the id of the app to read; default: a running app */
 export async function read(
   client: Client,
   pings: Reading['pings'],
@@ -184,7 +175,6 @@ export async function read(
   return { pings, prefix, answers, records, app, untried, noWrites: 'without --writes' }
 }
 
-/** Returns owner and id of the first log. */
 function logIn(seen: Observation | undefined): [owner: string, id: string] | undefined {
   const [log] = Object.values(Object(seen?.value)).filter(isRecord)
   const owner = log?.['ownerUri'] ?? log?.['uri']

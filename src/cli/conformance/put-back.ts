@@ -1,14 +1,14 @@
-/** Restores an app and reads it back, even if the hub is offline for a while. */
+/** Restores an app even if the hub is offline for a while. */
 import { sleep } from '../../base/clock.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { isAway, isOk, type Observation, outcomeOf, recordOf } from './observation.ts'
 import { type AppRecord, operate, type ProbeName } from './probes.ts'
 import type { WritesOptions } from './writes.ts'
 
-/** The setting that the trials set and remove. */
+/** The key of the setting that the trials set and remove. */
 export const SETTING = 'hub2mqtt-conformance'
 
-/** The parts of an app that a trial can leave changed. */
+/** What a trial can change in an app. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 
 export interface Left {
@@ -23,14 +23,14 @@ type Subject = Pick<WritesOptions, 'client' | 'reading' | 'app' | 'clock'>
 type Look = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 
 const LOOK_MS = 1_000
-/** How long to retry a hub that is offline: a reboot takes minutes. */
+/** The time limit while the hub is offline: a reboot takes minutes. */
 const AWAY_MS = 300_000
-/** How long a start or an install can take. */
+/** The time limit of a start or an install. */
 const LATE_MS = 90_000
-/** Maximum number of requests for a change: a hub may confirm a change without making it. */
+/** Maximum number of requests for one change: a hub may confirm a change without making it. */
 const ASKS = 3
 
-/** @param lost items whose request got no answer: the hub may still carry it out */
+/** @param lost items whose request got no answer: the hub may still carry out the request */
 export async function putBack(
   options: Subject,
   before: AppRecord,
@@ -64,14 +64,11 @@ export async function putBack(
 
 type Fate = 'done' | 'left' | 'unseen'
 
-/**
- * @param times how often the change was requested
- * @param isLost whether a write got no answer
- */
+/** @param isLost - A write got no answer. */
 function nextFor(item: Item, look: Look, times: number, waited: number, isLost: boolean): Fate | 'ask' | 'wait' {
   switch (look) {
     case 'right':
-      // An unanswered install may still happen, so do not request another install.
+      // The hub may still carry out the unanswered install, so do not request another one.
       if (item === 'version') return isLost ? 'unseen' : 'done'
       return isLost && times === 0 ? 'ask' : 'done'
     case 'wrong':
@@ -90,7 +87,7 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   const send = (name: ProbeName, body?: unknown) =>
     operate(client, reading.prefix, name, { app, setting: SETTING, body })
 
-  /** Checks whether the setting is removed. If the list cannot be read, reads the setting itself. */
+  /** If the list of settings cannot be read, reads the setting itself. */
   async function lookAtSetting(): Promise<Look> {
     const list = await send('getAppSettings')
     const settings = recordOf(list)
@@ -109,7 +106,6 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   }
 
   return {
-    /** Reads the current state of all items. */
     async look(): Promise<(item: Item) => Look> {
       const seen = await send('getApp')
       const setting = await lookAtSetting()
@@ -131,12 +127,12 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   }
 }
 
-/** A hub that is starting may fail for a while; a refusal is permanent. */
+/** A hub that is starting may fail for a while, but a refusal is permanent. */
 function unread(seen: Observation): Look {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
 }
 
-/** Whether an app runs: by its state or, if it has none, by `ready`. `null`: unknown, starting or stopping. */
+/** Returns `null` if the app is starting or stopping, or if the record has neither a state nor `ready`. */
 export function runs({ state, ready }: Record<string, unknown>): boolean | null {
   if (typeof state !== 'string') return typeof ready === 'boolean' ? ready : null
   return state === 'stopping' || state === 'starting' ? null : state === 'running'

@@ -1,5 +1,3 @@
-/** Opens the realtime channel step by step, and records how far it gets. */
-
 import { Manager, type Socket } from 'socket.io-client'
 import { WebSocket } from 'ws'
 import { sleep, within } from '../../base/clock.ts'
@@ -10,7 +8,7 @@ import { first } from '../doctor/spoken.ts'
 import type { Target } from './observation.ts'
 
 const APPS_URI = 'homey:manager:apps'
-/** A hub may accept a namespace and immediately close it. */
+/** How long to watch a new namespace, because a hub may accept and immediately close it. */
 const SETTLE_MS = 600
 
 export type Step = 'ok' | 'refused' | 'dropped' | 'silent' | 'not_tried'
@@ -30,12 +28,12 @@ export interface HubEvent {
   readonly payload: Record<string, unknown>
 }
 
-/** A session, opened as far as possible; it receives events while it is open. */
+/** A session receives events while it is open. */
 export type Session = Awaited<ReturnType<typeof openSession>>
 
 /**
  * @param prove - Checks the hub's identity before the key is sent.
- * @param withToken - Whether to send the handshake's token to the namespace.
+ * @param withToken - Sends the token of the handshake to the namespace.
  */
 export async function openSession(
   { url, key, timeoutMs, clock }: Target,
@@ -57,7 +55,7 @@ export async function openSession(
     sockets.push(socket)
     return socket
   }
-  /** Runs a step until `start` calls `end`, the connection ends, or the time limit is reached. */
+  /** A step ends when `start` calls `end`, when the connection is lost, or after the time limit. */
   const step = async (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
     const { promise, resolve } = Promise.withResolvers<[how: Step, result?: unknown]>()
     socket.once('disconnect', () => resolve(['dropped']))
@@ -110,9 +108,8 @@ export async function openSession(
   return {
     seen,
     events,
-    /** Whether events can still arrive. */
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
-    /** Whether an event that satisfies `wanted` arrives within `ms`. Earlier events from index `from` on also count. */
+    /** Waits up to `ms` for a wanted event. Events that have already arrived count from the index `from` on. */
     async hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       onEvent = () => {
@@ -132,7 +129,7 @@ export async function openSession(
   }
 }
 
-/** Whether a hub accepts a version of the protocol below Socket.IO; sends no key. */
+/** Detects which version of Engine.IO, the protocol below Socket.IO, the hub accepts, without sending the key. */
 export async function speaks(version: 3 | 4, url: string, timeoutMs: number): Promise<boolean> {
   const base = withoutSlashes(url.replace(/^http/, 'ws'))
   const socket = new WebSocket(`${base}/socket.io/?EIO=${version}&transport=websocket`, { handshakeTimeout: timeoutMs })

@@ -1,4 +1,4 @@
-/** The report of an examination, as JSON and as text, without secrets and names. */
+/** The report contains no secrets and no names. */
 import { hash } from 'node:crypto'
 import { columns } from '../../base/text.ts'
 import { decodeApps } from '../../hub/decode.ts'
@@ -8,11 +8,11 @@ import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
-/** Version of the JSON report (docs/internals/conformance.md). Keys may be added but keep their meaning. */
+/** Version of the JSON report, which stays the same when keys are added (docs/internals/conformance.md). */
 const FORMAT = 1
 
 type HubReport = ReturnType<typeof reportOf>
-/** If no hub was found, everything else is empty. */
+/** If no hub was found, `hub` and `realtime` are `null`, and the lists are empty. */
 export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
   readonly hub: HubReport['hub'] | null
   readonly realtime: HubReport['realtime'] | null
@@ -22,7 +22,6 @@ const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Obje
 
 type About = Pick<ConformanceOptions, 'version' | 'writes'>
 
-/** Returns the report for an address without a hub. */
 export function unreachableReport({ version }: About, pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
   return {
@@ -76,7 +75,7 @@ function unusableBecause({ reading }: Evidence): string[] {
   ]
 }
 
-/** Returns the trials that could not be done or undone. */
+/** Lists the trials that could not be run or undone. */
 function troubleOf({ writes: wanted }: About, { reading, writes }: Evidence): string[] {
   const app = reading.answers.get('getApp')
   const seen = app === undefined || outcomeOf(app) === 'absent' ? '' : ` (${summary(app)})`
@@ -102,23 +101,22 @@ function operationOf(name: ProbeName, reading: Reading) {
     error: errorOf(seen?.value),
     content: seen?.content ?? null,
     ms: seen?.ms ?? null,
-    /** How the answer differs from the operation's specification. */
+    /** How the answer differs from the specification of the operation. */
     differs: outcome === 'ok' ? (probe.shape(seen?.value, app ?? '') ?? null) : null,
     untried: seen === undefined ? whyNot(reading, name) : null,
   }
 }
 
-/** Returns the types of the values of each field in all records, sorted by field. */
 function fieldsOf(records: Reading['records']): Record<string, string> {
   const fields = records.flatMap((record) => Object.entries(record))
-  // Any other name may have been given by a user.
+  // Any other name may have been chosen by a user.
   const byName = Map.groupBy(fields, ([name]) => (/^[A-Za-z_]\w{0,40}$/.test(name) ? name : '(other)'))
   const kinds = [...byName].map(([name, all]) => [name, new Set(all.map(([, value]) => kindOf(value)))] as const)
   const sorted = kinds.sort(([one], [other]) => (one < other ? -1 : 1))
   return Object.fromEntries(sorted.map(([name, found]) => [name, [...found].sort().join(' | ')]))
 }
 
-/** Whether hub2mqtt accepts the value as a list of apps. It tolerates a few invalid entries. */
+/** Returns `true` if hub2mqtt accepts the list, which may have a few invalid entries. */
 function isList(value: unknown): boolean {
   try {
     decodeApps(value)
@@ -128,18 +126,17 @@ function isList(value: unknown): boolean {
   }
 }
 
-/** Hashes an app's id together with the hub's id, so that the app cannot be guessed without knowing the hub. */
+/** Hashes the hub's id as well, so that the app's id cannot be guessed without it. */
 function hashed(app: string, hubId: string | null): string {
   return `app-${hash('sha256', `${hubId ?? ''}\n${app}`).slice(0, 8)}`
 }
 
-/** Masks an unusual namespace: the hub chooses it, so it may be a name. */
+/** The hub chooses the namespace, so an unusual one may be a name. */
 function withoutName(session: SessionSeen): SessionSeen {
   const { namespace } = session
   return { ...session, namespace: namespace === null || /^\/[a-z]{1,20}$/.test(namespace) ? namespace : '(other)' }
 }
 
-/** Returns the report as text for people. */
 export function reportText(report: Report): string {
   const { usable, problems, hub, operations, expectations, limit, left, unseen, version } = report
   const all = problems.join('; ')

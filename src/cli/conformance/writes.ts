@@ -10,7 +10,7 @@ import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
 
 const VALUE = { a: [1, null, 'b'] }
-/** How long to wait for an event, for a change in the record, and for an app to start or stop. */
+/** Maximum times until an event arrives, until the record shows a change, and until an app starts or stops. */
 const EVENT_MS = 3_000
 const SHOW_MS = 5_000
 const START_MS = 60_000
@@ -19,7 +19,7 @@ const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
 
-/** Results that follow from several answers, named like the expectations. */
+/** Results that follow from several answers. The names are those of the expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'
@@ -40,11 +40,11 @@ export interface WritesOptions {
   readonly client: Client
   readonly reading: Reading
   readonly app: string
-  /** The version to downgrade to; default: 1.0.0 if the app's version is higher. */
+  /** The version to install; default: 1.0.0 if the app's version is higher. */
   readonly downgrade: string | undefined
   readonly session: Session | undefined
   readonly clock: Clock
-  /** Stops the trials; the app is still restored. */
+  /** Stops the trials, but not the restoration of the app. */
   readonly signal: AbortSignal
   readonly onPutBack: () => void
 }
@@ -66,14 +66,13 @@ export async function write(options: WritesOptions): Promise<WritesSeen> {
   return { trials: writer.trials, stopped: signal.aborted, ...left }
 }
 
-/** Operations that are repeated. */
 type Variant = 'readBack' | 'unsetAgain'
 
 function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session, clock, signal }: WritesOptions) {
   const trials = new Map<Trial, Verdict>()
   const touched = new Set<Item>()
   const lost = new Set<Item>()
-  /** Whether an event announced the change, by operation. */
+  /** `true` for an operation whose change was also reported by an event. */
   const announced = new Map<ProbeName, boolean>()
   const eventsSoFar = () => session?.events.length ?? 0
   return { trials, touched, lost, tryAll }
@@ -125,7 +124,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     judge('channel-ignored', seen, !isTaken, isTaken ? 'it accepts any channel' : 'it does')
   }
 
-  /** Enables a disabled app first, so that it can be stopped. */
+  /** A disabled app must be enabled before it can be stopped. */
   async function tryLife(before: AppRecord): Promise<void> {
     const wasEnabled = before['enabled'] !== false
     await keep('garbageCollectApp')
@@ -155,7 +154,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return isOk(response)
   }
 
-  /** Tries operations that people notice: a report to the app's developer, and speech. */
+  /** Tries the operations that people notice: a report to the app's developer, and speech. */
   async function tryWords(): Promise<void> {
     const bare = await keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
@@ -166,13 +165,13 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     else skip(`speech-output/say: ${summary(spoken)}`, ['speakReference'])
   }
 
-  /** Requests a lower version and then installs the newest one again. */
+  /** Installs a lower version and then the newest one. */
   async function tryDowngrade({ version, channel, origin, updateAvailable }: AppRecord): Promise<void> {
     if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
       return skip('the version of the app is not higher', ['installFromAppStore'], 'downgrade')
     if (typeof origin === 'string' && origin.startsWith('devkit'))
       return skip('the app is not from the store', ['installFromAppStore'], 'downgrade')
-    // Some hubs install the newest version instead, which cannot be undone.
+    // Some hubs install the newest version instead of the requested one, which cannot be undone.
     if (updateAvailable !== undefined && updateAvailable !== null && updateAvailable !== false)
       return skip('an update is available and might be installed', ['installFromAppStore'], 'downgrade')
     const install = { id: app, ...(typeof channel === 'string' && { channel }), version: wanted }
@@ -183,7 +182,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     else judge('downgrade', response, !isLowered, isLowered ? 'downgraded' : 'it does not')
   }
 
-  /** Runs a write, checks its effect and, if it worked, whether an event follows. */
+  /** Sends a write and checks its effect. If the write worked, checks whether an event follows. */
   async function change(
     trial: Trial,
     { name, body, touches }: { readonly name: ProbeName; readonly body?: unknown; readonly touches: Item },
@@ -203,12 +202,10 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return response
   }
 
-  /** Records the result of a trial, or that its last request failed. */
   function judge(trial: Trial, seen: Observation, agrees: boolean, found: string): void {
     trials.set(trial, isOk(seen) ? verdict(agrees, found) : failed(seen))
   }
 
-  /** Records why something was not tried. */
   function skip(because: string, names: readonly (ProbeName | Extra)[], trial?: Trial): void {
     for (const name of names) reading.untried.set(name, because)
     if (trial !== undefined) trials.set(trial, notTried(because))
@@ -225,14 +222,13 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return seen
   }
 
-  /** Sends a request and keeps its answer for the report. */
   async function keep(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
     const seen = await send(name, body, touches)
     reading.answers.set(name, seen)
     return seen
   }
 
-  /** Records whether an event announces a change, unless the channel is lost while waiting for the event. */
+  /** Records whether an event reports a change. Records nothing if the channel is lost during the wait. */
   async function listen(name: ProbeName, from: number): Promise<void> {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
@@ -256,10 +252,8 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   }
 }
 
-/** Whether a record shows whether the app runs. */
 const isSaid = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
 
-/** Returns the verdict on a record in which a change is missing. */
 function unchanged(trial: Trial, response: Observation, record: AppRecord): Verdict {
   if (record['crashed'] === true || record['state'] === 'crashed') return unknown('it crashed')
   if (trial !== 'autoupdate' && !isSaid(record)) return unknown('the record has neither state nor ready')
@@ -268,7 +262,7 @@ function unchanged(trial: Trial, response: Observation, record: AppRecord): Verd
   return verdict(false, `${summary(response)}, but ${found.join(', ') || 'the record does not show it'}`)
 }
 
-/** The known states; any other text may be a name. */
+/** Any other text may be a name. */
 const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])
 
 function shownValue(value: unknown): string {

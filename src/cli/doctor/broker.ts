@@ -1,4 +1,3 @@
-/** Examines the configured broker: the login, its features, its rules for the bridge, and its other clients. */
 import { randomBytes } from 'node:crypto'
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../../base/clock.ts'
@@ -17,10 +16,9 @@ import { spokenAt } from './spoken.ts'
 const { ok, note, problem } = about('broker')
 
 const TIMEOUT_MS = 20_000
-/** A message between two nodes of a cluster takes longer than one within a node. */
+/** Messages take longer between two nodes of a cluster than within one node. */
 const ARRIVAL_MS = 5_000
 
-/** Examines each address, and whether all addresses belong to one broker or cluster. */
 export async function examineBroker(config: Config, clock: Clock): Promise<Finding[]> {
   const urls = brokerUrls(config.mqtt)
   if (urls.length === 0) return [note('embedded; it chooses its port when it starts')]
@@ -33,7 +31,7 @@ type Message = Pick<IPublishPacket, 'topic' | 'payload' | 'retain'>
 
 const sessionAt = (url: string, { mqtt }: Config) => ({
   broker: brokerAccess(mqtt, [url]),
-  // Never use the configured client id: the broker would close the bridge's connection.
+  // Do not use the configured client id: the broker would then close the bridge's connection.
   clientId: `hub2mqtt-doctor-${randomBytes(8).toString('hex')}`,
   timeoutMs: TIMEOUT_MS,
 })
@@ -65,7 +63,7 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       }
       await askForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
-      // Ignore refusals: only the doctor reads the topics of other members.
+      // The rules may refuse these subscriptions, because only the doctor reads the topics of other members.
       for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))
@@ -90,7 +88,7 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
   }
 }
 
-/** Checks whether a publish at the first address arrives at each other address. Skips addresses that do not answer. */
+/** Checks that a publish at the first address arrives at each other address. Skips addresses that do not answer. */
 async function examineSharing(urls: readonly string[], config: Config, clock: Clock): Promise<Finding[]> {
   const [first = '', ...others] = urls
   const findings: Finding[] = []
@@ -106,7 +104,7 @@ async function examineSharing(urls: readonly string[], config: Config, clock: Cl
   return findings
 }
 
-/** Whether a publish at `from` arrives at `to`; `undefined` if unknown. */
+/** Resolves to `undefined` if it remains unknown whether the message arrives. */
 async function passesOn(from: string, to: string, config: Config, clock: Clock): Promise<boolean | undefined> {
   // Nothing subscribes to this topic.
   const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})
@@ -130,7 +128,7 @@ async function passesOn(from: string, to: string, config: Config, clock: Clock):
 
 const NOTHING_THERE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
 
-/** What the port speaks, and the right scheme, by detected protocol and scheme of the address. */
+/** The finding and the right scheme, by detected protocol and configured scheme. */
 const SCHEMES: Readonly<Record<string, readonly [string, string]>> = {
   'TLS mqtt:': ['speaks TLS', 'mqtts:'],
   'TLS ws:': ['speaks TLS', 'wss:'],

@@ -1,4 +1,3 @@
-/** `hub2mqtt doctor`: examines everything that an installation needs, and suggests a fix for each problem. */
 import type { Clock } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/fleet.ts'
 import type { Loaded } from '../../config/load.ts'
@@ -11,10 +10,10 @@ import { examineHub } from './hub.ts'
 
 type Examination = Pick<Loaded, 'config' | 'secrets' | 'warnings'> & { readonly clock: Clock }
 
-/** Yields each finding as soon as it is known. Changes nothing on hubs or brokers. */
+/** Changes nothing on hubs and brokers. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
   const scrubber = new Scrubber(examination.secrets)
-  // Findings quote texts of hubs and brokers.
+  // Findings quote texts of hubs and brokers, which may contain secrets.
   const clean = (text: string) => shownText(scrubber.text(text))
   for await (const { text, remedy, ...finding } of look(examination))
     yield { ...finding, text: clean(text), remedy: clean(remedy) }
@@ -29,7 +28,7 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
   yield about('store').ok(`the public app store ${use} (updates.store)`)
   yield* await examineBroker(config, clock)
   if (config.fleet.nats.length > 0) {
-    // Load on demand: most installations do not need this client.
+    // Most installations do not need the NATS client, so load it on demand.
     const { examineNats } = await import('./nats.ts')
     yield* examineNats(config.fleet)
   }
@@ -46,13 +45,12 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
 
 const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok     ', note: 'note   ', problem: 'problem' }
 
-/** Returns one line, or two lines with a remedy. */
 export function lineOf({ subject, outcome, text, remedy }: Finding): string {
   const line = `${MARKS[outcome]}  ${subject}: ${text}`
   return remedy === '' ? line : `${line}\n         → ${remedy}`
 }
 
-/** Returns the text for a bug report: versions and findings, without the configuration's names and addresses. */
+/** Returns a text for a bug report, without the names and addresses of the configuration. */
 export function reportOf(findings: readonly Finding[], config: Config, version: string): string {
   const { platform, arch, versions } = process
   const head = `hub2mqtt ${version}, Node ${versions.node}, ${platform} ${arch}`
@@ -60,7 +58,7 @@ export function reportOf(findings: readonly Finding[], config: Config, version: 
   return ['```', head, ...hidden, '```'].join('\n')
 }
 
-/** Returns a function that removes the configuration's names and addresses, and `others`, from a text. */
+/** Removes the names and addresses of the configuration, and `others`, from texts. */
 function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[]) {
   const words = new Map(others.map((name) => [name, '<name>']))
   const hide = (urls: readonly string[], what: string) => {
@@ -73,7 +71,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   })
   hide(mqtt.url ?? [], 'broker')
   hide(fleet.nats, 'nats')
-  // The name of a numbered member is only its number.
+  // The name of a numbered member is only its number, which need not be hidden.
   const membership = membershipOf({ fleet })
   if (membership?.mode === 'leases') words.set(membership.member, '<member>')
   if (fleet.username !== null) words.set(fleet.username, '<user>')
@@ -81,7 +79,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   if (mqtt.username !== null) words.set(mqtt.username, '<user>')
   if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
   if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')
-  // The longest first, because one word may be part of another.
+  // Longest first: one word may be part of another.
   const all = [...words].sort(([one], [other]) => other.length - one.length)
   const patterns = all.map(
     ([word, as]) => [new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as] as const,

@@ -1,21 +1,18 @@
-/** The findings of an examination, one per line. */
-
 export type Outcome = 'ok' | 'note' | 'problem'
 
 export interface Finding {
-  /** What was examined: `configuration`, `broker`, `hub home`. */
+  /** Examples: `configuration`, `broker`, `hub home`. */
   readonly subject: string
-  /** `note`: worth knowing, but nothing is wrong. */
+  /** `note`: useful to know, but not a problem. */
   readonly outcome: Outcome
-  /** One sentence without a full stop. */
+  /** A sentence without a full stop. */
   readonly text: string
-  /** What the user can do about it; empty if nothing. */
+  /** What the user can do; empty if nothing. */
   readonly remedy: string
-  /** Names and addresses in the text that are not from the configuration; a bug report omits these as well. */
+  /** Names and addresses in the text that the configuration does not contain. A bug report omits them as well. */
   readonly names: readonly string[]
 }
 
-/** Creates the findings on one subject. */
 export function about(subject: string) {
   const say =
     (outcome: Outcome) =>
@@ -23,5 +20,5 @@ export function about(subject: string) {
   return { ok: say('ok'), note: say('note'), problem: say('problem') }
 }
 
-/** Returns a number of things: `one hub`, `2 hubs`. */
+/** Examples: `one hub`, `2 hubs`. */
 export const counted = (count: number, what: string) => (count === 1 ? `one ${what}` : `${count} ${what}s`)

@@ -1,4 +1,3 @@
-/** Examines one configured hub: its identity, the permissions of the key, and whether events arrive. */
 import { Pool } from 'undici'
 import type { Clock } from '../../base/clock.ts'
 import { type Advice, advice } from '../../base/failures.ts'
@@ -21,7 +20,7 @@ const KEEP_NAME = 'keep the name: with another name, Home Assistant replaces all
 
 /** A larger difference is a problem, because the expiry of commands depends on both clocks. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000
-/** A session that the hub accepts and immediately closes does not count. */
+/** How long to watch a new session, because a hub may accept and immediately close it. */
 const SETTLE_MS = 500
 
 interface HubExamination {
@@ -31,14 +30,13 @@ interface HubExamination {
   readonly clock: Clock
 }
 
-/** Examines a hub. Returns its id; `null` if the hub does not identify itself. */
+/** Returns the id of the hub; `null` if the hub does not identify itself. */
 export async function* examineHub(examination: HubExamination): AsyncGenerator<Finding, string | null> {
   const { name, hub, config, clock } = examination
   const { ok, note, problem } = about(`hub ${name}`)
   const { url, timeout: timeoutMs } = hub
   const client = clientFor(hub, hub.path_prefix, clock)
   let identity: Identity | undefined
-  /** Repeats a request that the hub refuses with a 429. */
   const patiently = <T>(ask: () => Promise<T>) => {
     const deadline = clock.elapsed() + timeoutMs
     return retryRateLimited(ask, { clock, deadline, signal: new AbortController().signal, check: () => {} })
@@ -103,7 +101,7 @@ function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: 
   )
 }
 
-/** Determines what answers instead of the configured hub, without sending the key. */
+/** Finds out what answers instead of the configured hub, without sending the key. */
 async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promise<Advice | undefined> {
   const { host, protocol } = new URL(hub.url)
   if (hub.path_prefix !== 'auto' && (error.code === 'unsupported' || error.code === 'nonsense')) {
@@ -130,7 +128,6 @@ function permissionsOf({ missing, scopes }: Greeting) {
   }
 }
 
-/** Compares this machine's time with that in the hub's answers. */
 async function* examineClock(name: string, url: string, clock: Clock): AsyncGenerator<Finding> {
   const { problem } = about(`hub ${name}`)
   const theirs = await timeOf(url).catch(() => Number.NaN)
@@ -142,7 +139,7 @@ async function* examineClock(name: string, url: string, clock: Clock): AsyncGene
   )
 }
 
-/** Uses undici, which is already loaded: Node's own `fetch` would load a second copy. */
+/** Uses undici because it is already loaded: Node's own `fetch` would load a second copy. */
 async function timeOf(url: string): Promise<number> {
   const { origin, pathname } = new URL(url)
   const pool = new Pool(origin, { connections: 1, allowH2: false })

@@ -1,4 +1,3 @@
-/** Examines the NATS servers with the leases of a fleet: each server, JetStream and the bucket. */
 import { randomBytes } from 'node:crypto'
 import { JetStreamApiCodes, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { Kvm, type KvStatus } from '@nats-io/kv'
@@ -22,18 +21,18 @@ import { about, counted, type Finding } from './finding.ts'
 
 const { ok, note, problem } = about('NATS')
 
-/** Timeout of each call and connection. */
+/** Time limit of each call and each connection. */
 const TIMEOUT_MS = 5_000
-/** An unused key, and a revision that it never has. */
+/** A key that is never used, and a revision that it never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
-/** Maximum number of foreign names to show, and of names to read for this. */
+/** How many foreign names to show, and how many to read to find them. */
 const MAX_NAMED = 3
 const MAX_READ = 20
 
 type Fleet = Config['fleet']
 
-/** Examines the servers without permanent changes: a bucket that was created as a test is removed again. */
+/** Leaves no changes behind: a bucket that was created as a test is deleted. */
 export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   await using open = new AsyncDisposableStack()
   const connections: { readonly url: string; readonly connection: NatsConnection }[] = []
@@ -99,7 +98,6 @@ async function* examineJetStream(connection: NatsConnection, fleet: Fleet): Asyn
 
 type Bucket = NonNullable<Awaited<ReturnType<typeof open>>>
 
-/** Opens the bucket; returns `undefined` if it does not exist. */
 async function open(kvm: Kvm, jsm: JetStreamManager, name: string) {
   try {
     const kv = await kvm.open(name)
@@ -111,7 +109,7 @@ async function open(kvm: Kvm, jsm: JetStreamManager, name: string) {
   }
 }
 
-/** Creates a similar bucket, to find out whether the first member could create the real one. */
+/** Creates a similar bucket, to find out whether the first member could create the real bucket. */
 async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGenerator<Finding> {
   const name = `${bucket}-doctor-${randomBytes(4).toString('hex')}`
   try {
@@ -175,7 +173,7 @@ async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
     yield note(text, 'delete them, or give the fleet its own bucket: fleet.bucket', strays)
   }
   try {
-    // The server checks the write permission first and then the revision, so nothing is written.
+    // The server checks the permission first, and then refuses the wrong revision, so nothing is written.
     await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')
@@ -184,13 +182,13 @@ async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
   }
 }
 
-/** Returns the names below `prefix`, without the prefix. A watch would leave a consumer on the server for a while. */
+/** Returns the names without the prefix. Uses no watch, which would leave a consumer on the server for a while. */
 async function namesBelow(prefix: string, filter: string, { jsm, stream, subject }: Bucket): Promise<string[]> {
   const { state } = await jsm.streams.info(stream, { subjects_filter: subject + prefix + filter })
   return Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length + prefix.length))
 }
 
-/** Returns member keys with values that no member writes, such as an epoch out of range. */
+/** Lists the keys of members whose values no member writes, such as an epoch that is out of range. */
 async function foreignRows(open: Bucket, prefix: string): Promise<string[]> {
   const found: string[] = []
   for (const key of await namesBelow(prefix, memberKey('*'), open)) {
@@ -200,7 +198,7 @@ async function foreignRows(open: Bucket, prefix: string): Promise<string[]> {
   return found.sort()
 }
 
-/** Returns a few names that no member uses, escaped and truncated. Ignores deleted names. */
+/** Lists a few names that no member uses, escaped and truncated. Ignores deleted names. */
 async function strayNames(open: Bucket): Promise<string[]> {
   const { jsm, stream, subject } = open
   const strays = (await namesBelow('', '>', open)).filter((name) => !isOwn(name))
@@ -234,7 +232,6 @@ function* failed(error: unknown): Generator<Finding> {
 const alone = () =>
   note('one server has all leases: while it is down, no bridge serves a hub', 'run three servers and list all of them')
 
-/** Returns the message of the error, or of its cause. */
 function detailOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error instanceof AggregateError) return error.errors.map(String).join('; ')

@@ -1,4 +1,4 @@
-/** Finds other users of the broker: Home Assistant, members of a fleet, or a bridge with the same base topic. */
+/** Finds other clients of the broker: Home Assistant, members of a fleet, or a bridge with the same base topic. */
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
@@ -10,12 +10,12 @@ import type { Topics } from '../../contract/topics.ts'
 import type { Connection } from '../../mqtt/connection.ts'
 import { about, counted, type Finding } from './finding.ts'
 
-/** Payloads of retained messages by topic. */
+/** Retained payloads by topic. */
 type Held = ReadonlyMap<string, string>
 
 const WAYS = { static: 'by number', leases: 'by leases' } as const
 
-/** Examines the fleet from the point of view of a member with this configuration; `topics` are the member's. */
+/** @param topics the topics of a member with this configuration */
 export function examineFleet(held: Held, topics: Topics, membership: Membership, hubs: Config['hubs']): Finding[] {
   const { ok, problem } = about('fleet')
   const { mode, member } = membership
@@ -27,7 +27,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
   if (state === undefined) return findings
   const count = fleet === undefined ? '' : `, with ${counted(fleet.count, 'member')}`
   findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
-  // Retained messages of a stopped fleet do not apply to the next one.
+  // The retained messages of a stopped fleet do not apply to the next fleet.
   if (state !== 'online' || fleet === undefined) return findings
   // Members with different configurations can claim the same hub.
   if (fleet.mode !== mode) {
@@ -38,7 +38,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
     findings.push(problem(text, 'set the same count for all members, and restart them'))
   }
   const members = membersOnline(held, topics)
-  // If one member of a numbered fleet has another count, hubs have two owners or none, and the retained count changes.
+  // If one member of a numbered fleet uses another count, hubs have two owners or none, and the retained count changes.
   if (mode !== 'leases' && members.length > Math.min(fleet.count, membership.count)) {
     const text = `${members.length} members are online, and not all of them use that count`
     findings.push(problem(text, 'give all members the same fleet.count, and restart them'))
@@ -46,7 +46,6 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
   return members.length < fleet.count ? findings : [...findings, ...compareHubs(members, hubs)]
 }
 
-/** Returns the information of the members that are online. */
 function membersOnline(held: Held, topics: Topics) {
   return [...held].flatMap(([topic, payload]) => {
     const { name, member = '' } = topics.parseMember(topic) ?? {}
@@ -55,7 +54,7 @@ function membersOnline(held: Held, topics: Topics) {
   })
 }
 
-/** Compares this configuration with the hubs that all members serve. */
+/** Compares the hubs of this configuration with those that the members serve. */
 function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hubs']): Finding[] {
   const own = here(hubs)
   const its = members.flatMap((member) => there(member.hubs))
@@ -77,20 +76,20 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
   ]
 }
 
-/** Accepts additional keys, because later versions may add some. */
+/** Accepts additional keys, which later versions may send. */
 const INFO = v.object(BRIDGE_INFO.entries)
 type Served = v.InferOutput<typeof INFO>['hubs']
-/** Maximum number of hubs to name: there may be a thousand. */
+/** Maximum number of hubs in a text: there may be a thousand. */
 const MAX_NAMED = 5
 
-/** Hides a text that is longer than any real value of a bridge. */
+/** Hides a text that is longer than any real value. */
 const short = (text: string) => (text.length > 100 ? '…' : text)
 
 type Hub = readonly [name: string, host: string]
 const here = (hubs: Config['hubs']) => Object.entries(hubs).map(([name, { url }]): Hub => [name, new URL(url).host])
 const there = (hubs: Served) => Object.entries(hubs).map(([name, { url_host }]): Hub => [name, url_host])
 
-/** Lists a few of the hubs; `names` are the names and addresses in the text. */
+/** `names`: the names and addresses in the text. */
 function named(hubs: readonly Hub[]) {
   const few = hubs.slice(0, MAX_NAMED)
   const more = hubs.length > MAX_NAMED ? ` and ${hubs.length - MAX_NAMED} more` : ''
@@ -98,7 +97,7 @@ function named(hubs: readonly Hub[]) {
   return { shown: shown + more, names: few.flat() }
 }
 
-/** Checks whether a bridge with the same base topic is online, and whether it serves the hubs configured here. */
+/** Finds a running bridge with the same base topic, and compares its hubs with the configured ones. */
 export function examineOther(held: Held, topics: Topics, { hubs }: Config): Finding[] {
   const { ok, note, problem } = about('broker')
   const state = held.get(topics.of('bridgeState', {}))
@@ -134,8 +133,8 @@ const REMEDY =
   'if Home Assistant shows no devices: set discovery.prefix to that of its MQTT integration; without Home Assistant: discovery.format: off'
 
 /**
- * Call this before subscribing to anything. Home Assistant subscribes to sensors; bridges do not. The empty message
- * removes a sensor that does not exist. Under MQTT 5, the broker reports whether a client received the message.
+ * Must be called before the client subscribes to anything. Home Assistant subscribes to sensors, bridges do not. The
+ * empty message removes a sensor that does not exist. Under MQTT 5, the broker reports whether a client received it.
  */
 export async function askForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return
@@ -145,12 +144,12 @@ export async function askForListeners(connection: Connection, { format, prefix }
     const cancel = clock.after(ANSWER_MS, resolve)
     return await answered.finally(cancel)
   }
-  // This broker does not report receivers; retained messages of other programs may show them.
+  // MQTT 3.1.1 does not report whether a client received a message, but retained messages may reveal other programs.
   for (const filter of [`${prefix}/+/+/config`, `${prefix}/+/+/+/config`])
     await connection.subscribe(filter, { qos: 1 })
 }
 
-/** Checks for Home Assistant. `isHeard`: whether a client received the message; `undefined` if this is not reported. */
+/** @param isHeard - Whether a client received the message; `undefined` if the broker does not report this. */
 export function examineListeners(
   held: ReadonlyMap<string, string>,
   { format, prefix, birth_topic }: Config['discovery'],
@@ -159,7 +158,7 @@ export function examineListeners(
   if (format === 'off' || held.has(birth_topic) || isHeard) return []
   const { note } = about('broker')
   if (isHeard === false) return [note(`no client receives the devices for Home Assistant below ${prefix}`, REMEDY)]
-  // The default prefix is usually right, even without evidence of Home Assistant.
+  // Even without evidence of Home Assistant, the default prefix is usually right.
   if (prefix === options['discovery.prefix'].default) return []
   const isOther = (topic: string) => topic.startsWith(`${prefix}/`) && parseDiscoveryTopic(topic) === undefined
   if (held.keys().some(isOther)) return []

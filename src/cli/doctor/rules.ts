@@ -1,6 +1,6 @@
 /**
- * Tests the broker's access rules for the bridge's user. Retains nothing. Only a running bridge reads the messages, and
- * it refuses the commands, because their names are unknown.
+ * Tests the rules without retained messages. Only a running bridge reads the test messages. It refuses the commands,
+ * because their names are unknown.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
@@ -14,18 +14,18 @@ const { ok, problem } = about('broker')
 
 /** Longer than a permitted message takes to arrive. */
 const ECHO_MS = 2_000
-/** Longer than an app's discovery message, the longest message that the bridge cannot shorten. */
+/** Longer than the discovery message of an app, which is the longest message that the bridge cannot shorten. */
 const LONG_KIB = 16
-/** The fixed parts of a packet, and the topic. */
+/** Allowance for the header of the packet and the topic. */
 const OVERHEAD = 512
 
 interface Echoing {
-  /** Functions to call when a message arrives, by topic. */
+  /** The functions to call when a message arrives, by topic. */
   readonly echoes: Map<string, () => void>
   readonly clock: Clock
 }
 
-/** Tests whether this user may subscribe to all topics of the bridge, and send messages on one topic of each kind. */
+/** Subscribes to all topics of the bridge, and sends messages on one topic of each kind. */
 export async function examineRules(
   connection: Connection,
   topics: Topics,
@@ -47,7 +47,7 @@ export async function examineRules(
     const lacking = await sendToItself(connection, topic, payload, echoing)
     if (lacking !== undefined) refused.push(`${lacking} ${topic}`)
   }
-  // The bridge need not publish commands. If it may not, it remains unknown whether it can read them.
+  // The bridge need not publish commands. If its user may not, the test cannot show whether it may read them.
   const commands = await Promise.all(
     testCommands(topics, config).map(async (topic) => ({
       topic,
@@ -64,7 +64,6 @@ export async function examineRules(
   return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
 }
 
-/** Returns one unused topic of each kind that the bridge publishes, with a payload. */
 function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [string, string])[] {
   const [hub = 'home'] = Object.keys(hubs)
   const ours = [
@@ -72,7 +71,7 @@ function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [s
     `${topics.base}/${hub}/result/doctor`,
     `${topics.base}/${hub}/app/doctor/result/doctor`,
   ].map((topic) => [topic, '{}'] as const)
-  // The empty message removes a device that does not exist from Home Assistant; any other message would be invalid.
+  // The empty message removes a device that does not exist in Home Assistant. Any other message would be invalid.
   const removal = [`${discovery.prefix}/device/hub2mqtt--doctor/config`, ''] as const
   return discovery.format === 'off' ? ours : [...ours, removal]
 }
@@ -82,7 +81,7 @@ function testCommands(topics: Topics, { hubs }: Config): readonly string[] {
   return [`${topics.base}/${hub}/cmd/doctor`, topics.appCommand(hub, 'doctor', 'doctor')]
 }
 
-/** Sends a message to this client. If the message does not arrive, resolves to what the rules forbid. */
+/** Resolves to the action that the rules forbid, if the message does not arrive. */
 async function sendToItself(
   connection: Connection,
   topic: string,
@@ -92,15 +91,15 @@ async function sendToItself(
   if (!(await connection.subscribe(topic, { qos: 1 }))) return 'read'
   const { promise, resolve } = Promise.withResolvers<string | undefined>()
   echoes.set(topic, () => resolve(undefined))
-  // Only MQTT 5 reports a refused publish; with MQTT 3.1.1, the rules may forbid either.
+  // Only MQTT 5 reports a refused publish. With MQTT 3.1.1, the rules may forbid either action.
   const cancel = clock.after(ECHO_MS, () => resolve(connection.protocol === '5' ? 'read' : 'publish or read'))
   connection.publish(topic, payload, { qos: 1 }, (reason) => reason !== 0 && resolve('publish'))
   return await promise.finally(cancel)
 }
 
 /**
- * Returns no findings if the broker accepts long messages, or if its rules prevent the test. The broker may close the
- * connection when a message is too long, so this uses a separate one.
+ * Returns no findings if the broker accepts long messages, or if its rules prevent the test. Uses a separate
+ * connection, because the broker may close it when a message is too long.
  */
 export async function examineSize(session: SessionOptions, topic: string, echoing: Echoing): Promise<Finding[]> {
   const long = LONG_KIB * 1024

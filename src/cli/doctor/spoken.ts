@@ -1,4 +1,3 @@
-/** Detects the protocol of a port, without a login. */
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { WebSocket } from 'ws'
@@ -12,7 +11,7 @@ const CONNACK = 0x20
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'http:': 80, 'ws:': 80 }
 
-/** Returns the detected protocol; `undefined` for all others. */
+/** Sends no login. */
 export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
   const { protocol, hostname, port } = new URL(address)
   const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }
@@ -21,7 +20,7 @@ export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefi
       socket.write(CONNECT)
       socket.once('data', ([type]) => resolve(type === CONNACK))
     }),
-    // The certificate does not matter here, and nothing secret is sent.
+    // Nothing secret is sent, so the certificate does not matter.
     first(
       connectTls({ ...at, rejectUnauthorized: false, servername: isIP(at.host) === 0 ? at.host : '' }),
       TIMEOUT_MS,
@@ -32,7 +31,7 @@ export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefi
   return tls ? 'TLS' : undefined
 }
 
-/** Resolves to the first result of `listen`; `false` if the socket fails, closes or times out. Ends the socket. */
+/** Resolves to `false` if the socket fails, closes or times out before `listen` has a result. Closes the socket. */
 export async function first<S extends Socket | WebSocket>(
   socket: S,
   ms: number,

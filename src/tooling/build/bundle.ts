@@ -1,7 +1,4 @@
-/**
- * `npm run build` bundles the program for the package and the image: a few files with the daemon and its libraries,
- * and one for each part that is loaded on demand. Reading hundreds of files would take most of the startup time.
- */
+/** Bundles the program, because reading hundreds of source files would take most of the startup time. */
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,13 +8,13 @@ import { ROOT } from '../../base/root.ts'
 const root = fileURLToPath(ROOT)
 const MAIN = join(root, 'src/main.ts')
 
-/** Packages that exist only in a checkout, and optional packages of a library. */
+/** Development packages, and packages that a library can do without. */
 const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 
 /**
  * Modules that are loaded together share a file: each file has everything that its modules import, except the content
- * of earlier files. Every command needs the first file; a health check, which runs every few seconds, also needs the
- * second.
+ * of earlier files. Every command needs the first file. A health check, which runs every few seconds, also needs the
+ * second one.
  */
 const FILES = [
   { name: 'start', of: ['src/main.ts'] },
@@ -38,7 +35,7 @@ function reachable(from: readonly string[], graph: Graph, found = new Set<string
   return found
 }
 
-/** Assigns modules to the files; the bundler assigns the others. */
+/** Assigns modules to files; `null` leaves the choice to the bundler. */
 function fileOf(): (module: string, graph: Graph) => string | null {
   let files: { readonly name: string; readonly modules: Set<string> }[] | undefined
   return (module, graph) => {
@@ -49,7 +46,7 @@ function fileOf(): (module: string, graph: Graph) => string | null {
         graph,
       ),
     }))
-    // The main module awaits the end of the program, so no other module may depend on its file.
+    // No other module may depend on the file of the main module, because that module awaits the end of the program.
     if (module === MAIN) return null
     return files.find(({ modules }) => modules.has(module))?.name ?? null
   }
@@ -64,7 +61,7 @@ const builtinsAsObjects: Plugin = {
   name: 'builtins-as-objects',
   renderChunk: (code) => ({
     code: code.replaceAll(/^import (.+) from "([^".]+)";$/gm, (_line, names: string, module: string) => {
-      // An import may have both forms: the module, and some of its exports.
+      // One import may name both the module and some of its exports.
       const [whole = '', some] = names.split(', {')
       const rest = some === undefined ? '' : ` const {${some.replaceAll(' as ', ': ')} = ${whole};`
       return `const ${whole.replaceAll(' as ', ': ')} = process.getBuiltinModule("${module}");${rest}`
@@ -72,7 +69,7 @@ const builtinsAsObjects: Plugin = {
   }),
 }
 
-/** The realtime library uses `ws`, but also checks for the WebSocket of Node.js, which makes Node.js load it. */
+/** engine.io-client uses `ws`, but also checks for a built-in WebSocket, which would make Node.js load it. */
 const noWebSocketOfNode: Plugin = {
   name: 'no-websocket-of-node',
   transform: {
@@ -81,7 +78,7 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** Escapes characters outside ASCII: a single one of them doubles V8's memory for the whole text. */
+/** A single character outside ASCII would double the memory that V8 needs for the whole text. */
 const ascii: Plugin = {
   name: 'ascii',
   renderChunk: (code) => ({
@@ -89,7 +86,7 @@ const ascii: Plugin = {
   }),
 }
 
-/** Empties a folder, and writes the program into it. */
+/** Empties the folder first. */
 export async function bundle(folder: string): Promise<void> {
   await build({
     root,
@@ -110,14 +107,14 @@ export async function bundle(folder: string): Promise<void> {
       outDir: folder,
       emptyOutDir: true,
       target: 'node24',
-      // A stack trace names the function, and a comment in the bundle names the source file. Node.js would read a
-      // source map at each start.
+      // Node.js would read a source map at each start. A stack trace names the function without it, and comments in the
+      // bundle name the source files.
       minify: false,
       sourcemap: false,
       license: { fileName: 'licences.md' },
       rolldownOptions: {
         external: isBuiltin,
-        // Other parts may load a module on demand that the daemon always loads.
+        // Some parts load a module on demand that the daemon always loads.
         checks: { ineffectiveDynamicImport: false, bundlerTimings: false },
         output: {
           entryFileNames: 'main.js',
@@ -125,7 +122,7 @@ export async function bundle(folder: string): Promise<void> {
           keepNames: true,
           charset: 'ascii',
           comments: { jsdoc: false, annotation: false },
-          // All imports of a file's modules are in this file or an earlier one, so no file depends on a later one.
+          // A file and the files before it contain all imports of its modules, so no file depends on a later one.
           codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: fileOf(), debugName: 'files' }] },
         },
       },

@@ -1,7 +1,7 @@
-// Replaces the package `debug`, which costs CPU time: the libraries check with every packet whether it is enabled. If
-// enabled, it would print passwords, because the MQTT library logs what it sends.
+// Replaces the package `debug`: libraries check with every packet whether it is enabled, which costs CPU time.
+// If `debug` were enabled, the MQTT library would print passwords.
 const silent = Object.assign(() => {}, { enabled: false, extend: () => silent })
 
 const debug = () => silent
-// The libraries import it in each of these forms.
+// Libraries import the package in each of these forms.
 module.exports = Object.assign(debug, { debug, default: debug })

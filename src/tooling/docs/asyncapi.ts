@@ -1,4 +1,3 @@
-/** The MQTT interface as an AsyncAPI 3 document, for tools that generate clients and documentation. */
 import { stringify } from 'yaml'
 import type { Command } from '../../contract/command.ts'
 import { COMMANDS } from '../../contract/commands.ts'
@@ -23,7 +22,7 @@ may have \`transaction\`, which the answer repeats, and \`expires_at\`, after wh
 With MQTT 5, Correlation Data and Message Expiry do the same for any payload. A command must not be retained. A payload has at most ${MAX_PAYLOAD_BYTES / 1024} KiB and ${MAX_JSON_DEPTH} levels of JSON.
 The length of a text is in UTF-16 code units: an emoji is two or more.`
 
-/** Returns an address with its parameters. */
+/** Converts a topic to an AsyncAPI address with its parameters. */
 function addressed(topic: string) {
   const names: string[] = []
   const text = address(topic, (name) => {
@@ -36,7 +35,7 @@ function addressed(topic: string) {
   }
 }
 
-/** `app` and `get-setting` → `appGetSetting`. The command with the setting's name in its topic gets another id. */
+/** Example: `app` and `get-setting` → `appGetSetting`. A command with a setting's name in its topic gets another id. */
 const idOf = ({ target, name, argument }: Command) =>
   camelCase(`${target} ${name}${argument === undefined ? '' : ' of topic'}`)
 
@@ -129,7 +128,6 @@ const answers = {
   },
 }
 
-/** Returns the text of `config/asyncapi.yaml`. */
 export function asyncapi(): string {
   const topics = Object.entries<Publication>(PUBLICATIONS)
   const messages = topics.map(([name, row]) => {

@@ -1,5 +1,3 @@
-/** The JSON Schema of the configuration file, for editors. */
-
 import type * as v from 'valibot'
 import { path as filePath } from '../../config/addresses.ts'
 import { HUB_NAME, hubName, hubOptions, options } from '../../config/options.ts'
@@ -10,7 +8,7 @@ type Schema = Readonly<Record<string, unknown>>
 
 const convert = (schema: v.GenericSchema) => jsonSchema(schema, 'draft-2020-12')
 
-/** Accepts a key without a value, which is an omitted option. */
+/** A key without a value counts as an omitted option. */
 function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
   if (anyOf !== undefined) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return {
@@ -20,7 +18,7 @@ function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
   }
 }
 
-/** Converts the value of an option to a JSON value. */
+/** JSON has no maps. */
 export const plain = (value: unknown): unknown => (value instanceof Map ? Object.fromEntries(value) : value)
 
 function ofOption({ doc, schema, default: fallback = null, required, example }: Option): Schema {
@@ -43,7 +41,7 @@ function ofNode(node: ReadonlyMap<string, unknown>): Schema {
   }
 }
 
-/** Matches a secret that is given twice: as a value, and as the path of a file. */
+/** Matches a secret that is set twice: as a value, and as the path of a file. */
 function givenTwice(key: string): Schema {
   const both = [key, fileKey(key)]
   return {
@@ -65,7 +63,7 @@ function ofTable(table: Table): Map<string, unknown> {
   )
 }
 
-/** Returns the text of `config/hub2mqtt.schema.json`. No option is required, because the environment may supply it. */
+/** No option is required, because the environment may supply it. */
 export function configSchema(): string {
   const hubs: Schema = {
     type: ['object', 'null'],

@@ -1,4 +1,4 @@
-/** Values of `package.json` that other files repeat because they cannot read it: version, address and description. */
+/** Values of `package.json` that other files repeat, because they cannot read `package.json`. */
 
 import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
@@ -21,15 +21,14 @@ address.hash = ''
 /** GitHub has a central registry; other hosts have one next to the repository. */
 const registry = address.host === 'github.com' ? 'ghcr.io' : `registry.${address.host}`
 
-/** The name of a release's image. */
 const image = `${registry}${address.pathname.toLowerCase()}`
 
-/** A text with `{}` for the value, and the value. The text must occur at least once. */
+/** `{}` in the text stands for the value. The text must occur at least once. */
 export type Copy = readonly [text: string, value: string]
 
 const OWN_TAG: Copy = ['hub2mqtt:{}', version]
 
-/** The copies in each file, by the path of the file. */
+/** The copies by the path of the file that contains them. */
 export const copies: Readonly<Record<string, readonly Copy[]>> = {
   'package-lock.json': [
     ['"name": "hub2mqtt",\n  "version": "{}"', version],
@@ -56,11 +55,11 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
   'docs/install.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
 }
 
-/** Returns a file's text with current values. @throws {MarkerError} */
+/** @throws {MarkerError} if a text is missing */
 export function fillCopies(text: string, wanted: readonly Copy[]): string {
   return wanted.reduce((filled, [around, value]) => {
     const [before = '', after = ''] = around.split('{}').map(RegExp.escape)
-    // A quoted value may contain spaces; any other value ends before a space, or before the text that follows it.
+    // A quoted value may contain spaces. Any other value ends before a space, or before the text that follows it.
     const inside = around.includes('{}"') ? '[^"\\n]*' : '[^\\s`"}]+?'
     const pattern = new RegExp(`(${before})${inside}(?=${after === '' ? '[\\s`"}]|$' : after})`, 'g')
     if (filled.search(pattern) === -1) throw new MarkerError(`expected ${around}`)

@@ -1,4 +1,3 @@
-/** Documentation of the emulated hub: the tables of its page, and JSON Schemas of its files for editors. */
 import type * as v from 'valibot'
 import { CONTROL } from '../../emulator/control.ts'
 import { ENTRIES } from '../../emulator/core/table.ts'
@@ -35,7 +34,7 @@ export function controlSection(): string {
   return markdownTable(['Endpoint', 'Description', 'Body'], rows)
 }
 
-/** Options that several behaviours share. The text above the table describes these options. */
+/** Options that several behaviours share. The text above the table describes them. */
 const COMMON = ['times', 'operation', 'event']
 
 export function behavioursSection(): string {
@@ -53,15 +52,13 @@ function schemaFile(schema: v.GenericSchema, title: string): string {
   return `${JSON.stringify({ $schema, title, ...jsonSchema(schema, 'draft-2020-12') }, null, 2)}\n`
 }
 
-/** Returns the text of `config/emulated-hub.schema.json`. */
 export const hubFileSchema = () => schemaFile(HubFileSchema, 'emulated hub of hub2mqtt')
 
-/** Returns the text of `config/app.schema.json`. */
 export const manifestSchema = () => schemaFile(ManifestSchema, 'app of the emulated hub of hub2mqtt')
 
 const TYPES: Readonly<Record<string, string>> = { array: 'list', object: 'map', string: 'text' }
 
-/** Returns the type's name in documents, such as `text`, or the permitted values. */
+/** Returns the name of the type in documents, such as `text`, or the permitted values. */
 function typeOf({ type, enum: words }: JsonSchema): string {
   if (words !== undefined) return words.map((word) => code(String(word))).join(', ')
   return TYPES[String(type)] ?? String(type)

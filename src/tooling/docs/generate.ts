@@ -1,4 +1,3 @@
-/** The generated documents: sections of pages, and whole files. */
 import { asyncapi } from './asyncapi.ts'
 import { configSchema } from './config-schema.ts'
 import * as emulator from './emulator.ts'
@@ -11,7 +10,7 @@ type Generate = () => string
 /** Keyed by the name in the markers: `<!-- generated:options -->` … `<!-- /generated:options -->`. */
 type Sections = Readonly<Record<string, Generate>>
 
-/** The generated sections of each page, by the page's path. A section occurs on one page. */
+/** The sections by the path of their page. Each section occurs on one page. */
 export const pages: Readonly<Record<string, Sections>> = {
   'docs/configuration.md': { options: optionsSection },
   'docs/guardian.md': { options: guardOptionsSection },
@@ -44,7 +43,7 @@ export class MarkerError extends Error {
   override readonly name = 'MarkerError'
 }
 
-/** Returns a page with regenerated text between its markers. @throws {MarkerError} */
+/** Replaces the text between the markers. @throws {MarkerError} */
 export function fillSections(page: string, known: Sections): string {
   const opened = [...page.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
   const unknown = opened.find((name) => !Object.hasOwn(known, name))

@@ -1,4 +1,4 @@
-/** `npm run docs` writes the generated files; with `--check`, it only lists outdated files, and exits with 1. */
+/** `npm run docs` writes the generated files. With `--check`, it only lists outdated files, and exits with 1. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ function current(path: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
-/** Returns a file's text with its generated parts updated. @throws {MarkerError} with the file's path */
+/** @throws {MarkerError} with the path of the file */
 function filled(path: string): string {
   const text = current(path) ?? ''
   try {
@@ -22,7 +22,7 @@ function filled(path: string): string {
   }
 }
 
-/** Returns the outdated files with their new content. */
+/** Returns the new content of the outdated files by path. */
 function drifted(): Map<string, string> {
   const written = new Set([...Object.keys(pages), ...Object.keys(copies)])
   const wanted = [

@@ -1,4 +1,3 @@
-/** Helpers for documents: pieces of Markdown, and topics of the contract with names as parameters. */
 import type { Command } from '../../contract/command.ts'
 import { createTopics } from '../../contract/topics.ts'
 
@@ -11,7 +10,7 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
 }
 
-/** Placeholders for the variable levels of a topic. */
+/** What the variable levels of a topic stand for. */
 export const PLACEHOLDERS: Readonly<Record<string, string>> = {
   base: 'The option `mqtt.base_topic`.',
   hub: "The hub's name in the configuration.",
@@ -24,12 +23,12 @@ export const PLACEHOLDERS: Readonly<Record<string, string>> = {
   unique_id: "The entity's unique id.",
 }
 
-/** Returns a topic template with each parameter formatted by `show`. */
+/** Formats each parameter of a topic template with `show`. */
 export function address(template: string, show: (name: string) => string): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => show(name))
 }
 
-/** Stand-ins for the parameters, to create topics: valid levels, which are not encoded. */
+/** Levels that stand for parameters. They contain only characters that a topic does not encode. */
 const at = { base: '_base_', hub: '_hub_', app: '_app_', name: '_name_' } as const
 const topics = createTopics(at.base)
 const template = (topic: string) => topic.replace(/(?<=^|\/)_([a-z]+)_(?=\/|$)/g, '{$1}')

@@ -1,4 +1,3 @@
-/** The HTTP API as an OpenAPI 3.1 document, for tools that generate clients and documentation. */
 import type * as v from 'valibot'
 import type { Command } from '../../contract/command.ts'
 import { COMMANDS } from '../../contract/commands.ts'
@@ -16,7 +15,7 @@ A browser logs in with the password and keeps a cookie. A script sends a token o
 
 const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
-/** Schemas that occur once in the document. */
+/** Schemas that other parts of the document refer to. */
 const NAMED: Readonly<Record<string, v.GenericSchema>> = {
   Session: protocol.SESSION,
   LiveFrame: protocol.LIVE_FRAME,
@@ -61,7 +60,7 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
   }
 }
 
-/** Returns the answers that commands share. They occur once in the document, not with each command. */
+/** The answers that all commands share. */
 const commandResponses = () =>
   Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 
@@ -101,7 +100,7 @@ function routeOperation(route: Route): [string, object] {
   return operation(route, `/${path}`, { id, summary }, request && { required: true, schema: shown(request) })
 }
 
-/** Describes a command. Its path is the command's topic without the base topic and `cmd`. */
+/** The path is the topic of the command without the base topic and `cmd`. */
 function commandOperation(route: Route, command: Command): [string, object] {
   const { target, name, argument, payload, doc: summary } = command
   const path = `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`
@@ -110,7 +109,6 @@ function commandOperation(route: Route, command: Command): [string, object] {
   return operation(route, path, { id, tags: ['commands'], summary }, body)
 }
 
-/** Returns the text of `config/openapi.json`. */
 export function openapi(): string {
   const error = (description: string) => ({
     description,
@@ -162,7 +160,6 @@ const ACCESS: Readonly<Record<Route['access'], string>> = {
   full: 'full access',
 }
 
-/** Returns the table of routes. */
 export function routesSection(): string {
   return markdownTable(
     ['Route', 'For', 'Description'],

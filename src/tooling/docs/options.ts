@@ -1,5 +1,3 @@
-/** The documentation of the options: their tables, and the example of a configuration file. */
-
 import { stringify } from 'yaml'
 import { guardOptions } from '../../config/guard-options.ts'
 import { CONFIG_VARIABLE, DEFAULT_HUB_NAME, HUB_NAME_VARIABLE, hubOptions, options } from '../../config/options.ts'
@@ -43,7 +41,7 @@ export function optionsSection(): string {
   ].join('\n\n')
 }
 
-/** The options that are not on the guardian's page. */
+/** The options that are not on the page of the guardian. */
 const others = Object.fromEntries(Object.entries(options).filter(([path]) => !(path in guardOptions)))
 
 export const guardOptionsSection = (): string => tableOf(guardOptions, (path) => path, environmentName)
@@ -53,7 +51,7 @@ const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # has none: remove the # to use it.
 `
 
-/** Whether a default is empty, and therefore does not show what a value looks like. */
+/** An empty default does not show what a value looks like. */
 function isNothing(shown: unknown): boolean {
   return shown === null || (Array.isArray(shown) && shown.length === 0) || (shown instanceof Map && shown.size === 0)
 }
@@ -78,7 +76,7 @@ function treeLines(tree: Tree<Option>, indent: string): string[] {
   )
 }
 
-/** Returns the text of `config/hub2mqtt.example.yaml`: all options with comments; optional ones are commented out. */
+/** Returns an example with all options. Optional ones are commented out. */
 export function exampleConfig(): string {
   const hub = treeLines(nest<Option>(Object.entries(hubOptions)), '    ')
   return [

@@ -1,5 +1,3 @@
-/** Converts the tables' valibot schemas to JSON Schema, and to the short form for tables. */
-
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
 import type * as v from 'valibot'
 import { ENVELOPE, type PayloadKind } from '../../contract/payload.ts'
@@ -10,7 +8,7 @@ export type { JsonSchema }
 type AnyMap = v.MapSchema<v.GenericSchema, v.GenericSchema, undefined>
 const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'map'
 
-/** Converts a schema to JSON Schema, without checks that JSON Schema cannot express. JSON has only finite numbers. */
+/** Ignores checks that JSON Schema cannot express. JSON has only finite numbers. */
 export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-2020-12' = 'draft-07'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
     target,
@@ -34,7 +32,7 @@ export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-
   return rest
 }
 
-/** Returns the schema of a command's payloads, including the envelope of objects. */
+/** Includes the envelope that objects may have. */
 export function payloadSchema({ schema, enveloped }: PayloadKind<unknown>): JsonSchema {
   const own = jsonSchema(schema)
   return enveloped ? withEnvelope(own) : own
@@ -45,12 +43,12 @@ function withEnvelope(schema: JsonSchema): JsonSchema {
     return { ...schema, anyOf: schema.anyOf.map((one) => (typeof one === 'boolean' ? one : withEnvelope(one))) }
   }
   if (schema.type !== 'object') return schema
-  // Omit the minimum, because the keys of the envelope would count. The command's description states the minimum.
+  // The minimum would count the keys of the envelope. The description of the command states the minimum.
   const { minProperties: _, ...rest } = schema
   return { ...rest, properties: { ...schema.properties, ...jsonSchema(ENVELOPE).properties } }
 }
 
-/** Whether a command accepts an empty payload. */
+/** Returns `true` if the command accepts an empty payload. */
 export function takesNothing({ read }: PayloadKind<unknown>): boolean {
   try {
     read('').input()
@@ -60,7 +58,7 @@ export function takesNothing({ read }: PayloadKind<unknown>): boolean {
   }
 }
 
-/** Returns a schema in the form `{confirm: string, purge_settings?: boolean}`. */
+/** Example: `{confirm: string, purge_settings?: boolean}`. */
 export function shortForm(schema: JsonSchema): string {
   if (schema.anyOf !== undefined) {
     return [...new Set(schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any' : shortForm(one))))].join(' | ')
@@ -75,7 +73,7 @@ export function shortForm(schema: JsonSchema): string {
   return `{${keys.join(', ')}}`
 }
 
-/** `get api/apps` → `getApiApps`. */
+/** Example: `get api/apps` → `getApiApps`. */
 export const camelCase = (text: string) =>
   text
     .split(/[^A-Za-z0-9]+/)

@@ -1,5 +1,3 @@
-/** The tables of topics, commands, errors, Home Assistant entities, the command line and conformance. */
-
 import { exitCodes } from '../../cli/command.ts'
 import { commands } from '../../cli/commands.ts'
 import { EXPECTATIONS } from '../../cli/conformance/expectations.ts'
@@ -17,7 +15,7 @@ import { OPERATIONS } from '../../hub/operations.ts'
 import { address, code, commandTopics, markdownTable } from './markdown.ts'
 import { type JsonSchema, jsonSchema, shortForm, takesNothing } from './schema.ts'
 
-/** The default roots of topics. */
+/** The default first levels of topics. */
 const ROOTS: Readonly<Record<string, string | undefined>> = {
   base: options['mqtt.base_topic'].default,
   prefix: options['discovery.prefix'].default,
@@ -48,14 +46,14 @@ export function topicsSection(): string {
   return markdownTable(['Topic', 'Retained', 'Payload', 'Meaning'], rows)
 }
 
-/** Returns the permission for a command, as the hub's settings page names it; `undefined` for the bridge's commands. */
+/** Returns the permission as the hub's settings page names it; `undefined` for the bridge's commands. */
 export function permissionOf(command: Command): string | undefined {
   const row: { readonly scope?: string } =
     command.target === 'bridge' || command.operation === null ? {} : OPERATIONS[command.operation]
   return row.scope
 }
 
-/** Whether a command is refused unless the configuration names it. */
+/** Returns `true` if the command is refused unless the configuration names it. */
 export const offByDefault = (command: Command): boolean => command.allowed === false
 
 function payloadText({ payload }: Command): string {
@@ -95,7 +93,7 @@ const DEVICES: Readonly<Record<DeviceKind, string>> = {
   bridge: 'On the device of the bridge',
 }
 
-/** Describes where the entity is shown, and whether it must be enabled first. */
+/** Describes where Home Assistant shows the entity, and whether the user must enable it first. */
 function placeOf({ category, enabled }: Entity): string {
   const places = { config: 'configuration', diagnostic: 'diagnostic' } as const
   const place = category === undefined ? 'main' : places[category]

@@ -1,4 +1,4 @@
-/** `npm run check` checks the interface documents with public validators. It needs no network. */
+/** Checks the interface documents with public validators, without a network. */
 import { readFileSync } from 'node:fs'
 import { Parser } from '@asyncapi/parser'
 import { Validator } from '@seriousme/openapi-schema-validator'
@@ -6,7 +6,7 @@ import { ROOT } from '../../base/root.ts'
 
 const path = 'config/asyncapi.yaml'
 
-// AsyncAPI 3.1 adds nothing that is used here, and fewer tools support it.
+// hub2mqtt uses nothing that AsyncAPI 3.1 adds, and fewer tools support version 3.1.
 const accepted: readonly (string | number)[] = ['asyncapi-latest-version']
 
 const text = readFileSync(new URL(path, ROOT), 'utf8')

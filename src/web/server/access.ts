@@ -1,4 +1,3 @@
-/** Access control: sessions, tokens, the login of a proxy, and the routes open to programs on this machine. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Bucket } from '../../base/bucket.ts'
@@ -11,17 +10,16 @@ import { hasBody, type Reply, refuse, retryAfter } from './reply.ts'
 import { networkOf, originOf, type Sender, senderOf } from './sender.ts'
 
 export interface Caller {
-  /** `null`: unknown caller. */
+  /** `null`: an unknown caller. */
   readonly access: Access | null
-  /** The name of the caller in the log. */
   readonly by: string
 }
 
-/** The levels of access that a route can need. Each level includes all earlier levels. */
+/** Each level of access includes the levels before it. */
 const RANKS = ['open', 'local', 'read', 'full'] as const
 export type Needed = (typeof RANKS)[number]
 
-/** The result of a login: the cookie to set, or how long to wait. `undefined`: the secret is wrong or not set. */
+/** The cookie to set, or the time to wait; `undefined` if the secret is wrong or not set. */
 export type Login = { readonly cookie: string } | { readonly waitMs: number } | undefined
 
 export const ANOTHER_TOKEN =
@@ -33,7 +31,7 @@ export const NO_PASSWORD =
 const OTHER_ORIGIN =
   'Requests from pages of another origin are refused. Behind a reverse proxy: list it in http.trusted_proxies; its X-Forwarded-Proto must be right.'
 
-/** Maximum number of passwords that wait for their comparison. Comparisons are slow, and only one runs at a time. */
+/** Maximum number of passwords that wait for their slow comparison. Only one comparison runs at a time. */
 const MAX_WAITING = 8
 const BUSY_MS = 2_000
 
@@ -42,14 +40,14 @@ export class AccessControl {
   readonly #startToken: () => string
   readonly #sessions: Sessions
   readonly #tries: LoginLimit
-  /** Attempts with tokens. A script with an old token must not use up the attempts for the password. */
+  /** Separate from the attempts with passwords, so that a script with an old token does not block the password. */
   readonly #tokenTries: LoginLimit
   #comparing: Promise<unknown> = Promise.resolve()
   #waiting = 0
-  /** The name of the cookie contains the port, because daemons on one host would overwrite each other's cookies. */
+  /** Contains the port, because daemons on one host would otherwise overwrite each other's cookies. */
   readonly #cookie: string
 
-  /** @param startToken returns the login token; called only while there is no password */
+  /** @param startToken returns the login token; called only while no password is set */
   constructor(config: () => Config['http'], startToken: () => string, clock: Clock, sessions = new Sessions(clock)) {
     this.#config = config
     this.#startToken = startToken
@@ -63,23 +61,22 @@ export class AccessControl {
     return senderOf(request, this.#config())
   }
 
-  /** The kind of login. The start-up token is not valid from other machines: they need a password. */
+  /** The start-up token is valid only on this machine. Other machines need a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'
     return isLoopback(host) ? 'token' : 'none'
   }
 
-  /** The secret that a browser needs to open a session. */
   get #key(): string | null {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
 
-  /** Returns the refusal of a request, if any. `writes`: the request changes something or opens a WebSocket. */
+  /** @param writes - The request changes something or opens a WebSocket. */
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
-    // A cookie alone does not prove the origin, because browsers send cookies automatically.
+    // Browsers send cookies automatically, so a cookie does not prove the origin.
     if (writes && origin === 'absent' && this.#sessionOf(request) !== undefined)
       return refuse(403, 'origin', 'A browser must send the Origin header.')
     if (writes && !isPlain(request))
@@ -88,7 +85,7 @@ export class AccessControl {
     const isWrong = access === null && bearerOf(request) !== undefined
     const waitMs = isWrong ? this.#tokenTries.take(sender.address) : 0
     if (waitMs > 0) return tooMany(waitMs)
-    // Whether programs on other machines can get access, by a login or a token.
+    // Programs on other machines can get access by a login or a token.
     const isOpen = this.loginBy === 'password' || this.#config().tokens.size > 0
     const isClosed = access === null && !isOpen
     if (isClosed && !(isWrong && this.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)
@@ -102,7 +99,7 @@ export class AccessControl {
     const caller = (access: Access | null, by = 'http'): Caller => ({ access, by })
     const given = bearerOf(request)
     if (given !== undefined) {
-      // Compare with all tokens, so that the time reveals nothing.
+      // Compare with all tokens, so that the duration reveals nothing.
       const found = [...this.#config().tokens].filter(([, { token }]) => sameSecret(given, token))
       const [name, token] = found[0] ?? []
       if (token !== undefined) return caller(token.access, name)
@@ -118,7 +115,7 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** Logs in with the start-up token, which failed attempts never block. */
+  /** Failed attempts never block the start-up token. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
     const waitMs = this.#tokenTries.take(sender.address)
@@ -139,14 +136,14 @@ export class AccessControl {
     return key === null ? undefined : { cookie: this.#setCookie(this.#sessions.open(key), SESSION_MS / 1000, sender) }
   }
 
-  /** Ends the request's session; returns the cookie that makes the browser forget it. */
+  /** Returns the cookie that makes the browser forget the session. */
   logout(request: IncomingMessage, sender: Sender): string {
     const session = this.#sessionOf(request)
     if (session !== undefined) this.#sessions.close(session)
     return this.#setCookie('', 0, sender)
   }
 
-  /** Extends the session, and returns the header that extends the browser's cookie. */
+  /** Returns the header that extends the browser's cookie. */
   renew(request: IncomingMessage, sender: Sender): Readonly<Record<string, string>> {
     const session = this.#sessionOf(request)
     if (session === undefined || !this.#sessions.has(session, this.#key)) return {}
@@ -163,7 +160,6 @@ export class AccessControl {
     return pair?.slice(start.length)
   }
 
-  /** Runs one comparison at a time. */
   async #compare(given: string, expected: string): Promise<boolean> {
     this.#waiting += 1
     const comparing = this.#comparing.then(() => isPassword(given, expected))
@@ -182,24 +178,24 @@ export const tooMany = (waitMs: number): Reply =>
 export const isJson = ({ headers }: IncomingMessage): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
 
-/** Whether an HTML form could send the request to another origin without a preflight request. */
+/** An HTML form could send any other request to another origin without a preflight request. */
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 
-/** Returns the token of a request. Other `Authorization` schemes are for proxies in front of hub2mqtt. */
+/** Ignores other `Authorization` schemes, which are for proxies in front of hub2mqtt. */
 function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }
 
 const OF_ONE = { most: 5, everyMs: 30_000 }
 const OF_ALL = { most: 30, everyMs: 2_000 }
-/** Attempts reserved for addresses without failures, so that other addresses cannot lock out everyone. */
+/** Attempts that only addresses without failures may use, so that no address can lock out all others. */
 const FOR_OTHERS = 10
 const MAX_ADDRESSES = 1000
 
 export class LoginLimit {
   readonly #clock: Clock
-  /** Networks with failed attempts since their last success, least recently used first. */
+  /** Networks with failed attempts since their last login, least recently used first. */
   readonly #buckets = new Map<string, Bucket>()
   readonly #all: Bucket
 
@@ -208,7 +204,7 @@ export class LoginLimit {
     this.#all = new Bucket(clock, OF_ALL)
   }
 
-  /** Counts an attempt and returns 0, or returns the milliseconds until the next attempt is allowed. */
+  /** Counts the attempt and returns 0, or returns the milliseconds until the next attempt is allowed. */
   take(address: string): number {
     const key = networkOf(address)
     const known = this.#buckets.get(key)
@@ -223,7 +219,7 @@ export class LoginLimit {
     return 0
   }
 
-  /** Restores the attempts of an address after a success. */
+  /** Must be called after a successful login. */
   forgive(address: string): void {
     this.#buckets.delete(networkOf(address))
     this.#all.putBack()
@@ -235,10 +231,10 @@ const MAX_SESSIONS = 100
 
 const digest = (token: string) => createHash('sha256').update(token).digest('base64')
 
-/** Sessions opened with the password or the start-up token. Stores only hashes, so that a dump reveals no session. */
+/** Stores only hashes of the session secrets, so that a memory dump reveals no session. */
 export class Sessions {
   readonly #clock: Clock
-  /** Hash → time of the last use, least recently used first. */
+  /** The time of the last use by hash, least recently used first. */
   readonly #used = new Map<string, number>()
   /** The password or start-up token that opened the sessions. */
   #key: string | null = null
@@ -247,7 +243,6 @@ export class Sessions {
     this.#clock = clock
   }
 
-  /** Opens a session; returns its secret. */
   open(key: string): string {
     this.#follow(key)
     const token = randomBytes(32).toString('base64url')
@@ -256,7 +251,7 @@ export class Sessions {
     return token
   }
 
-  /** Renews a session; returns `false` if it is not open under the current key. */
+  /** Renews the session. Returns `false` if the session is not open under this key. */
   has(token: string, key: string | null): boolean {
     this.#follow(key)
     const mark = digest(token)
@@ -271,7 +266,6 @@ export class Sessions {
     this.#used.delete(digest(token))
   }
 
-  /** Ends all sessions if the key has changed. */
   #follow(key: string | null): void {
     if (key === this.#key) return
     this.#key = key

@@ -1,7 +1,4 @@
-/**
- * The page and its API on hono: routes, methods and the sizes of bodies. Loaded at the first request, because hono
- * loads Node's built-in HTTP client, which takes memory and time.
- */
+/** Loaded at the first request, because hono loads Node's HTTP client, which takes memory and time. */
 import type { IncomingMessage } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
@@ -16,9 +13,9 @@ import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text }
 import type { Sender } from './sender.ts'
 import { failed, type RequestHandler, send } from './server.ts'
 
-/** Slightly more than the limit of a payload, so that the command itself refuses a payload that is too large. */
+/** Slightly above the limit of a payload, so that the command itself refuses a payload that is too large. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
-/** Maximum time without data on the connection while a slow route runs. */
+/** Maximum time without data on the connection of a slow route. */
 const SLOW_MS = 15 * 60_000
 
 type Env = { readonly Bindings: HttpBindings & { readonly sender: Sender } }
@@ -28,7 +25,6 @@ export function siteListener(context: AppContext): RequestHandler['answer'] {
   const app = new Hono<Env>({ getPath: (_, { env } = {}) => (env === undefined ? '/' : pathOf(env.incoming)) })
   app.onError((error, { env }) => {
     if (error instanceof Refusal) return written(error.reply)
-    // A client that disconnected is not an error.
     const isGone = env.incoming.socket.destroyed
     return written(isGone ? text(400, 'the request is incomplete') : failed(error, context.log))
   })
@@ -42,7 +38,7 @@ export function siteListener(context: AppContext): RequestHandler['answer'] {
     written(error instanceof RequestError ? text(400, 'the request cannot be read') : failed(error, context.log))
   return (incoming, outgoing) => {
     const sender = context.access.senderOf(incoming)
-    // The listener has checked the host; the adapter would refuse some valid addresses.
+    // The listener has already checked the host. The adapter would refuse some valid hosts.
     incoming.headers.host = undefined
     // The adapter would print an error to the console, and send its message to the client.
     const answer = async (request: Request) => {
@@ -69,10 +65,9 @@ function notAllowed(methods: string[]): Reply {
   return refuse(405, 'method', `Expected ${allow}.`, { allow })
 }
 
-/** Converts a path such as `api/hubs/{hub}` or `api/commands/{topic…}` to hono's syntax. */
+/** Translates `api/hubs/{hub}` and `api/commands/{topic…}` to hono's syntax. */
 const patternOf = ({ path }: Route) => `/${path}`.replace(/\{(\w+)…\}/, ':$1{.+}').replaceAll(/\{(\w+)\}/g, ':$1')
 
-/** Refuses callers that have no access to the route. */
 function permit({ access, live }: AppContext, route: Route): Handler {
   return async ({ env: { incoming, outgoing, sender } }, next) => {
     if (route.shown && live.value.http.public_url !== null) {
@@ -121,11 +116,11 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   if (!isGet(request)) return GET_ONLY
   const token = path === '' ? new URLSearchParams(request.url?.split('?')[1]).get('token') : null
   if (token !== null) return enter(context, token, sender)
-  // Serve the page before the login: the page contains no secrets and shows the login form.
+  // The page is public if there is a login: it contains no secrets and shows the login form.
   const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
   if (!isOpen) return text(403, NO_PASSWORD)
   const { frame_ancestors } = live.value.http
-  // Home Assistant shows the page in a frame with the same origin.
+  // Home Assistant shows the page in a frame of the same origin.
   const ancestors = sender.ingress ? ['self', ...frame_ancestors] : frame_ancestors
   const encodings = parseAccept(String(request.headers['accept-encoding'] ?? '')).filter(({ q }) => q > 0)
   const accepted = encodings.map(({ type }) => type)
@@ -133,7 +128,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   return found ?? text(404, 'not found; available: /livez, /readyz, /healthz, /metrics')
 }
 
-/** Logs in a browser that opens the printed address, and redirects it to the same address without the token. */
+/** Redirects a browser that opened the printed address to the same address without the token. */
 function enter({ access }: AppContext, token: string, sender: Sender): Reply {
   const onward = (headers = {}) => ({ ...text(303, 'The page is at ./'), headers: { location: './', ...headers } })
   if (access.loginBy !== 'token') return onward()

@@ -1,4 +1,3 @@
-/** A daemon without a hub: serves the setup page until a hub is configured. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fromHere, isLoopback } from '../../base/hosts.ts'
@@ -24,10 +23,7 @@ function isReachable({ host, password, tokens, ingress, trusted_proxies }: Confi
 const NO_ACCESS =
   'http.password: missing; set it (HUB2MQTT_HTTP_PASSWORD) to set up hub2mqtt in a browser, also from other machines'
 
-/**
- * Loads the configuration if only a hub, or the file with the hubs, is missing.
- * @throws `error` if a setup would not help
- */
+/** @throws `error` unless only a hub, or the file with the hubs, is missing */
 export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded {
   const loaded = loadWithoutHub(request)
   if (loaded === undefined) throw error
@@ -39,8 +35,8 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 }
 
 /**
- * Resolves with the sessions of the page when the configuration is complete; `undefined` when the signal aborts.
- * @throws `problem`, the configuration's mistakes, if the listener cannot be opened
+ * Resolves to the sessions of the setup page when the configuration is complete; `undefined` when the signal aborts.
+ * @throws `problem` if the listener cannot be opened
  */
 export async function firstRun(
   request: LoadOptions,

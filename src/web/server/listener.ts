@@ -1,4 +1,3 @@
-/** Opens the listener for the page, its API, health and metrics. The bridge also works without this listener. */
 import * as v from 'valibot'
 import { systemCode } from '../../base/failures.ts'
 import { fromHere } from '../../base/hosts.ts'
@@ -20,7 +19,6 @@ import { listen, type RequestHandler, type Routes } from './server.ts'
 export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'version' | 'setup' | 'clean' | 'clock'> {
   readonly path?: string | null
   readonly bridge: AppContext['bridge'] & {
-    /** Renders the bridge's own retained messages. */
     retained(): Iterable<Readonly<LiveMessage>>
     readonly logLevels?: Pick<LogLevels, 'fallback'>
     readonly evidence: AppContext['bridge']['evidence'] & { readonly samples: { readonly all: FeedOptions['usage'] } }
@@ -30,17 +28,17 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly log: Log
   readonly health: () => HealthReport
   readonly metrics: Pick<Metrics, 'print'>
-  /** Sessions that are open already; default: none. */
+  /** The sessions that are already open; default: none. */
   readonly sessions?: Sessions | undefined
-  /** Called with the address that logs in a browser while no password is set. Show it to the user; do not log it. */
+  /** Called with the address that logs in a browser, while no password is set. The log must not contain it. */
   readonly onPage?: ((address: string) => void) | undefined
-  /** Called with secrets to mask, such as the start-up token. */
+  /** Called with a secret that the log must mask, such as the start-up token. */
   readonly onSecret?: (secret: string) => void
 }
 
 const OFF = 'The page and its API are disabled: http.page is false in the configuration.'
 
-/** Returns `undefined`, and logs the reason, if the listener cannot be opened. Without a page there is no feed. */
+/** Logs the reason and returns `undefined` if the listener cannot be opened. Without a page there is no feed. */
 export async function openListener(options: ListenerOptions) {
   const { host, port, allowed_hosts: allowedHosts } = options.live.value.http
   const log = options.log.child({ part: 'http' })
@@ -59,7 +57,6 @@ export async function openListener(options: ListenerOptions) {
   }
 }
 
-/** Routes for supervisors and Prometheus. */
 function fixedRoutes({ health, metrics }: Pick<ListenerOptions, 'health' | 'metrics'>): Routes {
   return {
     // Any answer shows that the event loop is running.
@@ -68,7 +65,7 @@ function fixedRoutes({ health, metrics }: Pick<ListenerOptions, 'health' | 'metr
       const { ready, problems } = health()
       return json(ready ? 200 : 503, { ready, problems })
     },
-    // A problem outside the daemon must not make a supervisor restart it.
+    // A supervisor must not restart the daemon because of a problem outside the daemon.
     '/healthz': () => json(health().live ? 200 : 503, health()),
     '/metrics': async () => {
       const { contentType, text: body } = await metrics.print()
@@ -97,7 +94,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   log.addSecret(token)
   options.onSecret?.(token)
   let address: string | undefined
-  /** Shows the address once: at startup, or when a reloaded configuration no longer has a password. */
+  /** Shows the address at startup, and when a reloaded configuration no longer has a password. */
   const shown = () => {
     if (address !== undefined) {
       onPage?.(addressWith(address, token))

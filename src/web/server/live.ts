@@ -1,4 +1,3 @@
-/** The live channel: sends the feed's frames over WebSockets. Closes connections that are silent or lose access. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -9,7 +8,7 @@ import { LIVE_PATH, LOGIN_DUE } from './api/protocol.ts'
 import { pathOf, type Reply, refuse } from './reply.ts'
 
 const MAX_CLIENTS = 16
-/** Maximum backlog of a slow client in addition to the snapshot, in bytes. */
+/** Maximum number of unsent bytes for a slow client, in addition to the snapshot. */
 const MAX_WAITING_BYTES = 512 * 1024
 const CHECK_MS = 1_000
 const PING_MS = 15_000
@@ -18,11 +17,11 @@ const GONE_MS = 60_000
 
 interface Client {
   readonly socket: WebSocket
-  /** Whether the client receives the values of settings. */
+  /** The client receives the values of settings. */
   readonly settings: boolean
-  /** Maximum backlog, in bytes. */
+  /** Maximum number of unsent bytes. */
   most: number
-  /** Whether frames are skipped until the next snapshot. */
+  /** Frames are skipped until the next snapshot. */
   behind: boolean
 }
 
@@ -38,17 +37,15 @@ export class LiveChannel {
     this.#clock = clock
   }
 
-  /** The number of clients that do not keep up. */
   get behind(): number {
     return [...this.#clients].filter(({ behind }) => behind).length
   }
 
-  /** Size of all backlogs, in bytes. */
   get waitingBytes(): number {
     return this.#clients.values().reduce((sum, { socket }) => sum + socket.bufferedAmount, 0)
   }
 
-  /** Upgrades a connection to a WebSocket, or returns a refusal. */
+  /** Returns a refusal, or takes over the socket. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, allowed: AccessControl): Reply | undefined {
     if (pathOf(request) !== `/${LIVE_PATH}`) return refuse(404, 'unknown_path', 'This path has no WebSocket.')
     const sender = allowed.senderOf(request)
@@ -83,7 +80,7 @@ export class LiveChannel {
     }
     let cancelCheck = clock.after(CHECK_MS, check)
     this.#clients.add(client)
-    // The client receives no frames before its snapshot, because it starts as `behind`.
+    // The client starts as `behind`, so it receives no frames before its snapshot.
     const end = this.#feed.subscribe((frame) => this.#send(client, frame), client)
     socket.on('pong', () => {
       heardAt = clock.elapsed()
@@ -98,7 +95,7 @@ export class LiveChannel {
     this.#catchUp(client)
   }
 
-  /** Skips frames of a client that is behind; only a new snapshot then restores its state. */
+  /** Skips all frames of a client that is behind: only a snapshot can restore the client's state. */
   #send(client: Client, frame: string): void {
     const { socket } = client
     if (client.behind) return

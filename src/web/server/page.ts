@@ -1,4 +1,4 @@
-/** The built page: serves only the files that its folder contained when it was listed. */
+/** Serves only the files that the page's folder contained when it was listed. */
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
@@ -16,25 +16,25 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const ENCODINGS = { br: '.br', gzip: '.gz' }
 
-/** For files whose names contain a hash of the content. */
+/** Cache control for files whose names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** Occurs only in a checkout without its development packages. */
+/** Occurs only in a checkout without the development packages. */
 const NOT_BUILT = 'The page is not built: run npm ci --include=dev && npm run build:page. The API is at api/.'
 
 export class Page {
   readonly #built: typeof builtPage
-  /** Path below the folder, with slashes → the file. */
+  /** Files by path below the folder, with slashes. */
   #files: ReadonlyMap<string, string> = new Map()
 
-  /** `built`: returns the page's folder; `undefined` if it cannot be built. */
+  /** @param built returns the folder of the page, if it can be built */
   constructor(built = builtPage) {
     this.#built = built
   }
 
-  /** Returns the file for a path without leading slash, in an accepted encoding; `undefined` for an unknown path. */
+  /** Returns the file in an accepted encoding; `undefined` for an unknown path. `path` has no leading slash. */
   async answer(path: string, accepted: readonly string[], ancestors: readonly string[]): Promise<Reply | undefined> {
-    // A checkout builds the page at the first request, and again when its sources have changed.
+    // A checkout builds the page at the first request, and again after its sources have changed.
     if (path === '' || this.#files.size === 0) this.#files = filesOf(await this.#built())
     const name = path === '' ? 'index.html' : path
     const file = this.#files.get(name)

@@ -1,13 +1,11 @@
-/** An HTTP answer as a plain value, which the listener or hono writes. */
 import type { IncomingMessage } from 'node:http'
 import type { ApiError } from './api/protocol.ts'
 
 export interface Reply {
   readonly status: number
-  /** Default: JSON. */
   readonly type?: string
   readonly body: string | Buffer
-  /** Additional headers; they override the headers of every answer. */
+  /** Additional headers, which override those of every answer. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -19,16 +17,13 @@ export const text = (status: number, body: string): Reply => ({
 
 export const json = (status: number, value: unknown): Reply => ({ status, body: `${JSON.stringify(value)}\n` })
 
-/** The answer of the page, health and metrics to methods other than GET and HEAD. */
 export const GET_ONLY: Reply = { ...text(405, 'method not allowed: use GET or HEAD'), headers: { allow: 'GET, HEAD' } }
 
-/** Creates a refusal by the API. */
 export function refuse(status: number, code: string, message: string, headers: Record<string, string> = {}): Reply {
   const error: ApiError = { error: { code, message } }
   return { ...json(status, error), headers }
 }
 
-/** Thrown by a route to send this answer. */
 export class Refusal extends Error {
   readonly reply: Reply
 

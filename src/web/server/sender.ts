@@ -1,4 +1,3 @@
-/** Identifies the sender of a request, by its connection and the headers of a trusted reverse proxy. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP, SocketAddress } from 'node:net'
 import { isLoopback } from '../../base/hosts.ts'
@@ -8,40 +7,39 @@ export type Sender = Readonly<ReturnType<typeof senderOf>>
 
 const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
-/** @param rules the trusted proxies, and whether these authenticate users whose requests have `X-Ingress-Path` */
+/** @param rules include the trusted proxies. With `ingress`, these authenticate users and send `X-Ingress-Path`. */
 export function senderOf({ socket, headers }: IncomingMessage, rules: Config['http']) {
   const peer = addressOf(socket.remoteAddress ?? '') ?? ''
   const isTrusted = (address: string) => rules.trusted_proxies.some((one) => addressOf(one) === address)
   const trusted = isTrusted(peer)
   const isForwarded = FORWARDING.some((name) => name in headers)
   const given = (name: string) => (trusted ? listOf(headers, name) : [])
-  // Each proxy appends the address of its client; all earlier entries may be forged.
+  // Each proxy appends the address of its client, so a client may have forged all earlier entries.
   const clients = given('x-forwarded-for').map(addressOf)
   return {
-    /** The client's address, if known. */
     address: clients.findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
-    /** Whether a trusted proxy sent the request. */
+    /** A trusted proxy sent the request. */
     trusted,
-    /** Whether a program on this machine sent the request. The program may be a tunnel, which forwards requests. */
+    /** A program on this machine sent the request. It may be a tunnel that forwards requests of other machines. */
     local: !trusted && !isForwarded && isLoopback(peer),
     /** The browser's scheme, if a trusted proxy states it. Traefik states `ws` or `wss` for a WebSocket. */
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
-    /** The requested name and port. */
+    /** The requested host name and port. */
     host: given('x-forwarded-host')[0] ?? headers.host,
-    /** Whether the proxy has authenticated its client. */
+    /** The proxy has authenticated the user. */
     ingress: trusted && rules.ingress && typeof headers['x-ingress-path'] === 'string',
   }
 }
 
 function listOf(headers: IncomingHttpHeaders, name: string): string[] {
-  // Several headers with one name also form a list.
+  // Node.js joins several headers of one name with commas.
   const parts = String(headers[name] ?? '').split(',')
   return parts.map((one) => one.trim()).filter((one) => one !== '')
 }
 
 /**
- * Whether the browser page that sent a request has the same origin as the target; `absent`: no page sent it. Behind a
- * trusted proxy that does not name the scheme, both schemes match.
+ * Compares the origin of the browser page that sent the request with the target; `absent`: no page sent the request.
+ * Behind a trusted proxy that does not state the scheme, both schemes match.
  */
 export function originOf(headers: IncomingHttpHeaders, sender: Sender): 'same' | 'other' | 'absent' {
   const site = headers['sec-fetch-site']
@@ -59,13 +57,13 @@ const SCHEMES = ['http', 'https']
 
 function schemesOf({ trusted, scheme, ingress }: Sender): readonly string[] {
   if (!trusted) return ['http']
-  // If a TLS proxy in front of Home Assistant sends no scheme, Home Assistant sends the scheme of its own listener.
+  // If a TLS proxy in front of Home Assistant states no scheme, Home Assistant states the scheme of its own listener.
   return scheme === undefined || ingress ? SCHEMES : SCHEMES.filter((one) => one === scheme)
 }
 
 /**
- * Returns the IP address in a text from a header or a socket, which may include a port, brackets or a zone; `undefined`
- * if there is none. Converts an IPv4-mapped IPv6 address to IPv4.
+ * Returns the IP address in a text from a header or a socket, which may include a port, brackets or a zone. Converts an
+ * IPv4-mapped IPv6 address to IPv4.
  */
 export function addressOf(text: string): string | undefined {
   const [, inBrackets, withPort] = /^(?:\[([^\]]*)\](?::\d+)?|([^:]*):\d+)$/.exec(text) ?? []
@@ -76,7 +74,7 @@ export function addressOf(text: string): string | undefined {
   return address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** Returns the network of an address. An IPv6 client can usually use 2^64 addresses, so its whole network counts. */
+/** An IPv6 client can usually use 2^64 addresses, so all of them count as one. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''))

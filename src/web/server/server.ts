@@ -1,7 +1,3 @@
-/**
- * The HTTP server: sets limits, and refuses requests for other host names. It serves a few fixed paths, and passes all
- * others to a `RequestHandler`.
- */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -10,29 +6,29 @@ import { setTimeout } from 'node:timers/promises'
 import { inUrl, mayAsk } from '../../base/hosts.ts'
 import { GET_ONLY, hasBody, headersOf, isGet, pathOf, type Reply, text } from './reply.ts'
 
-/** Path → answer. A rejected promise becomes a 500 without details. */
+/** Answers by path. A rejected promise becomes a 500 without details. */
 export type Routes = Readonly<Record<string, () => Reply | Promise<Reply>>>
 
 export interface HttpOptions {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
-  /** Accepted host names in addition to `host`, any IP address and `localhost`. */
+  /** The host names to accept in addition to `host`, all IP addresses and `localhost`. */
   readonly allowedHosts: readonly string[]
   readonly routes: Routes
-  /** Default: every other path returns 404. */
+  /** Default: every path that is not in `routes` returns 404. */
   readonly handler?: RequestHandler | undefined
   readonly log: { warn(fields: object, message: string): void }
 }
 
-/** Handles requests for all paths that are not fixed. */
+/** Handles the paths that are not in `routes`. */
 export interface RequestHandler {
-  /** The requested host name, which a proxy may state; `null` if no check is needed. */
+  /** Returns the requested host name, which a proxy may have stated; `null` if no check is needed. */
   hostOf(request: IncomingMessage): string | undefined | null
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>
-  /** Takes over the socket, or returns a refusal. */
+  /** Returns a refusal, or takes over the socket. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Reply | undefined
-  /** Closes the connections that the handler took over. */
+  /** Closes the sockets that the handler took over. */
   close(): void
 }
 
@@ -43,13 +39,12 @@ export interface HttpListener extends AsyncDisposable {
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
 const FAILED = 'an HTTP request failed'
-/** Time limit for pending answers at shutdown. */
 const SENDING_MS = 500
-/** Time limit for the headers, which clients send immediately. */
+/** Clients send the headers immediately. */
 const HEADERS_TIMEOUT_MS = 2000
 const MAX_HEADER_BYTES = 8 * 1024
 
-/** Headers of every answer; a reply can override them. */
+/** Headers of every answer, unless a reply overrides them. */
 const HEADERS = new Map([
   ['cache-control', 'no-store'],
   ['x-content-type-options', 'nosniff'],
@@ -58,7 +53,7 @@ const HEADERS = new Map([
   ['referrer-policy', 'no-referrer'],
 ])
 
-/** Starts the server; rejects if the server cannot listen. */
+/** Rejects if the server cannot listen. */
 export async function listen(options: HttpOptions): Promise<HttpListener> {
   const { host, port, handler, log } = options
   const unanswered = new Set<ServerResponse>()
@@ -90,7 +85,7 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
   server.setTimeout(2 * TIMEOUT_MS)
   server.listen(port, host)
   await once(server, 'listening')
-  // An error on one connection ends only that connection.
+  // An error on one connection must end only that connection.
   server.on('error', (err) => log.warn({ err }, 'the HTTP listener has a problem'))
   return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server, unanswered, handler) }
 }
@@ -116,7 +111,7 @@ async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, o
   send(request, response, reply)
 }
 
-/** Returns `undefined` if the handler sends the answer itself. Checks the host name before the path. */
+/** Checks the host name before the path. Resolves to `undefined` if the handler sends the answer itself. */
 async function replyTo(
   request: IncomingMessage,
   options: HttpOptions,
@@ -146,13 +141,13 @@ async function route(
 }
 
 export function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
-  // Do not read the rest of an unread body: close the connection instead.
+  // Close the connection instead of reading the rest of the body.
   if (hasBody(request) && !request.readableEnded) response.setHeader('connection', 'close')
   response.writeHead(reply.status, headersOf(reply))
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-/** Creates the answer to a failed request; only the log contains the details. */
+/** Only the log contains the details. */
 export function failed(err: unknown, log: HttpOptions['log']): Reply {
   log.warn({ err }, FAILED)
   return text(500, 'internal error')
@@ -184,13 +179,13 @@ function boundConnections(server: Server, most: number): void {
     idle.add(socket)
     socket.once('close', () => forget(socket))
     if (idle.size + busy.size <= most) return
-    // The new connection is in `idle`. If no other connection is, close the one with the oldest open request.
+    // The new connection is in `idle`. If it is the only idle one, close the connection with the oldest open request.
     const [longest] = idle.size > 1 ? idle : busy
     if (longest === undefined) return
     forget(longest)
     longest.destroy()
   })
-  // The handler limits the sockets that it takes over.
+  // The handler limits the number of sockets that it takes over.
   server.on('upgrade', ({ socket }) => forget(socket))
   server.on('request', ({ socket }, response) => {
     idle.delete(socket)

@@ -1,4 +1,3 @@
-/** `npm run build:page` */
 import { buildPage, weighPage } from './build.ts'
 
 await buildPage()

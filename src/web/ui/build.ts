@@ -1,4 +1,4 @@
-/** Builds the page from its sources. A checkout does this at the first request; package and image contain the result. */
+/** A checkout builds the page at the first request; the package and the image contain the built page. */
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
@@ -9,7 +9,7 @@ import { DOCS_URL } from '../../base/version.ts'
 const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/web/ui/app`
 const OUTPUT = `${FOLDER}src/web/ui/dist`
-/** The sources of the page. A changed lock file means that packages have changed. */
+/** The sources of the page. The lock file changes with the versions of packages. */
 const MADE_OF = [
   'src/web/{ui/app,server/api}/**',
   'src/{contract,guardian,hub,mqtt,base}/**/*.ts',
@@ -19,7 +19,7 @@ const MADE_OF = [
 
 let building: Promise<string | undefined> | undefined
 
-/** Returns the folder of the page, rebuilt if missing or outdated; `undefined` if the page cannot be built. */
+/** Builds the page if it is missing or outdated. Resolves to its folder, or to `undefined` if it cannot be built. */
 export function builtPage(): Promise<string | undefined> {
   building ??= present().finally(() => {
     building = undefined
@@ -29,7 +29,7 @@ export function builtPage(): Promise<string | undefined> {
 
 async function present(): Promise<string | undefined> {
   const isBuilt = existsSync(`${OUTPUT}/index.html`)
-  // The image contains no sources, and a package has no tools for the build.
+  // The image contains no sources, and a package has no build tools.
   if (!existsSync(`${SOURCE}/index.html`) || (isBuilt && isCurrent())) return isBuilt ? OUTPUT : undefined
   try {
     await buildPage()
@@ -47,7 +47,7 @@ function isCurrent(): boolean {
   return sources.every((path) => statSync(`${FOLDER}${path}`).mtimeMs <= builtAt)
 }
 
-/** Builds the page. @throws Error for a mistake in the sources, or if the bundler is not installed */
+/** @throws Error because of a mistake in the sources, or if the bundler is not installed */
 export async function buildPage(): Promise<void> {
   const { build } = await import('vite')
   await build({
@@ -63,12 +63,12 @@ export async function buildPage(): Promise<void> {
     build: {
       outDir: OUTPUT,
       emptyOutDir: true,
-      // The page's policy allows no data: addresses.
+      // The content security policy of the page does not allow `data:` addresses.
       assetsInlineLimit: 0,
       modulePreload: false,
       reportCompressedSize: false,
       rolldownOptions: {
-        // Slow builds on a busy machine are not a problem of the page.
+        // A build can be slow because the machine is busy.
         checks: { bundlerTimings: false },
         onwarn(warning) {
           throw new Error(warning.message)
@@ -83,7 +83,7 @@ export async function buildPage(): Promise<void> {
   }
 }
 
-/** Lists the files that a visit loads, with their compressed sizes in bytes. Only an installed page loads PNG icons. */
+/** Lists the files that a visit loads, with compressed sizes in bytes. Only an installed page loads PNG icons. */
 export function weighPage(): { readonly path: string; readonly bytes: number }[] {
   return globSync('**/*', { cwd: OUTPUT })
     .filter((path) => !/\.(br|gz|png)$/.test(path) && statSync(`${OUTPUT}/${path}`).isFile())

@@ -1,4 +1,3 @@
-/** Faults of the broker and of the network to it. */
 import { setTimeout as after } from 'node:timers/promises'
 import { connectAsync } from 'mqtt'
 import { BASE, HUB } from '../model.ts'
@@ -7,7 +6,7 @@ import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const broker = kindOf({ hubWell: true, holds: ['broker'] })
 
-/** The broker ends and starts again, with or without its saved data. */
+/** @param memory - Whether the broker keeps its saved data. */
 function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker(signal)
@@ -17,7 +16,6 @@ function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
   }
 }
 
-/** The proxy misbehaves for some time. */
 function network(
   misbehave: (scene: Scene) => void | Promise<void>,
   [min, max]: readonly [number, number] = [600, 3000],
@@ -29,7 +27,6 @@ function network(
   }
 }
 
-/** The broker has a stricter configuration for some time; it restarts for both changes. */
 function stricter(changes: BrokerChanges | ((scene: Scene) => BrokerChanges)): Fault['run'] {
   return async (scene) => {
     const { world, random } = scene

@@ -1,4 +1,3 @@
-/** Bursts that are larger than any queue, without other faults. */
 import { setTimeout as after } from 'node:timers/promises'
 import { Observer } from '../../support/observer.ts'
 import { parse } from '../answers.ts'
@@ -18,7 +17,7 @@ const burst = kindOf({
 const PING = `${BASE}/bridge/cmd/ping`
 let senders = 0
 
-/** Sends `count` commands from one client, as fast as the broker accepts them; each must be answered. */
+/** One client sends `count` commands as fast as the broker accepts them. Each must be answered. */
 async function flood(world: World, count: number, topic: string): Promise<void> {
   senders += 1
   await using sender = await Observer.on(world.broker.port, {
@@ -36,7 +35,7 @@ async function flood(world: World, count: number, topic: string): Promise<void> 
   await Promise.all(sending)
 }
 
-/** Sends a command now and then as another client, which must be answered as usual. */
+/** The occasional commands of another client must be answered as usual. */
 async function bystander({ load, random }: Scene, ms: number): Promise<void> {
   const endsAt = performance.now() + ms
   while (performance.now() < endsAt) {
@@ -46,7 +45,6 @@ async function bystander({ load, random }: Scene, ms: number): Promise<void> {
 }
 
 const CHANGES = 1000
-/** How long to wait for the next event. */
 const TIMEOUT_MS = 10_000
 
 export const BURSTS: Faults = {

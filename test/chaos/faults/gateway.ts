@@ -1,4 +1,4 @@
-/** Gateways and portals at the hub's address, and a hub that is not ready or cannot be identified. */
+/** Gateways and captive portals at the hub's address, and hubs that are not ready or do not identify themselves. */
 import { setTimeout as after } from 'node:timers/promises'
 import { isRecord } from '../../../src/base/json.ts'
 import { type Asking, HttpGateway, type Reply, type Rule, type Verdict } from '../../support/http-gateway.ts'
@@ -23,7 +23,7 @@ const isPing = ({ path }: Asking) => path.includes('/system/ping')
 const isRest = ({ upgrade }: Asking) => !upgrade
 const isWrite = ({ method, upgrade }: Asking) => method !== 'GET' && !upgrade
 
-/** Changes an answer that is a JSON object. */
+/** Changes only answers that are JSON objects. */
 export function altered(change: (value: Record<string, unknown>) => unknown): Verdict {
   return {
     change(answer) {
@@ -59,21 +59,19 @@ export function during(
 
 const gateway = kindOf({})
 
-/** Applies a rule that changes only lists. */
 export const lists = (change: (list: Record<string, unknown>, scene: Scene) => unknown, options?: DuringOptions) =>
   during((scene) => (asking) => (isList(asking) ? altered((list) => change(list, scene)) : undefined), options)
 
 const allOrSome = { times: ({ random }: Scene) => (random.chance(0.5) ? Number.POSITIVE_INFINITY : random.int(1, 8)) }
 const once = { times: () => 1 }
 
-/** Answers all requests, or only those for lists, with `answer`. */
 const answering = (answer: Reply) =>
   during(({ random }) => {
     const concerns = random.chance(0.5) ? () => true : (asking: Asking) => isRest(asking) && isList(asking)
     return (asking) => (concerns(asking) ? answer : undefined)
   }, allOrSome)
 
-/** Sends refreshes. Each refresh begins with a request for the hub's identity. */
+/** Each refresh begins with a request for the hub's identity. */
 async function askWhoItIs({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))
@@ -81,7 +79,7 @@ async function askWhoItIs({ load, random }: Scene): Promise<void> {
   }
 }
 
-/** Answers of a gateway or portal to a write; none comes from the hub. */
+/** How gateways and captive portals answer a write in place of the hub. */
 const IN_PLACE: readonly Reply[] = [
   { status: 204, headers: {}, text: '' },
   ...[null, {}, true, { ok: true }].map((value) => json(value)),
@@ -89,7 +87,7 @@ const IN_PLACE: readonly Reply[] = [
   { ...page(200), text: '' },
 ]
 
-/** Unusual forms in which hubs may report success. */
+/** Unusual success answers of hubs. */
 const ODD = [
   '',
   'OK',

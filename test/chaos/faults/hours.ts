@@ -1,4 +1,4 @@
-/** Clock jumps of minutes, hours in total. */
+/** The clock jumps several times by minutes, in total by hours. */
 import { setTimeout as after } from 'node:timers/promises'
 import { appTopic } from '../commands.ts'
 import { COPY } from '../history.ts'
@@ -7,7 +7,7 @@ import type { Faults, Scene } from './fault.ts'
 
 const MINUTE = 60_000
 
-/** Repeats a few transactions with minutes in between, and sends the same command without a transaction. */
+/** Repeats a few transactions at intervals of minutes, and sends the same command without a transaction. */
 async function remember({ world, random, load }: Scene): Promise<void> {
   await world.started()
   const [app = ''] = publishedApps
@@ -16,7 +16,7 @@ async function remember({ world, random, load }: Scene): Promise<void> {
   const transactions = Array.from({ length: 4 }, (_, index) => `hours-${mark}-${index}`)
   for (let left = random.int(12, 20); left > 0; left -= 1) {
     const transaction = random.pick(transactions)
-    // A transaction always has the same command.
+    // Each transaction always has the same command.
     const topic = transaction.endsWith('0') ? `${BASE}/bridge/cmd/ping` : appTopic(app, 'get-locales')
     const token = `${transaction}${COPY}${left}`
     await load.again({ topic, asks: null, write: false, kind: 'good', token }, JSON.stringify({ transaction }))

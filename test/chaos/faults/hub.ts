@@ -1,4 +1,3 @@
-/** Faults of the hub and of the network to it. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/hub.ts'
 import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
@@ -7,7 +6,6 @@ const HOLDS = { holds: ['hub'] } as const
 
 const hub = kindOf({})
 
-/** The hub misbehaves in one way for some time. */
 function behaves<N extends BehaviourName>(
   name: N,
   options: (scene: Scene) => BehaviourOptions[N],
@@ -20,7 +18,7 @@ function behaves<N extends BehaviourName>(
   }
 }
 
-/** Sometimes affects only a few requests, so that failed and successful ones follow each other closely. */
+/** Sometimes affects only a few requests, so that failures and successes follow each other closely. */
 const some = ({ random }: Scene) => (random.chance(0.5) ? {} : { times: random.int(1, 8) })
 
 function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number, number] = [600, 3000]): Fault['run'] {

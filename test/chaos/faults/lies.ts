@@ -1,4 +1,4 @@
-/** Writes whose answer is cut, and later reads that do not show what the hub did. */
+/** The answer to a write is cut, and later reads do not show what the hub has done. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { Asking, Verdict } from '../../support/http-gateway.ts'
 import { WRITES } from '../commands.ts'
@@ -56,7 +56,7 @@ function lying(cut: Verdict, look: Look): Fault['run'] {
   }
 }
 
-/** All combinations of a cut and an answer to the reads with which the bridge verifies the write. */
+/** Combines each cut with each answer to the reads with which the bridge verifies the write. */
 const kinds = Object.entries(CUTS).flatMap(([when, cut]) =>
   Object.entries(LOOKS).map(([what, look]): [string, Fault] => [
     `write cut ${when}, then ${what}`,

@@ -1,5 +1,3 @@
-/** Brokers with limits. */
-
 import { setTimeout as after } from 'node:timers/promises'
 import { Observer, retainedOn } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
@@ -20,19 +18,18 @@ const limit = kindOf({ hubWell: true, holds: ['broker', 'bridge'] })
 const UNSUITABLE = { slow: true, agreeMs: 90_000 } as const
 
 interface LimitOptions {
-  /** Whether the bridge can work with this broker. */
+  /** The bridge can work with this broker. */
   readonly online: boolean
-  /** Whether the broker starts without its data; default: random. */
+  /** The broker starts without its data; default: random. */
   readonly forgets?: boolean
-  /** How long the bridge may take to get online; default 45 s. */
+  /** Time limit until the bridge is online; default: 45 s. */
   readonly timeoutMs?: number
-  /** Whether messages wait in the broker; default: no. */
+  /** The broker delays messages. */
   readonly holdsBack?: boolean
   /** How long the bridge must then stay online; default: no requirement. */
   readonly steadyMs?: number
 }
 
-/** The broker has this configuration for some time. */
 export function broker(
   config: readonly string[],
   { online, forgets, timeoutMs = ONLINE_MS, holdsBack = false, steadyMs }: LimitOptions,
@@ -49,7 +46,7 @@ export function broker(
     if (steadyMs !== undefined) {
       await after(steadyMs)
       const times = world.onlineAt.filter((at) => at >= since).length
-      // The bridge gets online once at its start, and again after it has detected which messages end the connection.
+      // The bridge is online once after its start, and again after it has found out which messages end the connection.
       if (times > 2) world.watch.object('kept offline', `online ${times} times with ${config.join(', ')}`)
     }
     await world.rebuildBroker()
@@ -73,7 +70,7 @@ const CHECK_INTERVAL_MS = 500
 const ASKS = 5
 const BIG = 2 * 1024 * 1024
 
-/** The embedded broker, and a setting that is too large for its messages. */
+/** The broker is the embedded one, and a setting is too large for its messages. */
 const embedded: Fault['run'] = async ({ world }) => {
   const { bridge } = world
   const [app = ''] = publishedApps

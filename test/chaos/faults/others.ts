@@ -1,4 +1,4 @@
-/** Episodes without a fault, and faults that only reveal planted bugs; campaigns leave them out. */
+/** Episodes without a fault, and faults that only reveal planted bugs. Campaigns leave them out. */
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
 import { appTopic, read, WRITES } from '../commands.ts'
@@ -7,13 +7,12 @@ import { isList, json, page } from './gateway.ts'
 import { broker } from './limits.ts'
 
 /**
- * How long the hub takes to identify itself, and how soon the writes that wait for it expire. The values are far apart
- * because the checker allows for the time in which the processes waited for a processor.
+ * How long the hub takes to identify itself, and when the waiting writes expire. The difference is large because the
+ * checker allows for the time in which the processes waited for a processor.
  */
 const SLOW_PING_MS = 5_000
 const SOON_MS = 250
 
-/** Lets writes expire while they wait for the hub to identify itself. */
 async function expireWaiting({ world, load }: Scene): Promise<void> {
   let cuts = 0
   let pings = 0
@@ -34,7 +33,7 @@ async function expireWaiting({ world, load }: Scene): Promise<void> {
   for (let round = 0; round < 2; round += 1) {
     const subject = load.subject()
     if (subject === undefined) return
-    // The bridge repeats this read once after a cut, so both attempts are cut.
+    // The bridge repeats this read once after a cut, so cut both attempts.
     cuts = 2
     const before = pings
     await load.issue(read(appTopic(subject.app, 'get-locales')))

@@ -1,4 +1,4 @@
-/** Valid JSON from the hub that is unexpected: deep, huge, late, or of a wrong shape. */
+/** Unexpected but valid JSON from the hub: deep, huge, late, or of a wrong shape. */
 import { setTimeout as after } from 'node:timers/promises'
 import { isRecord } from '../../../src/base/json.ts'
 import type { Reply } from '../../support/http-gateway.ts'
@@ -14,10 +14,10 @@ const EVENTS = ['app.create', 'app.update'] as const
 
 const hub = kindOf({})
 
-/** As text, because `JSON.stringify` may overflow the stack with a value this deep. */
+/** A text, because `JSON.stringify` may overflow the stack for such a deep value. */
 const deepText = '['.repeat(LEVELS) + ']'.repeat(LEVELS)
 
-/** Returns the answer with `text` as the value of one of its keys. */
+/** @param value the JSON text of the key's new value */
 function withValue({ text, ...answer }: Reply, key: string, value: string): Reply {
   const rest = parse(text)
   const kept = isRecord(rest) ? Object.entries(rest).filter(([name]) => name !== key) : []
@@ -28,7 +28,7 @@ function withValue({ text, ...answer }: Reply, key: string, value: string): Repl
 const isSettings = (path: string) => /\/setting\/?(\?|$)/.test(path)
 const isSetting = (path: string) => /\/setting\/[^/?]+/.test(path)
 
-/** Makes the bridge read settings: by commands, and because they are published. */
+/** The bridge reads settings for commands, and because it publishes them. */
 async function readSettings({ load, world, random }: Scene): Promise<void> {
   for (const id of publishedApps) {
     if (world.hub.apps.has(id)) world.hub.change(id, { name: `${id} ${random.word()}` })
@@ -38,7 +38,7 @@ async function readSettings({ load, world, random }: Scene): Promise<void> {
   }
 }
 
-/** For a few seconds, replaces the value of each setting with the JSON text `value`. */
+/** Replaces the value of each setting with the JSON text `value`, for a few seconds. */
 const settingsAre =
   (value: string): Fault['run'] =>
   async (scene) => {
@@ -54,7 +54,7 @@ const settingsAre =
     await Promise.all([rule(scene), readSettings(scene)])
   }
 
-/** In lists, replaces one field of each record with the JSON text `value`. */
+/** Replaces one field of each record in lists with the JSON text `value`. */
 const recordsHave = (value: string) =>
   during(({ random }) => {
     const field = random.pick([
@@ -90,7 +90,7 @@ function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): F
   }
 }
 
-/** Shows the API key at the end of texts that the bridge truncates: in refusals, and in the fields of apps. */
+/** Puts the API key at the end of texts that the bridge truncates: in refusals, and in the fields of apps. */
 async function repeatKey({ world, load, random }: Scene): Promise<void> {
   const long = (length: number) => 'x'.repeat(length - world.apiKey.length + random.int(1, 2)) + world.apiKey
   const changed = { author: long(1024), crashedMessage: long(1024), version: long(1024) }
@@ -162,7 +162,7 @@ export const PAYLOAD_FAULTS: Faults = {
   'nonsense in realtime packets': hub(async ({ world, random }) => {
     for (let left = random.int(5, 20); left > 0; left -= 1) {
       const id = random.pick([...world.hub.apps.keys()])
-      // Unknown ids only in updates: in an `app.create`, they would be new apps.
+      // Only updates have unknown ids, because an `app.create` with an unknown id would create an app.
       if (random.chance(0.3)) world.hub.emit('app.update', random.pick(unknown(id)))
       else world.hub.emit(random.pick([...EVENTS, 'app.delete', 'app.sing']), random.pick(nonsense(id)))
       await after(random.int(0, 60))

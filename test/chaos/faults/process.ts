@@ -1,4 +1,4 @@
-/** Faults of the bridge's process, messages that earlier runs left behind, and other bridges. */
+/** Faults of the bridge's process, messages of earlier runs, and other bridges. */
 
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
@@ -11,14 +11,13 @@ const local = kindOf({ hubWell: true, holds: ['bridge'] })
 
 const HOUR = 3_600_000
 
-/** Topics of the bridge on which an earlier run or another client left messages. */
+/** Topics of the bridge on which an earlier run or another client has left messages. */
 const ORPHANS = ['home/app/ghost', 'home/app/ghost.two', 'home/app/gh%2Fost', 'home/app/ghost/setting/x']
 
 async function plant(world: World, topics: readonly string[], payload: string): Promise<void> {
   for (const topic of topics) await world.plant(`${BASE}/${topic}`, payload)
 }
 
-/** The bridge runs with a wrong configuration, and restarts with the right one. */
 function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
   return async ({ world, random }) => {
     await world.bridge.stop('SIGTERM')
@@ -30,7 +29,6 @@ function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A second bridge for the same hub and broker starts; later one of the two stops. */
 function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   return async ({ world, random }) => {
     const first = world.bridge
@@ -42,7 +40,7 @@ function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A bridge loses the broker or sleeps, another one takes over, and the first one returns. */
+/** A bridge loses the broker or is suspended, another one takes over, and the first one returns. */
 async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   const first = world.bridge
   const absence = {
@@ -86,7 +84,7 @@ export const PROCESS_FAULTS: Faults = {
     for (let left = random.int(2, 4); left > 0; left -= 1) {
       await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
       world.startBridge()
-      // Until it has started, the bridge has no signal handler, and a signal would terminate it.
+      // A bridge that is still starting has no signal handler, so a signal would terminate it.
       await world.started()
       await after(random.int(0, 700))
     }
@@ -119,14 +117,14 @@ export const PROCESS_FAULTS: Faults = {
     },
     { stallMs: 6500 },
   ),
-  // Longer than a command may wait; with a long keep-alive, the connection survives.
+  // The suspension is longer than a command may wait. With a long keep-alive, the connection survives.
   'bridge suspended for long': local(
     async ({ world, random, load }) => {
       if (random.chance(0.5)) {
         await world.bridge.stop('SIGTERM')
         const since = Date.now()
         world.startBridge({ HUB2MQTT_MQTT_KEEPALIVE: '60s' })
-        // `calm` could fail here: under load there may be no moment at which broker and hub agree.
+        // `calm` could fail here: under load, there may be no moment at which broker and hub agree.
         await until('online', () => world.realtimeIsUp && (world.onlineAt.at(-1) ?? 0) > since, 30_000)
       }
       world.bridge.signal('SIGSTOP')

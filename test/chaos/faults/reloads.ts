@@ -1,4 +1,3 @@
-/** Reloads of a changed configuration: permissions, apps, settings, hubs, and invalid files. */
 import { setTimeout as after } from 'node:timers/promises'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { population } from '../../../src/emulator/population.ts'
@@ -8,7 +7,6 @@ import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const reload = kindOf({ hubWell: true, staysOnline: true, holds: ['bridge'] })
 
-/** The configuration is changed for some time, then restored. */
 function changed(changes: (scene: Scene) => FileChanges | string): Fault['run'] {
   return async (scene) => {
     const { world, random } = scene
@@ -35,7 +33,7 @@ function denied(changes: FileChanges, asks: RegExp): Fault['run'] {
     await world.reload(changes)
     const denial: { from: number; to?: number; asks: RegExp } = { from: Date.now(), asks }
     world.denials.push(denial)
-    // Longer than the checker's allowance, even on a busy machine.
+    // Longer than the delay that the checker allows, even on a busy machine.
     await after(random.int(4000, 5500))
     denial.to = Date.now()
     world.hub.behaveWell()

@@ -1,4 +1,4 @@
-/** Other clients of the same broker, which clear, forge and retain messages, and other bridges. */
+/** Other bridges, and other clients of the broker, which clear, forge and retain messages. */
 import { setTimeout as after } from 'node:timers/promises'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { population } from '../../../src/emulator/population.ts'
@@ -10,10 +10,10 @@ import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const stranger = kindOf({ hubWell: true, holds: ['bridge', 'broker'] })
 
-/** Repairs take up to a poll for topics of a hub and up to 5 s for the bridge's own, plus time for a busy machine. */
+/** A hub's topics are repaired within one poll, the bridge's own within 5 s. The rest is for a busy machine. */
 const REPAIR_MS = 9000
 
-/** Returns retained topics of the bridge that do not change without a fault. */
+/** Returns retained topics of the bridge that change only because of a fault. */
 function steady({ world, random }: Scene): string[] {
   const apps = [...world.hub.apps.keys()].filter((id) => !id.startsWith('org.')).map((id) => `${HUB}/app/${level(id)}`)
   return ['bridge/state', 'bridge/info', `${HUB}/state`, `${HUB}/info`, ...random.shuffle(apps).slice(0, 4)]
@@ -44,7 +44,7 @@ function touched(payload: (scene: Scene) => string): Fault['run'] {
 }
 
 const FOREIGN = ['kitchen/state', 'kitchen/info', 'kitchen/app/lamp', 'kitchen/light/state', 'garden/app/pump/update']
-/** Topics of other programs below the discovery prefix, which the bridge uses too. */
+/** Topics of other programs below the discovery prefix of the bridge. */
 const ABROAD = ['homeassistant/sensor/somebody_else/config', 'homeassistant/device/somebody_else/config']
 
 export const STRANGERS: Faults = {
@@ -77,7 +77,7 @@ export const STRANGERS: Faults = {
         settleMs: 0,
         flavour: 'older',
       })
-      // After another fault the first bridge may be disconnected, so that the second could not detect it.
+      // After another fault, the first bridge may be disconnected, so that the second one could not detect it.
       await until('the first bridge', () => world.brokerProxy.open > 0, 20_000)
       const second = world.startOther({ HUB2MQTT_HUB_URL: other.url, HUB2MQTT_MQTT_CLIENT_ID: 'a-neighbour' })
       await until('the second bridge', () => !second.alive || second.lines.length > 3, 20_000)

@@ -1,4 +1,3 @@
-/** The planted bugs, each with the fault that reveals it and the checkers that must detect it. */
 import type { CheckerName } from '../check.ts'
 
 export interface Plant {
@@ -7,11 +6,10 @@ export interface Plant {
   readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
   /** The mean time between two actions; short if the bug needs a high load. */
   readonly paceMs?: number
-  /** Whether only longer runs test the bug: it takes long, or another bug already tests its checker. */
+  /** Short runs leave the bug out: it takes long, or another bug already tests its checker. */
   readonly longRuns?: true
-  /** How long to wait until the broker agrees with the hub; short if the bug prevents that. */
+  /** Time limit until the broker agrees with the hub; short if the bug prevents that. */
   readonly timeoutMs?: number
-  /** Additional options of the bridge. */
   readonly env?: Readonly<Record<string, string>>
 }
 

@@ -1,4 +1,4 @@
-/** Planted bug: a list that contains only an error counts as an empty list from the hub. */
+/** Planted bug: an error in place of a list counts as an empty list. */
 import { isRecord } from '../../../src/base/json.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 

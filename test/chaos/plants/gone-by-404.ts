@@ -1,4 +1,4 @@
-/** Planted bug: any 404 confirms a removal, even if it does not come from the hub. */
+/** Planted bug: every 404 confirms a removal, even if the hub did not send it. */
 import { HubError } from '../../../src/hub/errors.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'

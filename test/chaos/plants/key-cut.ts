@@ -1,4 +1,4 @@
-/** Planted bug: the API key is masked only in outgoing texts, not in the hub's texts before they are truncated. */
+/** Planted bug: the API key is masked only in outgoing texts. The hub's texts are truncated before they are masked. */
 import { Scrubber } from '../../../src/observability/scrub.ts'
 
 const { text, line, payload } = Scrubber.prototype

@@ -1,4 +1,4 @@
-/** Planted bug: the expiry of a write is checked before it waits for the hub's identity. */
+/** Planted bug: a write can expire unnoticed while it waits for the hub's identity. */
 import { HubClient } from '../../../src/hub/client.ts'
 
 const { call } = HubClient.prototype

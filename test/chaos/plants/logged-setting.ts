@@ -1,4 +1,4 @@
-/** Planted bug: written setting values are logged. */
+/** Planted bug: the values of written settings are logged. */
 import { HttpClient } from '../../../src/hub/http-client.ts'
 
 const { request } = HttpClient.prototype

@@ -1,4 +1,4 @@
-/** Planted bug: a change during an unacknowledged publish counts as sent. */
+/** Planted bug: a change that occurs during an unacknowledged publish counts as sent. */
 import { Retained } from '../../../src/mqtt/retained.ts'
 
 const { acked } = Retained.prototype

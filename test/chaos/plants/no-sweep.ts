@@ -1,4 +1,4 @@
-/** Planted bug: orphaned messages are never swept. */
+/** Planted bug: unowned messages are never swept. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 
 MqttLink.prototype.sweep = () => 0

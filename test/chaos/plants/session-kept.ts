@@ -1,4 +1,4 @@
-/** Planted bug: a persistent session delivers the commands of an outage. */
+/** Planted bug: after an outage, a persistent session delivers the commands that were sent in the meantime. */
 import { MqttClient } from 'mqtt'
 
 const { connect } = MqttClient.prototype

@@ -1,6 +1,6 @@
 /**
- * Loaded into the bridge: changes its clocks. `clockBy` sets only the wall clock, as NTP or a user might; `jumpBy`
- * advances both clocks and the timers.
+ * Changes the clocks of the bridge. `clockBy` sets only the wall clock, as NTP or a user might; `jumpBy` advances both
+ * clocks and the timers.
  */
 import { systemClock } from '../../../src/base/clock.ts'
 import { JumpClock } from '../../support/jump-clock.ts'
@@ -17,5 +17,5 @@ process.on('message', (message: unknown) => {
   if ('clockBy' in message && typeof message.clockBy === 'number') by = message.clockBy
   if ('jumpBy' in message && typeof message.jumpBy === 'number') clock.jump(message.jumpBy)
 })
-// Listening must not keep the process alive.
+// The listener must not keep the process alive.
 process.channel?.unref()

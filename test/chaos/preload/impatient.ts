@@ -1,6 +1,6 @@
 /**
- * Loaded into the bridge for a soak: reconnects immediately. The bridge's own back-off, which grows if connections are
- * cut every few seconds, would make a thousand cuts last for hours; the memory that it uses is the same.
+ * Makes the bridge reconnect immediately. Its back-off grows with frequent cuts, so that a thousand cuts would last for
+ * hours, but does not affect its memory use.
  */
 import { Backoff } from '../../../src/base/backoff.ts'
 import { Pacing } from '../../../src/mqtt/addresses.ts'

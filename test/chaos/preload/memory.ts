@@ -1,4 +1,4 @@
-/** Loaded into the bridge: reports on request the memory in use after a garbage collection, and the open resources. */
+/** Makes the bridge report its memory after a garbage collection, and its open resources, on request. */
 process.on('message', (message: unknown) => {
   if (typeof message !== 'object' || message === null || !('memory' in message)) return
   globalThis.gc?.()
@@ -6,5 +6,5 @@ process.on('message', (message: unknown) => {
   const { rss, heapUsed, external } = process.memoryUsage()
   process.send?.({ rss, heapUsed, external, resources: process.getActiveResourcesInfo().length })
 })
-// Listening must not keep the process alive.
+// The listener must not keep the process alive.
 process.channel?.unref()

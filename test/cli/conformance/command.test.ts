@@ -1,4 +1,3 @@
-/** `hub2mqtt conformance` as users run it: its output, and its exit codes. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

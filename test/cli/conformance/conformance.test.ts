@@ -1,4 +1,3 @@
-/** The reports about hubs of every kind, and data that is never in them. */
 import { describe, expect, test } from 'vitest'
 import { EXPECTATIONS } from '../../../src/cli/conformance/expectations.ts'
 import { PROBES } from '../../../src/cli/conformance/probes.ts'

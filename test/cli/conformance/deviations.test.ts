@@ -1,4 +1,3 @@
-/** A deviation is found without other findings; a hub that is unusual but correct has none. */
 import { describe, expect, type onTestFinished, test } from 'vitest'
 import { type Report, reportText } from '../../../src/cli/conformance/report.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
@@ -24,10 +23,10 @@ function said({ expectations, operations, left, unseen }: Report): Required<Find
   }
 }
 const NOTHING = { differs: [], operations: [], left: [], unseen: [] }
-/** No lower version: the examination would wait for it. */
+/** 9.9.9 is higher than the app's version, so the examination skips the downgrade, which would take time. */
 const all = { app: APP, writes: true, limits: true, downgrade: '9.9.9' }
 
-// In parallel: an examination mostly waits.
+// These tests run in parallel, because an examination mostly waits.
 test.concurrent.for(Object.entries(DEVIATIONS))(
   'the deviation that %s is found, without other findings',
   async ([, [one, findings]], { onTestFinished }) => {

@@ -1,22 +1,19 @@
-/** Hubs that deviate in one way, and hubs that are unusual but correct. */
-
 import type { OperationName } from '../../../src/emulator/core/table.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/misbehaviour.ts'
 import type { Asking, HttpGateway, Reply } from '../../support/http-gateway.ts'
 
 export interface Plant {
-  /** Options of the emulated hub; default: an older one. */
+  /** Default: an older hub. */
   readonly hub?: EmulatedHubOptions
   readonly misbehave?: (hub: EmulatedHub) => void
   readonly onTheWay?: (gateway: HttpGateway) => void
 }
 
-/** The findings of a report. */
 export interface Findings {
-  /** Expectations that differ, by their ids, without those that were only inferred. */
+  /** The ids of expectations that differ, except those that were only inferred. */
   readonly differs?: readonly string[]
-  /** Operations whose answers differ from the promised ones. */
+  /** Operations whose answers differ from the specification. */
   readonly operations?: readonly string[]
   readonly left?: readonly string[]
 }
@@ -31,12 +28,10 @@ const isOf =
 const JSON_TYPE = { 'content-type': 'application/json', 'x-homey-id': 'of-the-hub', 'x-homey-version': '8.1.6' }
 const json = (status: number, value: unknown): Reply => ({ status, headers: JSON_TYPE, text: JSON.stringify(value) })
 
-/** Replaces the answers to some requests. */
 const answers = (fits: (asking: Asking) => boolean, reply: Reply): Plant => ({
   onTheWay: (gateway) => gateway.rule((asking) => (fits(asking) ? reply : undefined)),
 })
 
-/** Changes the hub's answers on their way. */
 const changes = (fits: (asking: Asking) => boolean, change: (answer: Reply) => Partial<Reply>): Plant => ({
   onTheWay: (gateway) =>
     gateway.rule((asking) => (fits(asking) ? { change: (answer) => ({ ...answer, ...change(answer) }) } : undefined)),
@@ -63,7 +58,7 @@ const answersWith = (operation: OperationName, value: unknown): Plant => ({
   misbehave: behaves('wrong-shape', { operation, value }),
 })
 
-/** Each entry plants one deviation, and lists every finding that the report may then contain. */
+/** Each entry has one deviation, and all findings that the report may then contain. */
 export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = {
   'removing a setting answers 200 and does nothing': [
     pretends('unsetAppSetting'),
@@ -118,7 +113,6 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
   'a refused write is a success': [answersWith('restartApp', { success: false }), { operations: ['restartApp'] }],
 }
 
-/** Unusual hubs that have no fault. */
 export const ODD: Readonly<Record<string, Plant>> = {
   'shows no identity': { misbehave: behaves('no-identity') },
   'sends empty answers': { hub: { nothing: 'empty' } },

@@ -1,4 +1,3 @@
-/** The examination undoes its changes, also when it is stopped or the hub is offline for a while. */
 import { expect, type TestContext, test } from 'vitest'
 import { HttpGateway } from '../../support/http-gateway.ts'
 import { Process } from '../../support/process.ts'
@@ -6,13 +5,13 @@ import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
 import { APP, emulate, KEY, reportOn } from './support.ts'
 
-/** The number of writes with a hub that executes all of them. */
+/** The number of writes if the hub executes all of them. */
 const WRITES = 12
 const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
 
 type Hub = Awaited<ReturnType<typeof emulate>>
 
-/** Starts a hub, and causes an event at its write number `at`. */
+/** @param at - The number of the write at which `happen` is called. */
 async function hubWith(
   { onTestFinished: atEnd }: TestContext,
   at: number,

@@ -1,4 +1,3 @@
-/** Reports of emulated hubs. */
 import { onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { type ConformanceOptions, examine } from '../../../src/cli/conformance/conformance.ts'
@@ -11,7 +10,6 @@ export { APP }
 export const KEY = 'key-of-the-examiner'
 /** Pauses of the examination: between two requests, between two checks of the app, and for an event. */
 const [BETWEEN_MS, LOOK_MS, EVENT_MS] = [200, 1_000, 3_000]
-/** Texts that no report may contain. */
 export const SECRETS = [KEY, APP, 'secretmaker', 'Rose garden', 'gate_code', '4711-gate', 'com.other.app', '127.0.0.1']
 
 const APPS = [
@@ -26,7 +24,7 @@ const APPS = [
 ]
 const STORE = [{ id: APP, name: 'Rose garden', version: '2.1.0' }]
 
-/** @param atEnd - Closes the hub after the test; tests that run side by side pass their own. */
+/** @param atEnd - Closes the hub after the test; concurrent tests pass their own. */
 export async function emulate(options: EmulatedHubOptions = {}, atEnd = onTestFinished): Promise<EmulatedHub> {
   const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }
   const hub = await EmulatedHub.start({ keys, settleMs: 0, apps: APPS, store: STORE, ...options })
@@ -34,14 +32,10 @@ export async function emulate(options: EmulatedHubOptions = {}, atEnd = onTestFi
   return hub
 }
 
-/**
- * Pauses are not part of the tests: they are short, except that an event may be late on a busy machine. Deadlines are
- * real.
- * @param betweenMs - The pause between two requests.
- */
+/** Shortens pauses, but not deadlines. An event may be late on a busy machine. */
 export const hasty = (betweenMs = 1): Clock => ({
   ...systemClock,
-  // Ten times as fast: on a busy machine requests take the time, not pauses.
+  // Ten times as fast, because on a busy machine the requests take most of the time.
   elapsed: () => systemClock.elapsed() * 10,
   after(ms, task) {
     const pauses: Readonly<Record<number, number>> = { [BETWEEN_MS]: betweenMs, [LOOK_MS]: 20, [EVENT_MS]: 500 }

@@ -27,7 +27,7 @@ describe('doctor', () => {
       'ok       hub home: hub.insights.readonly would add CPU and memory of each app from before the bridge started',
       expect.stringContaining('the realtime channel works'),
     ])
-    // Doctor only reads: no request has changed the hub.
+    // No request may change the hub.
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
   })
 

@@ -24,7 +24,6 @@ async function started(options: NatsOptions = {}) {
   return nats
 }
 
-/** Resolves with the findings at these servers, as lines. */
 async function found(urls: readonly string[], fleet: Readonly<Record<string, string>> = {}): Promise<string[]> {
   const { config } = configured({ ...OTHERS, FLEET_NATS: urls.join(','), FLEET_MEMBER: 'a', ...fleet })
   const lines: string[] = []
@@ -32,7 +31,7 @@ async function found(urls: readonly string[], fleet: Readonly<Record<string, str
   return lines
 }
 
-/** Starts a member that serves nothing. */
+/** Starts a member without hubs. */
 async function member(urls: readonly string[], bucket: string): Promise<LeasedFleet> {
   const log = pino({ level: 'silent' })
   const store = new NatsStore({ servers: urls, bucket, quietMs: 5_000, name: 'test', clock: systemClock, log })
@@ -64,7 +63,7 @@ async function used() {
   return { urls, kv, whileThere, epoch: fleet.view.epoch, mark: (await kv.get('mark'))?.string() ?? '' }
 }
 
-/** Ignores that these servers are old, which depends on the machine. */
+/** Ignores servers that are too old to confirm writes safely, because their version depends on the machine. */
 const problemsIn = (lines: readonly string[]) =>
   lines.filter((line) => line.startsWith('problem') && !line.includes(CONFIRMS_TWICE))
 

@@ -1,7 +1,4 @@
-/**
- * Broken set-ups, each with the only cause and remedy that doctor may name. Brokers, hubs and NATS servers
- * are real. With DOCTOR_TABLE=1, the findings are printed as a table after the tests.
- */
+/** Each set-up has one cause and one remedy. With DOCTOR_TABLE=1, the tests also print all findings as a table. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
 import { createServer as createHttps } from 'node:https'
@@ -27,15 +24,15 @@ import { emulate, KEY, say } from './support.ts'
 type Variables = Readonly<Record<string, string>>
 
 interface SetUp {
-  /** Creates the set-up; returns the differences to a configuration that works. */
+  /** Returns the differences to a configuration that works. */
   readonly make: () => Promise<Variables> | Variables
   readonly cause: RegExp
   readonly remedy: RegExp
-  /** Default `problem`; `mistake`: the configuration is refused. */
+  /** Default: `problem`. `mistake`: the configuration is refused. */
   readonly outcome?: 'problem' | 'note' | 'mistake'
-  /** The difference of the machine's clock to the real time. */
+  /** The difference between the machine's clock and the real time. */
   readonly clockMs?: number
-  /** Whether the set-up is tested on this machine; default true. */
+  /** `false` if the set-up cannot be tested on this machine. */
   readonly runs?: boolean
 }
 
@@ -53,7 +50,6 @@ async function hubUrl(options: EmulatedHubOptions = {}) {
   return (await emulate(options)).url
 }
 
-/** Starts a broker with a TLS listener. */
 async function secure(certificate: string, ...more: string[]) {
   const port = await freePort()
   const files = [`certfile ${authority.file(`${certificate}.pem`)}`, `keyfile ${authority.file(`${certificate}.key`)}`]
@@ -62,7 +58,7 @@ async function secure(certificate: string, ...more: string[]) {
   return port
 }
 
-/** Starts a TLS listener whose certificate is from a trusted authority. */
+/** Trusts the authority of the certificate. */
 async function trusted(certificate: string) {
   const known = getCACertificates('default')
   setDefaultCACertificates([...known, authority.pem('ca.pem')])
@@ -73,20 +69,17 @@ async function trusted(certificate: string) {
 const atTls = (port: number, host = '127.0.0.1') => ({ MQTT_URL: `mqtts://${host}:${port}` })
 const withCa = (ca = 'ca') => ({ MQTT_CA_FILE: authority.file(`${ca}.pem`) })
 
-/** Returns a set-up with a separate broker. */
 const atBroker =
   (options: MosquittoOptions = {}, more: Variables = {}) =>
   async () => ({ MQTT_URL: (await mosquitto(options)).url, ...more })
 const LOGIN = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
-/** Returns a set-up whose broker has this ACL for the bridge's user. */
+/** @param acl the rules for the bridge's user */
 const ruledBy = (...acl: string[]) => atBroker({ acl: ['user bridge', ...acl], users: { bridge: HUB_PASSWORD } }, LOGIN)
 
-/** Returns a set-up with a separate hub. */
 const atHub =
   (options: EmulatedHubOptions = {}, more: Variables = {}) =>
   async () => ({ HUB_URL: await hubUrl(options), ...more })
 
-/** Returns a set-up with a server at the address of NATS. */
 const atNats = (url: () => Promise<string>): SetUp => ({
   make: async () => ({ FLEET_NATS: (await url()).replace(/^\w+:/, 'nats:'), FLEET_MEMBER: 'a' }),
   cause: /no connection to nats:/,
@@ -418,7 +411,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     process.stdout.write(said.map(({ title, lines }) => `${title}\n   ${lines.join('\n   ')}\n`).join(''))
   })
 
-  /** Resolves with the findings that are not `ok`, for a configuration that works except for the given variables. */
+  /** Returns the findings that are not `ok` for a working configuration with these changes. */
   async function wrong(given: Variables, clockMs = 0) {
     const variables = {
       ...(!('HUBS_DIR' in given) && { HUB_URL: given['HUB_URL'] ?? (await hubUrl()) }),
@@ -457,14 +450,14 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     const { url: hub, apps } = await emulate()
     await using homeAssistant = await Observer.on(port, { filter: 'homeassistant/+/+/config' })
     const bridge = await bridgeAt(url, hub, { DISCOVERY_FORMAT: 'device' })
-    // The hub's own device is published before those of its apps, some of which may not have arrived yet.
+    // The hub's own device is published first, so the devices of some apps may still be missing.
     await homeAssistant.until(
       'all devices',
       () => new Set(homeAssistant.seen.map(({ topic }) => topic)).size === apps.size + 2,
     )
     const before = await retainedOf(port)
     await using observer = await Observer.on(port, { protocol: '5', retainAsPublished: true })
-    // Do not compare their number, which includes messages that are published in between.
+    // The number of messages may differ, because some are published in between.
     await observer.until('all messages', () => before.keys().every((topic) => observer.last(topic) !== undefined))
     observer.forget()
     const { findings, problems } = await say({ HUB_URL: hub, MQTT_URL: url })
@@ -475,7 +468,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
         /^ok .*the bridge with the base topic hub2mqtt is online: version 0\.0\.0-test, since .*home at/,
       ),
     )
-    // Doctor causes no retained message, and no log line of the bridge about another bridge or a lost connection.
+    // Doctor must not retain messages, or make the bridge log another bridge or a lost connection.
     const written = observer.seen.filter(({ retain }) => retain).map(({ topic }) => topic)
     expect(written.filter((topic) => topic !== 'hub2mqtt/bridge/health')).toEqual([])
     expect(bridge.lines.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([])
@@ -555,7 +548,6 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
   })
 })
 
-/** Resolves with everything that the broker holds, by topic. */
 async function retainedOf(port: number): Promise<ReadonlyMap<string, string>> {
   await using reader = await Observer.on(port)
   const mark = `mark/${port}`

@@ -1,4 +1,3 @@
-/** Runs doctor with a configuration, and returns its findings. */
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { examine, lineOf, reportOf } from '../../../src/cli/doctor/doctor.ts'
@@ -23,14 +22,13 @@ export async function embedded() {
 
 type Variables = Readonly<Record<string, string>>
 
-/** Loads a configuration from environment variables, given without the prefix `HUB2MQTT_`. */
+/** @param variables - Environment variables without the prefix `HUB2MQTT_`. */
 export function configured(variables: Variables) {
   const all = { ...(!('HUBS_DIR' in variables) && { HUB_API_KEY: KEY }), ...variables }
   const env = Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   return loadConfig({ file: undefined, env })
 }
 
-/** Runs doctor; resolves with its findings. */
 export async function say(variables: Variables, clock = systemClock) {
   const { config, secrets, warnings } = configured(variables)
   const findings: Finding[] = []

@@ -1,4 +1,3 @@
-/** A real Chromium, and a record of errors and forbidden requests of its pages. */
 import { existsSync } from 'node:fs'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
@@ -8,7 +7,7 @@ import { available } from '../../support/skipped.ts'
 
 const PROGRAM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-/** Whether the tests of the page can run. With REQUIRE_CHROMIUM=1 it is an error if they cannot. */
+/** With REQUIRE_CHROMIUM=1, it is an error if the tests of the page cannot run. */
 export const canBrowse = mayBrowse()
 
 function mayBrowse(): boolean {
@@ -20,16 +19,16 @@ function mayBrowse(): boolean {
 export type Theme = 'light' | 'dark'
 
 export interface View {
-  /** The part after the address, such as `#/bridge`. */
+  /** The fragment of the address, such as `#/bridge`. */
   readonly hash?: string
   readonly theme?: Theme
   readonly width?: number
   readonly height?: number
-  /** The language of the browser; default `en-GB`. */
+  /** The language of the browser; default: `en-GB`. */
   readonly locale?: string
-  /** The time zone of the viewer; default: that of the machine. */
+  /** Default: the time zone of the machine. */
   readonly timezone?: string
-  /** The viewer's time, in epoch milliseconds. */
+  /** The user's time, in epoch milliseconds. */
   readonly now?: number
   /** The interval for everything that the page repeats each minute. */
   readonly minuteMs?: number
@@ -37,9 +36,9 @@ export interface View {
 
 let browser: Promise<Browser> | undefined
 
-/** Launches the browser for all tests of a file, which ends with the process. */
+/** The tests of a file share the browser, which ends with the process. */
 export function launch(): Promise<Browser> {
-  // Continuous integration runs as root, for which there is no sandbox.
+  // Continuous integration runs as root, and Chromium has no sandbox for root.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
   return browser
 }
@@ -49,7 +48,7 @@ export async function quit(): Promise<void> {
   browser = undefined
 }
 
-/** Opens a page in a fresh profile. By the end of the test it must have no errors and no requests to other origins. */
+/** Opens a page. Until the end of the test, it must have no errors and send no requests to other origins. */
 export async function visit(url: string, view: View = {}, context?: BrowserContext): Promise<Page> {
   const { hash = '' } = view
   const own = context ?? (await profile(view))
@@ -83,7 +82,7 @@ export async function profile(view: View = {}): Promise<BrowserContext> {
   return context
 }
 
-/** Console messages for an offline daemon, a wrong password or an app without a picture. */
+/** Console messages because of an offline daemon, a wrong password or an app without an icon. */
 const EXPECTED = /^Failed to load resource: (net::ERR_|.*status of (401|403|404|429|5\d\d))|^WebSocket connection to/
 
 function watch(page: Page, url: string): string[] {
@@ -103,9 +102,8 @@ function watch(page: Page, url: string): string[] {
   return faults
 }
 
-/** Fails with the violations of axe's accessibility rules. */
 export async function expectAccessible(page: Page): Promise<void> {
-  // Evaluated from outside of the page, because its policy blocks foreign scripts.
+  // The page's content security policy blocks foreign scripts, so evaluate this one from outside.
   await page.evaluate(axe.source)
   const violations = await page.evaluate<unknown>(
     `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
@@ -114,7 +112,7 @@ export async function expectAccessible(page: Page): Promise<void> {
   expect(violations).toEqual([])
 }
 
-/** Returns by how much the content is wider than the screen, which would make the page scroll sideways. */
+/** Returns by how many pixels the content is wider than the screen. */
 export async function overflow(page: Page): Promise<number> {
   return await page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 }

@@ -1,4 +1,4 @@
-/** The environment of the page: emulated hubs, a real broker, and the daemon as users run it. */
+/** The environment of the page: emulated hubs, a real broker, and the daemon as a separate process. */
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,13 +16,12 @@ import { type View, visit } from './browser.ts'
 const KEY = 'key-of-the-house'
 
 export interface HouseOptions {
-  /** Hubs by name; default: one called `home`. */
+  /** Hubs by name; default: a hub called `home`. */
   readonly hubs?: Readonly<Record<string, EmulatedHubOptions>>
   /** Configuration of the daemon, in addition to hubs, broker and port. */
   readonly config?: Readonly<Record<string, unknown>>
-  /** Scopes of the daemon's key. */
   readonly scopes?: readonly string[]
-  /** The port of the daemon; default any free port. */
+  /** The port of the daemon; default: any free port. */
   readonly port?: number
 }
 
@@ -31,7 +30,7 @@ export class House implements AsyncDisposable {
   readonly broker: Mosquitto
   readonly url: string
   readonly port: number
-  /** The address that the daemon has printed for the user who started it; with a password, the same as `url`. */
+  /** The address that the daemon has printed for its user; with a password, the same as `url`. */
   page: string
   readonly #config: string
   readonly #open: AsyncDisposableStack
@@ -63,7 +62,7 @@ export class House implements AsyncDisposable {
     const file = join(folder, 'hub2mqtt.yaml')
     const http = await listening(port ?? (await freePort()), config['http'])
     const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY }])
-    // JSON is YAML too.
+    // A JSON text is also YAML.
     const text = JSON.stringify({
       hubs: Object.fromEntries(addresses),
       ...config,
@@ -96,12 +95,12 @@ export class House implements AsyncDisposable {
     return hub
   }
 
-  /** Starts a second daemon with the same configuration, except these variables. */
+  /** Starts a second daemon with the same configuration, except for these variables. */
   another(env: Readonly<Record<string, string>>): BridgeProcess {
     return new BridgeProcess({ config: this.#config, env })
   }
 
-  /** Restarts the daemon, on the same port. */
+  /** Restarts the daemon on the same port. */
   async restart(): Promise<void> {
     await this.daemon.stop()
     await this.start()
@@ -126,23 +125,21 @@ export class House implements AsyncDisposable {
   }
 }
 
-/** Starts a house that ends with the test. */
+/** The house ends with the test. */
 export async function startHouse(options?: HouseOptions): Promise<House> {
   const house = await House.start(options)
   onTestFinished(() => house[Symbol.asyncDispose]())
   return house
 }
 
-/** Starts a house, and a page that shows it. */
 export async function show(options?: HouseOptions, view?: View): Promise<{ house: House; page: Page }> {
   const house = await startHouse(options)
   return { house, page: await visit(house.page, view) }
 }
 
-/** Returns the rows of tables that contain this text. */
 export const rowWith = (page: Page, text: string | RegExp) => page.getByRole('row').filter({ hasText: text })
 
-/** Returns the requests that the hub received under a path. */
+/** Returns the requests that the hub received and whose path contains `path`. */
 export const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))
 
 interface Inner {

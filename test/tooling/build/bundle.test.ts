@@ -30,7 +30,6 @@ const textOf = (pattern: string) =>
     .map((path) => readFileSync(join(alone, path), 'utf8'))
     .join('\n')
 
-/** Returns the environment of a bridge with its own broker. */
 const surroundings = (hub: EmulatedHub, port: number) => ({
   HUB2MQTT_HUB_URL: hub.url,
   HUB2MQTT_HUB_API_KEY: KEY,
@@ -46,7 +45,7 @@ describe('the bundle', () => {
       program,
       env: {
         ...surroundings(hub, port),
-        // Without a countermeasure, the MQTT library would print every packet, including passwords.
+        // Without `no-debug.cjs`, the MQTT library would print every packet, including passwords.
         DEBUG: '*',
       },
     })
@@ -64,7 +63,7 @@ describe('the bundle', () => {
     await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] }, apps: population(1), settleMs: 0 })
     await using bridge = new BridgeProcess({
       program,
-      // Prints the modules that Node itself has loaded.
+      // Prints the modules that Node.js itself has loaded.
       preload: ['data:text/javascript,process.once("exit",()=>console.error(process.moduleLoadList.join("\\n")))'],
       env: surroundings(hub, await freePort()),
     })

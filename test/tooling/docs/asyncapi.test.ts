@@ -16,14 +16,14 @@ settings:
     the.app: {mode: text}
 `
 
-/** Returns a pattern for the real topics of a documented topic. */
+/** Matches the real topics of a documented topic. */
 const pattern = (topic: string) =>
   new RegExp(`^${address(topic, (name) => ROOTS[name] ?? '[^/]+').replaceAll('.', '\\.')}$`)
 
 const ROOTS: Readonly<Record<string, string>> = { base: 'hub2mqtt', prefix: 'homeassistant' }
 const rows = Object.values<Publication>(PUBLICATIONS)
 const spoken = rows.map((row) => ({ ...row, pattern: pattern(row.topic) }))
-/** Messages that other clients send to the bridge. */
+/** Clients send these messages to the bridge. */
 const isCommand = (topic: string) => /\/cmd(\/|$)/.test(topic)
 const answers = COMMANDS.map((command) => pattern(commandTopics(command).result))
 
@@ -74,7 +74,7 @@ test.concurrent.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [
       expect(v.safeParse(row.schema, value).issues, `${topic} ${text}`).toBeUndefined()
     }
     const other = format === 'device' ? PUBLICATIONS.discoveryComponent : PUBLICATIONS.discoveryDevice
-    // A fleet has its own tests.
+    // Other tests cover the messages of a fleet.
     const notHere: readonly string[] = [other.topic, PUBLICATIONS.fleet.topic]
     const expected = spoken.map(({ topic }) => topic).filter((topic) => !notHere.includes(topic))
     expect([...documented].sort()).toEqual(expected.sort())

@@ -9,7 +9,7 @@ const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'test/**/*.m
 const text = (path: string) => readFileSync(path, 'utf8')
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```.*?^ *```$/gms, '')
 
-/** Returns the anchors that GitHub gives to the headings of a document, and those that the document sets itself. */
+/** Returns the anchors that GitHub derives from the headings, and those that the document sets itself. */
 function anchors(path: string): Set<string> {
   const found = new Set([...text(path).matchAll(/^<a id="([\w-]+)"><\/a>$/gm)].map(([, id = '']) => id))
   for (const [, heading = ''] of withoutCode(text(path)).matchAll(/^#{1,6} (.+)$/gm)) {
@@ -29,7 +29,7 @@ const linksOf = (path: string) =>
     .map(([, target = '']) => target)
     .filter((target) => !/^https?:/.test(target))
 
-/** Addresses of pages that are now in `docs/internals/`. */
+/** Former addresses of pages that are now in `docs/internals/`. */
 const MOVED = ['architecture', 'benchmarks', 'conformance', 'decisions', 'reliability'].map((name) => `docs/${name}.md`)
 
 describe('a page that has moved', () => {
@@ -133,7 +133,7 @@ describe('docs/mqtt.md', () => {
 
 describe('docs/internals/architecture.md', () => {
   const page = text('docs/internals/architecture.md')
-  /** Paths in backticks: complete ones only, so `src/…` and `test/…` in diagrams do not count. */
+  /** Complete paths only: diagrams contain abbreviated ones, such as `src/…`. */
   const paths = [...withoutCode(page).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)].map(([, path = '']) => path)
 
   it.each([...new Set(paths)])('names %s, which exists', (path) => expect(existsSync(path)).toBe(true))

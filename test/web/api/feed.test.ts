@@ -51,7 +51,6 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
     fleet,
     clock,
   })
-  /** Retains a message, like the bridge. */
   const hold = (topic: string, payload: string | null) => {
     if (payload === null) retained.delete(topic)
     else retained.set(topic, payload)

@@ -17,7 +17,6 @@ let url: string
 const ask = async (path: string) => await (await fetch(`${url}/api/${path}`)).json()
 const state = async () => v.parse(STATE, await ask('state'))
 
-/** Resolves with the address of the first member. */
 async function addressOf(world: Members): Promise<string> {
   const { lines } = world.process(0)
   return await until('the listener', () =>

@@ -22,7 +22,7 @@ describe('a picture', () => {
       'image/svg+xml',
       Buffer.from(`${'<!-- -->\n'.repeat(100)}<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "">\n<SVG>`),
     ],
-    // These comments have no end within the part that is read.
+    // The part that is read does not contain the end of these constructs.
     [undefined, Buffer.from('<!---->'.repeat(36_000))],
     [undefined, Buffer.from('<!-->'.repeat(50_000))],
     [undefined, Buffer.from('<?xml '.repeat(40_000))],
@@ -120,7 +120,7 @@ describe('icons', () => {
               answer.pipe(response)
               return
             }
-            // After a round trip, in which other requests would have arrived.
+            // Answer after a round trip, in which other requests would have arrived.
             answer.resume().on('end', () => {
               open.delete(path)
               response.end(Buffer.concat([png, Buffer.alloc(250 * 1024)]))

@@ -5,7 +5,6 @@ import { createTopics } from '../../../src/contract/topics.ts'
 
 const topics = createTopics('b', 'shard-1')
 
-/** Creates a member with the hub `home`, of a fleet that has `cabin` too. */
 function listening() {
   const hub = { url: 'http://192.0.2.1', api_key: 'key-of-the-hub' }
   const text = JSON.stringify({ mqtt: { url: 'mqtt://192.0.2.2' }, hubs: { home: hub, cabin: hub } })

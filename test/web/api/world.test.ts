@@ -13,7 +13,6 @@ let world: World
 let url: string
 let owner: { readonly authorization: string }
 
-/** Resolves with the address of a bridge, from its log. */
 const addressOf = (one: World) =>
   until('the listener', () => one.bridge.lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined))
 
@@ -204,7 +203,6 @@ interface Frame {
   readonly happenings?: readonly FeedEvent[]
 }
 
-/** Returns the first frames of a new connection. */
 async function read(least: number, enough: (frames: Frame[]) => boolean = () => true): Promise<[Frame, ...Frame[]]> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/api/live`)
   const frames: Frame[] = []

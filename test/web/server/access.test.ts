@@ -155,7 +155,7 @@ describe('a login', () => {
     expect(await isIn(third)).toBe(true)
     reconfigure({ ...env, HTTP_PASSWORD: 'another password' })
     expect(await isIn(third)).toBe(false)
-    // The session does not return with the previous password either.
+    // The previous password does not restore the session.
     reconfigure(env)
     expect(await isIn(third)).toBe(false)
   })
@@ -392,7 +392,7 @@ describe('a reverse proxy that is trusted', () => {
     ['http', 'https', 'other'],
     ['HTTPS', 'https', 'same'],
     ['HTTPS', 'http', 'other'],
-    // Traefik sends this for a WebSocket.
+    // Traefik sends `ws` or `wss` for a WebSocket.
     ['wss', 'https', 'same'],
     ['wss', 'http', 'other'],
     ['ws', 'http', 'same'],
@@ -401,7 +401,7 @@ describe('a reverse proxy that is trusted', () => {
     ['h2', 'http', 'other'],
     ['https', 'ftp', 'other'],
     ['ftp', 'ftp', 'other'],
-    // The proxy does not name the scheme.
+    // The proxy does not state the scheme.
     [undefined, 'https', 'same'],
     [undefined, 'http', 'same'],
     [undefined, 'ftp', 'other'],
@@ -455,7 +455,7 @@ describe('a reverse proxy that is trusted', () => {
 
 describe('the icon of an app', () => {
   const ICON = '/api/hubs/home/apps/x/icon'
-  // Like a browser that loads a picture in a page of Home Assistant.
+  // A browser sends these headers when it loads a picture in a page of Home Assistant.
   const asPicture = { headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' } }
   const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
   const shown = { ...env, HTTP_PUBLIC_URL: 'https://home.example.org/hub2mqtt' }

@@ -1,4 +1,4 @@
-/** The listener with the page and its API, and a bridge that only records its calls: no hub, no broker. */
+/** The listener with the page and its API. Its bridge only records calls, and has no hub and no broker. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
@@ -28,10 +28,8 @@ import { FakeClock } from '../../support/fake-clock.ts'
 import { ownerOf } from '../../support/start-token.ts'
 
 export const START_TOKEN = 'start-token-of-the-door-with-43-characters-'
-/** The headers of a request with the start-up token. */
 export const owner = ownerOf(addressWith('http://localhost/', START_TOKEN))
 
-/** Tokens of the configuration, and the headers of requests with them. */
 export const TOKENS = JSON.stringify({
   restarter: { token: 'token-that-may-everything', access: 'full' },
   wallboard: { token: 'token-that-may-only-look', access: 'read' },
@@ -41,17 +39,16 @@ export const full = bearer('token-that-may-everything')
 export const reader = bearer('token-that-may-only-look')
 export const EVERYWHERE = { HTTP_HOST: '0.0.0.0' }
 
-/** Returns a login as the page sends it. */
 export const credentials = (password: string, headers: Readonly<Record<string, string>> = {}) => ({
   method: 'POST',
   headers: { 'content-type': 'application/json', ...headers },
   body: JSON.stringify({ password }),
 })
 
-/** Returns the cookie of an answer, as a browser sends it back. */
+/** Returns the cookie as a browser would send it. */
 export const cookieOf = ({ headers }: Pick<Answered, 'headers'>) => headers['set-cookie']?.[0]?.split(';')[0] ?? ''
 
-/** Resolves with the text that a client reads until the connection is closed. */
+/** Sends a text, and resolves with everything that is received before the connection is closed. */
 export async function rawAnswer(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   socket.write(text)
@@ -60,8 +57,8 @@ export async function rawAnswer(port: number, text: string): Promise<string> {
   return answer
 }
 
-export interface DoorOptions {
-  /** Configuration as environment variables, without `HUB2MQTT_`. */
+interface DoorOptions {
+  /** Environment variables without the prefix `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>
   readonly clock?: Clock
   readonly role?: Role
@@ -69,9 +66,8 @@ export interface DoorOptions {
   readonly commandMs?: number
   /** Removes secrets from answers to commands; default: changes nothing. */
   readonly clean?: (text: string) => string
-  /** Files of the built page by their names; if missing, the page is not built. */
+  /** Files of the built page by name; if missing, the page is not built. */
   readonly page?: Readonly<Record<string, string>>
-  /** The answer for every path outside of the API. */
   readonly reply?: Reply
 }
 
@@ -85,7 +81,6 @@ export interface Answered {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: string
-  /** The code of a refusal. */
   readonly code: unknown
 }
 
@@ -199,27 +194,23 @@ export async function openDoor({
     })
   return {
     port,
-    /** Retains a message, like the bridge. */
     hold(topic: string, payload: string) {
       retained.set(topic, payload)
       feed.held(topic, payload)
     },
     told,
     recent,
-    /** The warnings in the log. */
     warnings,
     channel,
     ask,
-    /** Sends a request with the start-up token. */
     askAsOwner: (path: string, { headers, ...asking }: Asking = {}) =>
       ask(path, { ...asking, headers: { ...owner, ...headers } }),
-    /** The origin of the page that the listener serves. */
     origin: `http://${here}`,
-    /** Applies other options, like a reload. */
+    /** Applies other options, like a reload of the configuration. */
     reconfigure(changed: Readonly<Record<string, string>>) {
       live.value = loaded(changed)
     },
-    /** Logs in; resolves to the cookie as a browser sends it. */
+    /** Resolves with the cookie as a browser would send it. */
     async login(password: string): Promise<string> {
       return cookieOf(await ask('/api/login', credentials(password, { origin: `http://${here}` })))
     },
@@ -231,7 +222,7 @@ export async function openDoor({
   }
 }
 
-/** Resolves with the result of an attempt to connect: `open`, or the status of the refusal. */
+/** Resolves with `open`, or with the status of the refusal. */
 export function fateOf(socket: WebSocket): Promise<'open' | number> {
   return new Promise((resolve, reject) => {
     socket.once('open', () => resolve('open'))

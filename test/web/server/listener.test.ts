@@ -17,7 +17,6 @@ const start = async (
   return listener.url
 }
 
-/** The headers of every answer. */
 const HEADERS = [
   'cache-control: no-store',
   'x-content-type-options: nosniff',
@@ -109,7 +108,7 @@ describe('the HTTP listener', () => {
   })
 
   it('answers requests with the host name that it listens on, and with no similar one', async () => {
-    // Resolvers read this name as 127.0.0.1, but it does not have the form of an address.
+    // Resolvers interpret this name as 127.0.0.1, although it does not have the form of an address.
     await start(undefined, '127.1')
     expect(await ask('127.1')).toMatch(/^HTTP\/1\.1 200 /)
     expect(await ask('127.2')).toMatch(/^HTTP\/1\.1 421 /)

@@ -17,7 +17,6 @@ interface Frame {
   readonly state?: readonly (readonly [string, string | null])[]
 }
 
-/** Collects the received data. */
 function framesOf(socket: WebSocket): Frame[] {
   const frames: Frame[] = []
   socket.on('message', (data) => frames.push(JSON.parse(String(data))))
@@ -105,7 +104,7 @@ describe('the live channel', () => {
       const asked = once(alive, 'ping')
       await clock.advance(16_000)
       await asked
-      // The pong shows that the pong of the other client would have arrived.
+      // After this pong, the pong of the silent client would have arrived as well.
       const answered = once(alive, 'pong')
       alive.ping()
       await answered

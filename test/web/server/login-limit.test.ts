@@ -9,7 +9,7 @@ import { cookieOf, credentials, openDoor } from './door.ts'
 const PASSWORD = 'correct horse battery'
 const env = { HTTP_HOST: '0.0.0.0', HTTP_PASSWORD: PASSWORD, HTTP_TRUSTED_PROXIES: '127.0.0.1' }
 
-/** Tries a password from an address that a trusted proxy reports. */
+/** `attempt` tries a password from an address that a trusted proxy reports. */
 async function openHouse(clock = new FakeClock()) {
   const { ask } = await openDoor({ env, clock })
   const attempt = (password: string, from: string) =>
@@ -46,7 +46,7 @@ describe('forty addresses that keep trying wrong passwords', () => {
       for (let from = 0; from < 40; from += 1) if (tries.take(`10.0.1.${from}`) === 0) taken += 1
       await clock.advance(1_000)
     }
-    // Thirty immediately, then one every two seconds.
+    // Thirty attempts immediately, then one every two seconds.
     expect(taken).toBeLessThanOrEqual(30 + 300)
   })
 })
@@ -69,7 +69,7 @@ it('of more than a thousand addresses that have failed, the first is forgotten',
     fail(n, 1)
     await clock.advance(2_000)
   }
-  // The last ten attempts in total are reserved for addresses that have not failed.
+  // The last ten attempts in total are reserved for addresses without failures.
   fail(1_000, 20)
   expect(tries.take('10.1.3.231')).toBeGreaterThan(0)
   expect(tries.take('10.1.0.0')).toBe(0)
@@ -94,7 +94,7 @@ describe('an address', () => {
   const random = new Random(24)
   const groups = () => Array.from({ length: 8 }, () => (random.chance(0.5) ? 0 : random.below(0x1_0000)))
 
-  /** Returns one of many spellings of the same address. */
+  /** Returns one of many spellings of the address. */
   function spellingOf(address: readonly number[]): string {
     const hex = address.map((group) => {
       const plain = group.toString(16).padStart(random.int(1, 4), '0')
@@ -103,7 +103,7 @@ describe('an address', () => {
     const start = random.below(8)
     let end = start
     while (address[end] === 0 && random.chance(0.9)) end += 1
-    // Two colons stand for at least one group of zeros.
+    // `::` stands for at least one group of zeros.
     const text = end > start ? `${hex.slice(0, start).join(':')}::${hex.slice(end).join(':')}` : hex.join(':')
     return random.chance(0.3) ? `[${text}]:${random.below(65_536)}` : random.chance(0.2) ? `[${text}]` : text
   }
@@ -111,7 +111,7 @@ describe('an address', () => {
   it('has one form for all its spellings, and one network for all its hosts', () => {
     for (let rounds = 0; rounds < 5_000; rounds += 1) {
       const address = groups()
-      // Spellings of IPv4 addresses are tested below.
+      // Another test covers the spellings of IPv4 addresses.
       if (address.slice(0, 5).every((group) => group === 0)) continue
       const wanted = new SocketAddress({
         family: 'ipv6',

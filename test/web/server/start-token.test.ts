@@ -79,7 +79,7 @@ describe('the start-up token', () => {
   })
 })
 
-/** Starts a daemon with a configuration file, a hub, and additional `http` options. */
+/** @param http - Options in addition to those that the test needs. */
 async function start(http: Readonly<Record<string, unknown>> = {}) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
@@ -222,7 +222,7 @@ describe('hub2mqtt open explains why there is no address', () => {
     const { config, write, openCommand } = await start()
     writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
     expect(await openCommand()).toMatchObject({ status: 0, stdout: expect.stringContaining(GOOD) })
-    // A password that cannot be read, or is invalid, still disables the token.
+    // A password that cannot be read, or that is invalid, still disables the token.
     for (const http of [{ password: 'correct horse battery' }, { password_file: 'not-there' }, { password: 'short' }]) {
       write(http)
       const said = { status: 1, stdout: '', stderr: expect.stringContaining('http.password is set') }

@@ -1,4 +1,4 @@
-/** Every route with every kind of client: the access of its requests to a listener for this machine. */
+/** Calls every route in every way that a client can have access to it. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ROUTES, type Route } from '../../../src/web/server/api/routes.ts'
@@ -19,7 +19,7 @@ import {
   TOKENS,
 } from './door.ts'
 
-/** The access that each route requires. A new route is missing here, and fails the first test until it is added. */
+/** The required access of each route. A new route fails the first test until it is added. */
 const NEEDS: Readonly<Record<string, Route['access']>> = {
   'GET api/session': 'open',
   'POST api/login': 'open',
@@ -45,10 +45,10 @@ type Door = Awaited<ReturnType<typeof openDoor>>
 
 interface Way {
   readonly env?: Readonly<Record<string, string>>
-  /** The port for the request, if it is not the listener's. */
+  /** The port to connect to; default: the listener's. */
   readonly port?: (door: Door) => Promise<number>
   readonly headers?: Readonly<Record<string, string>> | ((door: Door) => Promise<Readonly<Record<string, string>>>)
-  /** The highest access that is served; other routes answer `refusal`. `none`: not even public routes. */
+  /** The highest access that is granted. Other routes answer `refusal`. `none`: not even public routes. */
   readonly may: 'full' | 'read' | 'local' | 'open' | 'none'
   readonly refusal?: 401 | 403
 }
@@ -135,7 +135,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   },
 }
 
-/** The routes, with the logout last because it ends the session. */
+/** The logout is last, because it ends the session. */
 const inOrder = ROUTES.toSorted((one, other) => Number(one.path === 'api/logout') - Number(other.path === 'api/logout'))
 
 it('every route has its required access', () => {
@@ -149,7 +149,7 @@ describe.each(Object.entries(WAYS))('%s', (_, { env = {}, port, headers = {}, ma
     const through = (await port?.(door)) ?? door.port
     const brought = typeof headers === 'function' ? await headers(door) : headers
     for (const route of inOrder) {
-      // Wrong tokens may be tried at intervals.
+      // The limit for wrong tokens permits one attempt in this time.
       await clock.advance(30_000)
       const path = `/${route.path.replace('{hub}', 'home').replace('{app}', 'x').replace('{hours}', '24').replace('{topic…}', 'home/app/x/restart')}`
       const body = route.method === 'POST' ? { method: 'POST', body: '{}' } : {}
@@ -257,7 +257,7 @@ describe.skipIf(nginxPath === undefined)('nginx as the documentation configures 
       expect(through).toBe(direct)
     }
     expect(await fateOf(door.webSocket(session, `127.0.0.1:${nginx.port}/hub2mqtt`))).toBe('open')
-    // The address that a browser claims is not passed on: a browser cannot pose as another.
+    // The proxy replaces the address that a browser claims, so a browser cannot impersonate another client.
     for (let tries = 0; tries < 5; tries += 1) await login('wrong')
     expect((await login(PASSWORD.HTTP_PASSWORD, { 'x-forwarded-for': '192.0.2.77' })).status).toBe(429)
   })

@@ -9,7 +9,7 @@ import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { at, begin, EMBEDDED, emulate, first, KEY } from './house.ts'
 
-/** Resolves when the retained topics of a bridge are on the broker. */
+/** Resolves when the broker has the retained topics of the bridge. */
 async function untilBridged({ daemon, mqttPort: port }: Awaited<ReturnType<typeof first>>, app: string): Promise<void> {
   await daemon.untilLine('hub2mqtt started')
   const observer = await Observer.on(port)
@@ -46,7 +46,7 @@ describe('without a hub in the configuration', () => {
     expect((await ask('api/session')).answer).toMatchObject({ setup: false })
     expect((await ask('api/setup')).status).toBe(404)
     expect((await apply({ hub: at(hub.url), broker: EMBEDDED })).status).toBe(404)
-    // The key is in the file, and nowhere else.
+    // Only the file contains the key.
     expect(text).not.toContain(KEY)
     expect([...daemon.lines, ...daemon.errors].join('\n')).not.toContain(KEY)
     // The address that logs in stays valid, and is not printed again.
@@ -86,7 +86,7 @@ describe('without a hub in the configuration', () => {
     ])
     const statuses = answers.map((answer) => answer?.status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(1)
-    // The second request may also find the listener closed.
+    // The second request may also find that the listener is closed.
     expect([409, undefined]).toContain(statuses.find((status) => status !== 200))
     await daemon.untilLine('hub2mqtt started')
     const text = readFileSync(path, 'utf8')
@@ -109,7 +109,7 @@ describe('without a hub in the configuration', () => {
     expect(answer).toEqual({ written: null, lines })
     expect(text).not.toContain('canary')
     expect(readFileSync(managed, 'utf8')).toBe('log: { level: debug }\n')
-    // The setup continues to wait, and ends when a user has added the lines.
+    // The setup continues to wait, and ends after a user has added the lines.
     expect((await begun.ask('api/session')).answer).toMatchObject({ setup: true })
     begun.daemon.signal('SIGHUP')
     await begun.daemon.untilLine('no hub configured')

@@ -1,4 +1,4 @@
-/** An unconfigured daemon as a separate process, and the requests of a browser. */
+/** Runs an unconfigured daemon as a separate process, and sends requests as a browser does. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -24,10 +24,10 @@ export const at = (url: string, changes: Partial<SetupHub> = {}): SetupHub => ({
   ...changes,
 })
 
-export interface FirstOptions {
+interface FirstOptions {
   /** Text of the configuration file; `null`: no file is named. By default, the named file does not exist. */
   readonly file?: string | null
-  /** Additional variables, without `HUB2MQTT_`. */
+  /** Additional variables without the prefix `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -36,7 +36,6 @@ export interface Asking {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Starts a daemon, which may not listen yet. */
 export async function begin({ file, env = {} }: FirstOptions = {}) {
   const path = join(temporaryFolder(), 'hub2mqtt.yaml')
   if (typeof file === 'string') writeFileSync(path, file, { mode: 0o640 })
@@ -61,7 +60,7 @@ export async function begin({ file, env = {} }: FirstOptions = {}) {
   return { daemon, path, port, mqttPort, ask }
 }
 
-/** Waits for the setup page, and sends requests with the printed token unless a password is set. */
+/** Waits for the setup page. Requests have the printed token, unless a password is set. */
 export async function first(options?: FirstOptions) {
   const begun = await begin(options)
   await begun.daemon.untilLine('set it up at')

@@ -36,7 +36,6 @@ describe('the setup', () => {
     const door = setup({ path, search: () => findHubs({ clock: systemClock, to }) })
     const [look, again] = await Promise.all([door.look(), door.look()])
     expect(look).toEqual({ path, broker: 'embedded', found: [{ name: 'Villa', url: hub.url }] })
-    // Both requests share one search.
     expect(again).toEqual(look)
     expect(questions.length).toBeLessThanOrEqual(2)
     const url = look.found[0]?.url ?? ''

@@ -1,4 +1,4 @@
-/** An mDNS responder on a separate socket, whose packets are built here and not by the program. */
+/** An mDNS responder on a separate socket. It builds its packets without code of the program. */
 import { createSocket } from 'node:dgram'
 import { onTestFinished } from 'vitest'
 
@@ -49,7 +49,6 @@ export function answerPacket(services: readonly Service[]): Buffer {
   return Buffer.concat([header, ...records])
 }
 
-/** Answers every query with these packets; returns its address, and the queries. */
 export async function startResponder(packets: readonly Buffer[]) {
   const socket = createSocket('udp4')
   const questions: Buffer[] = []

@@ -42,7 +42,7 @@ describe('the search for hubs', () => {
       { name: 'Villa \\u0007', url: pro.url },
     ])
     expect(questions.length).toBeGreaterThan(0)
-    // No key is known yet, and none is sent.
+    // The user has not entered a key yet, so none may be sent.
     for (const { path, ...asked } of [...pro.requests, ...server.requests]) {
       expect(path).toMatch(/\/system\/ping$/)
       expect(asked).not.toHaveProperty('key')
@@ -62,7 +62,7 @@ describe('the search for hubs', () => {
 
   test('sends requests to at most sixteen addresses, whatever a responder announces', async () => {
     const web = await serve('<p>', { 'content-type': 'text/html' })
-    // Nothing listens on these ports, and they are not assigned by chance.
+    // Nothing listens on these ports, and the system does not assign them to other tests.
     const ports = Array.from({ length: 20 }, (_, i) => 1 + i)
     const services = ports.map((port): Service => ({ service: '_http._tcp', instance: `n${port}`, port }))
     const own: Service = { service: '_http._tcp', instance: 'seventeenth', port: web.port }
@@ -95,7 +95,7 @@ describe('packets', () => {
   ])
 
   test('are read with names that point back to others', () => {
-    // The answer of a responder that uses compression, written by hand: the name of the record is that of the question.
+    // An answer with compression: the name of the record is a pointer to that of the question.
     const question = Buffer.from('055f68747470045f746370056c6f63616c00000c0001', 'hex')
     const header = Buffer.from('000084000001000100000000', 'hex')
     const answer = Buffer.from('c00c000c00010000000a0004016ec00c', 'hex')

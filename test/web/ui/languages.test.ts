@@ -9,7 +9,7 @@ const codes = globSync('src/web/ui/app/languages/*.json').map((path) => basename
 const textsOf = (code: string) =>
   v.parse(FILE, JSON.parse(readFileSync(`src/web/ui/app/languages/${code}.json`, 'utf8')))
 
-/** Words that are the same in several languages. Any other text that equals the English one is not translated. */
+/** Words that are the same in several languages. No other text may equal the English one. */
 const INTERNATIONAL = new Set(
   `app apps assistant bridge cpu crash crashes d details filter firmware flows home hub hub2mqtt hubs id json live name
   node offline online patch payload ping red sdk shell topic topics type update updates version`.split(/\s+/),
@@ -37,7 +37,7 @@ describe.each(codes)('the texts in %s', (code) => {
       const own = texts[key] ?? ''
       const wanted = namesIn(typeof text === 'string' ? text : text.other)
       if (typeof own !== 'string') expect(Object.keys(own).toSorted(), key).toEqual(categories)
-      // Only a count selects a form. Where English needs one text, another language may need several.
+      // Only a count selects a plural form. Another language may need several forms of a text where English needs one.
       if (typeof text !== 'string') expect(typeof own, key).toBe('object')
       if (!wanted.includes('{count}')) expect(typeof own, key).toBe('string')
       for (const form of formsOf(own)) expect(namesIn(form), key).toEqual(wanted)

@@ -20,7 +20,6 @@ const names = [
   ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
 ]
 
-/** Returns the arguments that a shell passes to a program. */
 function wordsOf(line: string): string[] {
   const printed = execFileSync('sh', [
     '-c',
@@ -29,7 +28,7 @@ function wordsOf(line: string): string[] {
   return printed.toString('utf8').split('\0').slice(0, -1)
 }
 
-/** Returns the result of rendering a text in Home Assistant: the text itself, or the string in a template. */
+/** Returns what Home Assistant renders: the text itself, or the string in a template. */
 function rendered(text: unknown): unknown {
   if (!/\{[{%#]/.test(String(text))) return text
   const [, inside = ''] = /^\{\{ (".*") \}\}$/s.exec(String(text)) ?? []

@@ -6,7 +6,6 @@ afterEach(() => {
   language.value = { code: 'en', texts: {} }
 })
 
-/** Returns the text that a node of a view shows. */
 function shownIn(node: Node): string {
   const isText = node['type'] === 'JSXText'
   const isLabel =

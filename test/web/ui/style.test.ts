@@ -11,11 +11,10 @@ const styles = read('src/web/ui/app/style/*.css')
   .replaceAll(/@import [^;]+;/g, '')
 const sources = read('src/web/ui/app/**/*.{ts,tsx}')
 
-/** Each declaration, on any number of lines and at any depth. */
+/** Declarations can span several lines, and be nested. */
 const declarations = [...styles.matchAll(/(?<=[{};]\s*)([a-z-]+):\s*([^;{}]+);/g)].map(
   ([, name = '', value = '']) => [name, value.replaceAll(/\s+/g, ' ')] as const,
 )
-/** The selector before a block, such as `.card > header`. */
 const selectors = [...styles.matchAll(/(?<=^|[{};])[^{};]+(?=\{)/g)].map(([one]) => one.trim())
 
 /** Values that are permitted in addition to `allowed`. */
@@ -69,7 +68,7 @@ test('each class and each custom property of its style is used, and only tests u
   const words = new Set(
     [...sources.matchAll(/['"`]([^'"`\n]*)['"`]/g)].flatMap(([, text = '']) => text.split(/[^\w-]+/)),
   )
-  // Classes of the library of charts, and of columns.
+  // The chart library and the columns have classes of their own.
   const unused = [...styled].filter((name) => !words.has(name) && !/^(uplot$|u-|c-)/.test(name))
   expect(unused).toEqual([])
   const given = [...sources.matchAll(/ class="([\w -]+)"/g)].flatMap(([, names = '']) => names.split(' '))

@@ -1,4 +1,4 @@
-/** Commands over HTTP: the path is the topic, the body the payload, the reply the answer. */
+/** Commands over HTTP: the path is the topic, the request body the payload, the reply the answer. */
 import type { Clock } from '../../../base/clock.ts'
 import type { Reply as CommandReply, Requester } from '../../../bridge/requests.ts'
 import { findCommand } from '../../../contract/commands.ts'
@@ -11,7 +11,6 @@ import type { Message } from '../../../mqtt/types.ts'
 import { type Reply, refuse } from '../reply.ts'
 import type { ApiRequest, Route } from './routes.ts'
 
-/** The HTTP status of a command that was refused or failed. */
 const STATUS_OF: Readonly<Record<ErrorCode, number>> = {
   invalid_payload: 400,
   unknown_command: 404,
@@ -38,7 +37,7 @@ const failures = [...byStatus].map(([status, rows]) => {
   return [status, { doc: rows.map(([code]) => `\`${code}\``).join(', '), schema: FAILURE }] as const
 })
 
-/** The answers to commands, by status. The answers to failed commands list the error codes. */
+/** The answers to failed commands list the error codes. */
 export const COMMAND_ANSWERS: Route['answers'] = {
   ...Object.fromEntries(failures),
   200: { doc: 'Done.', schema: SUCCESS },
@@ -51,12 +50,11 @@ export interface CommandContext {
     readonly role: Role
     readonly evidence: { history(hub: string, app: string, hours: number): UsageHistory }
   }
-  /** Masks secrets in an answer. */
   readonly clean: (payload: string) => string
   readonly clock: Clock
 }
 
-/** Passes a command to the bridge and waits for the answer, up to the command's time limit. */
+/** Waits for the answer up to the command's time limit. */
 export async function runCommand(context: CommandContext, request: ApiRequest): Promise<Reply> {
   const { topics, bridge, clean, clock } = context
   const { rest, body, isJson, caller } = request
@@ -70,7 +68,7 @@ export async function runCommand(context: CommandContext, request: ApiRequest): 
     dup: false,
     qos: 1,
     receivedAt: clock.elapsed(),
-    // The command does not depend on a connection to the broker.
+    // Commands over HTTP do not depend on a connection to the broker.
     connection: 0,
   }
   if (!bridge.command(message, { by: caller.by, reply: resolve })) return refuse(503, 'standby', STANDBY[bridge.role])
@@ -84,7 +82,7 @@ const STANDBY: Readonly<Record<Role, string>> = {
   undecided: 'hub2mqtt is not connected to its broker yet and does not know whether another bridge is active.',
 }
 
-/** `home/app/com.x/restart` → `hub2mqtt/home/app/com.x/cmd/restart`; `undefined` if it is not a command. */
+/** Example: `home/app/com.x/restart` → `hub2mqtt/home/app/com.x/cmd/restart`. */
 function commandTopic(base: string, segments: readonly string[]): string | undefined {
   const levels = segments.map(levelOf)
   const at = levels[1] === 'app' ? 3 : 1
@@ -92,7 +90,7 @@ function commandTopic(base: string, segments: readonly string[]): string | undef
   return [base, ...levels.slice(0, at), 'cmd', ...levels.slice(at)].join('/')
 }
 
-/** Converts a path segment to a topic level, regardless of which characters the client has percent-encoded. */
+/** A client may percent-encode other characters than a topic level requires. */
 function levelOf(segment: string): string | undefined {
   if (decodeLevel(segment) !== undefined) return segment
   try {
@@ -102,7 +100,7 @@ function levelOf(segment: string): string | undefined {
   }
 }
 
-/** Removes the quotes that JSON adds to a payload of plain text; other payloads are JSON themselves. */
+/** JSON adds quotes to a payload that is plain text. Other payloads are JSON themselves. */
 function withoutQuotes(topics: Topics, topic: string, body: Buffer): Buffer {
   const { target, command: name, argument } = topics.parseCommand(topic) ?? {}
   const command = target && findCommand(target, name ?? '', argument !== undefined)

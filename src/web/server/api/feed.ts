@@ -1,36 +1,32 @@
-/** The content of the live channel: the bridge's retained topics and its events. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../../base/clock.ts'
 import type { LogLevel } from '../../../contract/log-levels.ts'
 import type { Topics } from '../../../contract/topics.ts'
 import * as protocol from './protocol.ts'
 
-/** The minimum time between two batches, in milliseconds. */
 const BATCH_MS = 100
-/** Changes within this time are sent together. */
 const GATHER_MS = 20
 const MAX_RECENT = 500
 /** The period of the usage history in a snapshot. */
 const USAGE_MS = 15 * 60_000
-/** Limit for all stored events, in characters; the largest payload of a command fits. */
+/** Limit for all stored events, in characters. It exceeds the largest payload of a command. */
 const MAX_RECENT_LENGTH = 512 * 1024
 
 export interface FeedOptions {
   readonly topics: Topics
-  /** First levels of Home Assistant's discovery topics, which may be below the base topic. */
+  /** The first levels of Home Assistant's discovery topics, which may be below the base topic. */
   readonly discoveryPrefix: string
-  /** Renders the bridge's own retained messages. Called when a client connects. */
+  /** Renders the retained messages of this bridge. Called when a client connects. */
   readonly retained: () => Iterable<protocol.LiveMessage>
   readonly refusals: () => protocol.Refusals
   readonly logLevel: () => LogLevel
-  /** The usage of all apps in the last `ms` milliseconds. */
   readonly usage: (ms: number) => Iterable<readonly [of: { hub: string; app: string }, protocol.Sample[]]>
-  /** Returns a new object whenever the fleet has changed; default: there is no fleet. */
+  /** Must return a new object after each change of the fleet; default: no fleet. */
   readonly fleet?: (() => protocol.FleetStatus) | undefined
   readonly clock: Clock
 }
 
-/** A stored event. If its payload is a function, the payload is rendered when the event is sent. */
+/** A function as payload is called whenever the event is sent. */
 interface Kept {
   /** Epoch milliseconds. */
   readonly at: number
@@ -39,7 +35,7 @@ interface Kept {
 }
 
 interface View {
-  /** Whether the view includes the values of settings. */
+  /** The view includes the values of settings. */
   readonly settings: boolean
 }
 
@@ -47,17 +43,16 @@ const ALL: View = { settings: true }
 
 export class Feed {
   readonly #options: FeedOptions
-  /** Every retained topic as it was last sent; `undefined` without subscribers. */
+  /** Every retained topic as it was last sent; `undefined` while there are no subscribers. */
   #shown: Map<string, string> | undefined
-  /** Retained state topics, including those of other bridges. */
+  /** Includes the states of other bridges. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   #recent: Kept[] = []
   #recentLength = 0
   readonly #subscribers = new Map<(frame: string) => void, View>()
-  /** Topics changed since the last batch, while there are subscribers. */
+  /** Topics that have changed since the last batch. Empty while there are no subscribers. */
   #changed = new Set<string>()
   #pending: Kept[] = []
-  /** The page state as it was last sent. */
   #sentState: Partial<ReturnType<typeof pageState>> = {}
   /** When the last batch was sent, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
@@ -68,7 +63,6 @@ export class Feed {
     this.#options = options
   }
 
-  /** Returns every retained topic with its payload. */
   state(view = ALL): protocol.LiveMessage[] {
     return this.#seen([...(this.#shown ?? this.#render())], view)
   }
@@ -83,7 +77,7 @@ export class Feed {
     return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
   }
 
-  /** Handles a changed or cleared retained topic. */
+  /** @param payload - `null` if the topic was cleared */
   held(topic: string, payload: string | null): void {
     if (topic.endsWith('/state') && this.#isShown(topic)) this.#noteState(topic, payload)
     const shown = this.#shown
@@ -99,7 +93,7 @@ export class Feed {
     else if (this.#states.get(topic)?.payload !== payload) this.#states.set(topic, { payload, since: this.#now() })
   }
 
-  /** Drops topics that another bridge now publishes. A hub's state stays until that bridge changes it. */
+  /** Drops topics that another bridge now publishes, except the hub states, which that bridge overwrites. */
   released(isOthers: (topic: string) => boolean): void {
     const { topics } = this.#options
     for (const topic of [...(this.#shown?.keys() ?? [])]) {
@@ -107,7 +101,7 @@ export class Feed {
     }
   }
 
-  /** Handles a message that is not retained. Ignores messages between bridges. */
+  /** Records a message that is not retained. Ignores messages between bridges. */
   sent(topic: string, payload: string): void {
     const { topics } = this.#options
     const isAmongBridges = topic === topics.of('bridgePresence', {}) || topic === topics.of('bridgeProbe', {})
@@ -115,8 +109,8 @@ export class Feed {
   }
 
   /**
-   * Records an event under a topic of the bridge. If `payload` is a function, it runs each time the event is sent; it
-   * must always return the same short text, which does not count towards the limit.
+   * A function as payload is called whenever the event is sent. It must always return the same short text, which does
+   * not count towards the limit.
    */
   record(topic: string, payload: string | (() => string)): void {
     const event = { at: this.#options.clock.now(), topic, payload }
@@ -131,13 +125,12 @@ export class Feed {
     this.#batchSoon()
   }
 
-  /** Sends all further changes to a subscriber; returns a function that ends the subscription. */
   subscribe(subscriber: (frame: string) => void, view = ALL): () => void {
     this.#sendBatch()
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
       this.#shown = this.#render()
-      // Mark the page state as sent, because the snapshot contains it.
+      // The snapshot contains the page state, so mark it as sent.
       this.#changedState()
       this.#aliveLater()
     }
@@ -150,7 +143,7 @@ export class Feed {
     }
   }
 
-  /** Renders a snapshot frame. Sends pending changes first, so that no client gets a change twice. */
+  /** Sends pending changes first, so that no client gets a change twice. */
   snapshot(view = ALL): string {
     this.#sendBatch()
     const { topics, usage } = this.#options
@@ -165,7 +158,7 @@ export class Feed {
     })
   }
 
-  /** Whether the page shows a topic. Hides Home Assistant's discovery topics, which may be below the base topic. */
+  /** Hides Home Assistant's discovery topics, which may be below the base topic. */
   #isShown(topic: string): boolean {
     const { topics, discoveryPrefix } = this.#options
     return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
@@ -177,7 +170,6 @@ export class Feed {
     this.#cancelBatch ??= clock.after(wait, () => this.#sendBatch())
   }
 
-  /** Sends all changes since the last batch to the subscribers. */
   #sendBatch(): void {
     const { changed, events } = this.#takeBatch()
     if (this.#subscribers.size === 0 || (changed.size === 0 && events.length === 0)) return
@@ -195,7 +187,7 @@ export class Feed {
     return batch
   }
 
-  /** Returns the parts of the page state that have changed since they were last sent, and marks them as sent. */
+  /** Returns the changed parts of the page state, and marks them as sent. */
   #changedState() {
     const before = this.#sentState
     const now = pageState(this.#options)
@@ -231,7 +223,6 @@ export class Feed {
   }
 }
 
-/** Returns the state that the page shows and no MQTT message contains. */
 function pageState({ refusals, logLevel, fleet }: FeedOptions) {
   return { refusals: refusals(), log_level: logLevel(), ...(fleet !== undefined && { fleet: fleet() }) }
 }

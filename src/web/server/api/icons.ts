@@ -1,4 +1,3 @@
-/** The apps' icons from the hub, validated by their content and cached within limits. */
 import type { Clock } from '../../../base/clock.ts'
 import { isRecord } from '../../../base/json.ts'
 import { Limiter } from '../../../base/limiter.ts'
@@ -12,18 +11,16 @@ interface Icon {
 export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call' | 'file'> }>
 
 const MAX_ICON_BYTES = 256 * 1024
-/** The total size of the cache. */
 const MAX_BYTES = 8 * 1024 * 1024
-/** The size that counts for an entry itself, in addition to its icon. */
+/** The assumed size of a cache entry without its icon. */
 const ENTRY_BYTES = 256
-/** Limit of parallel requests, so that commands need not wait for icons. */
+/** Maximum number of parallel requests, so that commands need not wait for icons. */
 const AT_ONCE = 2
 
 export class Icons {
   readonly #hubs: Hubs
   readonly #limiter: Limiter
-  /** The cached icons, least recently used first. */
-  readonly #kept = new Map<string, Icon | undefined>()
+  readonly #cached = new Map<string, Icon | undefined>()
   #bytes = 0
   readonly #loading = new Map<string, Promise<Icon | undefined>>()
 
@@ -32,27 +29,27 @@ export class Icons {
     this.#limiter = new Limiter({ slots: AT_ONCE, clock })
   }
 
-  /** Returns the icon of an app; `undefined` if the hub does not have the icon or the app. @throws HubError */
+  /** Returns `undefined` if the hub does not have the icon or the app. @throws HubError */
   async get(hubName: string, id: string): Promise<Icon | undefined> {
     const hub = this.#hubs.get(hubName)?.hub
     const app = hub?.apps.all.get(id)
     if (hub === undefined || app === undefined) return undefined
-    // A new version of the app may have a new icon.
+    // A new version of an app may have a new icon.
     const key = JSON.stringify([hubName, id, app.version])
-    if (this.#kept.has(key)) return this.#keep(key, this.#kept.get(key))
+    if (this.#cached.has(key)) return this.#keep(key, this.#cached.get(key))
     const load = async () => this.#keep(key, await this.#limiter.run({}, () => fetchIcon(hub, id)))
     const loading = this.#loading.get(key) ?? load().finally(() => this.#loading.delete(key))
     this.#loading.set(key, loading)
     return await loading
   }
 
-  /** Moves an entry to the end, as the most recently used one, and removes the oldest entries beyond the limit. */
+  /** Moves an entry to the end, as the most recently used one, and removes the oldest entries beyond the size limit. */
   #keep(key: string, icon: Icon | undefined): Icon | undefined {
-    if (!this.#kept.delete(key)) this.#bytes += sizeOf(icon)
-    this.#kept.set(key, icon)
-    for (const [oldest, other] of this.#kept) {
+    if (!this.#cached.delete(key)) this.#bytes += sizeOf(icon)
+    this.#cached.set(key, icon)
+    for (const [oldest, other] of this.#cached) {
       if (this.#bytes <= MAX_BYTES) break
-      this.#kept.delete(oldest)
+      this.#cached.delete(oldest)
       this.#bytes -= sizeOf(other)
     }
     return icon
@@ -72,14 +69,14 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<I
   return undefined
 }
 
-/** The constructs that may precede `<svg`, each with its beginning and its end. */
+/** The constructs that may precede `<svg`. */
 const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
   [/^<\?xml\s/, '?>'],
   [/^<!--/, '-->'],
   [/^<!doctype\s+svg\b/, '>'],
 ]
 
-/** Detects the media type from the content, not from the hub's header. `undefined` if the body is not an image. */
+/** Returns the media type by the content, because the hub's header may be wrong; `undefined` if it is no image. */
 export function typeOf(body: Buffer): string | undefined {
   const start = body.toString('latin1', 0, 12)
   if (start.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'
@@ -89,7 +86,7 @@ export function typeOf(body: Buffer): string | undefined {
 }
 
 function isSvg(text: string): boolean {
-  // A byte order mark counts as white space.
+  // `trimStart` also removes a byte order mark.
   let rest = text.trimStart().toLowerCase()
   for (;;) {
     const [start, end] = PROLOGUE.find(([one]) => one.test(rest)) ?? []

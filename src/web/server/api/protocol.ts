@@ -1,4 +1,4 @@
-/** The schemas of the HTTP API, shared by handlers, page, OpenAPI and tests. Also runs in browsers. */
+/** The schemas of the HTTP API. The page imports this file, so it must also run in browsers. */
 import * as v from 'valibot'
 import { FLEET, LOG_LEVEL } from '../../../contract/schemas.ts'
 
@@ -9,7 +9,7 @@ const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(sche
 /** Relative to the address of the page, because a reverse proxy may serve the page under a prefix. */
 export const LIVE_PATH = 'api/live'
 
-/** The caller's access: everything, read only, or only what is open to every program on this machine. */
+/** `local`: only what every program on this machine may access. */
 export const ACCESS = v.picklist(['full', 'read', 'local'])
 export type Access = v.InferOutput<typeof ACCESS>
 
@@ -32,28 +32,27 @@ export const SESSION = v.strictObject({
 })
 export type Session = v.InferOutput<typeof SESSION>
 
-/** Topic → payload of the retained messages. */
 export const STATE = v.record(text, text)
 
-/** A message of the MQTT interface: full topic, and payload as it is on the wire. */
+/** A message of the MQTT interface: the full topic, and the payload as published. */
 const message = v.strictTuple([text, text])
 export type LiveMessage = v.InferOutput<typeof message>
 
 /**
- * An event: a message that is not retained, with its time. An answer has its result topic, and its `data` is always
- * `null`, because only the requester may see it.
+ * A message that is not retained. The message of an answer has the result topic, and its `data` is always `null`,
+ * because only the requester may see it.
  */
 const event = v.strictObject({ at: time, topic: text, payload: text })
 export type FeedEvent = v.InferOutput<typeof event>
 
-/** One sample of an app's usage: milliseconds since 1970, per cent of one core, bytes. */
+/** The usage of an app: epoch milliseconds, per cent of one core, bytes. */
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
 
-/** Close code of the WebSocket when a login is required, such as after a logout or a change of the password. */
+/** The close code of the WebSocket when a login is required, such as after a logout or a change of the password. */
 export const LOGIN_DUE = 4401
 
-/** Hub → unavailable command, as named in the configuration (`restart`, `hub/install`) → the reason. */
+/** The reasons by hub and unavailable command, which is named as in the configuration (`restart`, `hub/install`). */
 const refusals = v.record(text, v.record(text, text))
 export type Refusals = v.InferOutput<typeof refusals>
 
@@ -64,16 +63,15 @@ const fleet = v.strictObject({
   speaker: about(v.nullable(text), 'The fleet leader.'),
   owners: about(v.record(text, text), 'Hub → the member that serves it.'),
 })
-/** The fleet as a member sees it. */
 export type FleetStatus = v.InferOutput<typeof fleet>
 
-/** The state that the page shows and no MQTT message contains. */
+/** The part of the state that no MQTT message contains. */
 const pageState = {
   refusals,
   log_level: about(LOG_LEVEL, 'The current log level, which is on MQTT only with discovery.'),
 }
 
-/** The server's frames on the WebSocket, one JSON text per message. */
+/** The frames that the server sends on the WebSocket, one JSON text per message. */
 export const LIVE_FRAME = v.variant('type', [
   v.strictObject({
     type: v.literal('snapshot'),
@@ -101,10 +99,9 @@ export const LIVE_FRAME = v.variant('type', [
 ])
 export type LiveFrame = v.InferOutput<typeof LIVE_FRAME>
 
-/** Maximum time between two frames of the server, in milliseconds; after twice that time, the page is stale. */
+/** Maximum time between two frames of the server, in milliseconds. The page is stale after twice that time. */
 export const LIVE_INTERVAL_MS = 5_000
 
-/** The body of every error. */
 export const API_ERROR = v.strictObject({
   error: v.strictObject({ code: text, message: about(text, 'A text for people.') }),
 })
@@ -131,7 +128,6 @@ export const CONFIG_REPORT = v.strictObject({
 })
 export type ConfigReport = v.InferOutput<typeof CONFIG_REPORT>
 
-/** The initial data of the setup page. */
 export const SETUP = v.strictObject({
   path: about(v.nullable(text), 'The file that would be written; `null`: hub2mqtt may not write it.'),
   broker: about(text, 'The broker of the current configuration, without its login.'),

@@ -1,4 +1,4 @@
-/** Every route of the HTTP API, one row each. Router, access checks, OpenAPI and documentation use these rows. */
+/** The router, the access checks, the OpenAPI document and the documentation use these rows. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as v from 'valibot'
@@ -20,19 +20,18 @@ import type { Feed } from './feed.ts'
 import type { Icons } from './icons.ts'
 import * as protocol from './protocol.ts'
 
-/** The context of the page and the routes, which reach the hub only through the bridge's commands and topics. */
+/** Routes reach the hub only through the bridge's commands and topics. */
 export interface AppContext extends CommandContext {
   readonly access: AccessControl
   readonly feed: Feed
   readonly icons: Icons
-  /** The latest lines of the log; see `LOG_LINES`. */
   readonly logLines: (after: string) => protocol.LogLines
   readonly page: Pick<Page, 'answer'>
   readonly log: HttpOptions['log']
   readonly live: Live
   readonly path: string | null
   readonly version: string
-  /** Set while no hub is configured. */
+  /** Set only while no hub is configured. */
   readonly setup?: Setup | undefined
 }
 
@@ -41,9 +40,9 @@ export interface ApiRequest {
   readonly outgoing: ServerResponse
   readonly sender: Sender
   readonly caller: Caller
-  /** The `{parameters}` of the path, decoded. */
+  /** The decoded values of the `{parameters}` in the path. */
   readonly parameters: Readonly<Record<string, string>>
-  /** The value of a `{parameter…}` at the end of the path, percent-encoded as it was sent. */
+  /** The value of a `{parameter…}` at the end of the path, percent-encoded as the client sent it. */
   readonly rest: string
   readonly body: Buffer
   readonly isJson: boolean
@@ -51,38 +50,36 @@ export interface ApiRequest {
 
 interface Answer {
   readonly doc: string
-  /** Schema of a JSON body. If missing, the body has another type or is empty. */
+  /** The schema of a JSON body; missing for other types and for an empty body. */
   readonly schema?: v.GenericSchema
   readonly type?: string
 }
 
 export interface Route {
   readonly method: 'GET' | 'POST'
-  /** Relative to the listener's address, or to the prefix of a reverse proxy. `{name…}` at the end matches the rest. */
+  /** Relative to the listener's address or to the prefix of a reverse proxy. `{name…}` at the end matches the rest. */
   readonly path: string
   readonly access: Needed
-  /** Open to everyone, including pages of other origins, if `http.public_url` is set. */
+  /** Public if `http.public_url` is set, even for pages of other origins. */
   readonly shown?: true
   readonly doc: string
-  /** Optional query parameters and their descriptions. */
   readonly query?: Readonly<Record<string, string>>
-  /** Schema of the body, which is JSON. */
   readonly request?: v.GenericSchema
-  /** Status → its meaning; statuses that every route may return are left out. */
+  /** The answers by status, without those that every route may return. */
   readonly answers: Readonly<Record<number, Answer>>
-  /** Whether a request may take longer than a few seconds. */
+  /** Marks a route whose answer may take longer than a few seconds. */
   readonly slow?: true
-  /** Whether the OpenAPI document has one operation for each command instead of this row. */
+  /** The OpenAPI document has one operation for each command in place of this row. */
   readonly commands?: true
   readonly run: (context: AppContext, request: ApiRequest) => Reply | Promise<Reply>
 }
 
-/** An SVG that is opened directly must not act as a page. Icons may change with the app's version. */
+/** An SVG that is opened directly must not act as a page. An icon may change with the app's version. */
 const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-control': 'private, max-age=3600' }
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
 
-/** A checkout and the package have the document in the same place. */
+/** The path is the same in a checkout and in the package. */
 const OPENAPI = new URL('config/openapi.json', ROOT)
 
 function noneIfHubFailed(error: unknown): undefined {
@@ -123,7 +120,6 @@ function setupStep<S extends v.GenericSchema>({ request, answer, act, ...row }: 
 
 const reports = new WeakMap<AppContext, Promise<string>>()
 
-/** Returns the report of `hub2mqtt doctor`. Concurrent requests share one examination and its report. */
 function doctorReport(context: AppContext): Promise<string> {
   const report = reports.get(context) ?? examineNow(context).finally(() => reports.delete(context))
   reports.set(context, report)
@@ -131,7 +127,6 @@ function doctorReport(context: AppContext): Promise<string> {
 }
 
 async function examineNow({ live: { value: config }, version, clock }: AppContext): Promise<string> {
-  // Rarely used, so it is loaded on demand.
   const { examine, lineOf, reportOf } = await import('../../../cli/doctor/doctor.ts')
   const findings: Finding[] = []
   for await (const one of examine({ config, secrets: secretsOf(config), warnings: [], clock })) findings.push(one)
@@ -194,7 +189,7 @@ export const ROUTES: readonly Route[] = [
       101: { doc: 'Frames of this form follow.', schema: protocol.LIVE_FRAME },
       503: refused('Too many clients are connected.'),
     },
-    // The listener handles requests for a WebSocket.
+    // The listener handles WebSockets, so only requests without an upgrade arrive here.
     run: () => refuse(426, 'websocket', 'Expected a WebSocket.', { upgrade: 'websocket' }),
   },
   {

@@ -1,4 +1,3 @@
-/** Checks the user's choice in the setup by the configuration's rules, and renders it as a file or as lines to copy. */
 import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
@@ -10,19 +9,19 @@ import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
-/** In the format of the configuration: `url` is a list of addresses. */
-export type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
+/** Has the format of the configuration: `url` is a list of addresses. */
+type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
-/** A hub and a broker; `undefined` keeps the current broker. */
+/** `broker` is `undefined` to keep the current broker. */
 export interface Choice {
   readonly hub: SetupHub
   readonly broker: ChosenBroker | undefined
 }
 
-/** The value, or one line for each mistake. */
+/** `wrong` has one line for each mistake. */
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
 
-/** Checks the hub; the result has the defaults of all other options. */
+/** The result includes the defaults of the other options of a hub. */
 export function checkHub(given: SetupHub) {
   const name = given.name.trim()
   const wrong = v.is(hubName, name) ? [] : [`name: ${EXPECTED_NAME}`]
@@ -33,7 +32,7 @@ export function checkHub(given: SetupHub) {
   return { value: { chosen: { name, url, api_key }, hub } }
 }
 
-/** Returns the value of an option. If the value is not valid, adds a line to `wrong` and returns `undefined`. */
+/** If the value is not valid, adds a line to `wrong` and returns `undefined`. */
 function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknown, wrong: string[]): T | undefined {
   const result = v.safeParse(schema, value, { abortPipeEarly: true })
   if (result.success) return result.output
@@ -41,7 +40,7 @@ function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknow
   return undefined
 }
 
-/** Returns the configuration with the given broker. `chosen` is missing for the current one, whose login is kept. */
+/** `chosen` is missing if the broker is the current one, whose login is kept. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,
@@ -68,14 +67,14 @@ export function checkBroker(
 
 const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
 
-/** Adds the choice to the file's text. Everything else stays, including comments. */
+/** Keeps everything else in the file, including comments. */
 export function withChoice(text: string, { hub: { name, ...values }, broker }: Choice): string {
   const { isMap, isNode, parseDocument } = yaml()
   const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
   if (!isMap(doc.contents)) doc.contents = doc.createNode({})
   const former = doc.get('hubs', true)
   const hubs = doc.createNode({ [name]: values })
-  // Keep the comments of an empty `hubs`, such as hubs that are commented out.
+  // An empty `hubs` may contain comments, such as hubs that are commented out.
   if (isNode(former)) hubs.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
   doc.set('hubs', hubs)
   if (broker !== undefined) {
@@ -87,11 +86,11 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
       else doc.setIn(['mqtt', key], show(schema, broker[key]))
     }
   }
-  // Do not wrap long API keys.
+  // `lineWidth: 0` keeps long API keys on one line.
   return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }
 
-/** Whether a file is JSON. A JSON file must stay JSON for other programs that read it. */
+/** A JSON file must stay JSON for the other programs that read it. */
 function isJson(text: string): boolean {
   try {
     return typeof JSON.parse(text) === 'object'
@@ -100,13 +99,12 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Replacements for secrets: a mask if the file was written, or a placeholder in lines to copy. */
+/** The texts in place of secrets: a mask after the file was written, a placeholder in lines to copy. */
 const WORDS = {
   written: { key: MASK, password: MASK },
   copy: { key: String(hubOptions.api_key.example), password: String(options['mqtt.password'].example) },
 }
 
-/** Returns the choice without its secrets, as lines of a file or as environment variables. */
 export function linesOf({ hub, broker }: Choice, as: 'file' | 'environment', use: keyof typeof WORDS): string {
   const { key, password } = WORDS[use]
   const safe: Choice = {

@@ -1,4 +1,4 @@
-/** The part of DNS for a search by mDNS (RFC 1035, RFC 6762): encodes a question, and decodes untrusted records. */
+/** The part of DNS that a search by mDNS needs (RFC 1035, RFC 6762). The records are untrusted. */
 
 export type DnsRecord =
   | { readonly type: 'PTR'; readonly name: string; readonly target: string }
@@ -10,7 +10,7 @@ const PTR = 12
 const IN = 1
 const HEADER_BYTES = 12
 const MAX_NAME_BYTES = 255
-/** No responder announces as many records. */
+/** More than any responder announces. */
 const MAX_RECORDS = 64
 const IS_RESPONSE = 0x8000
 
@@ -25,7 +25,7 @@ export function question(services: readonly string[]): Buffer {
   return Buffer.concat([header, ...questions])
 }
 
-/** Decodes the supported records of an answer, with names in lower case. Stops at the first malformed record. */
+/** Returns the supported records, with names in lower case. Stops at the first malformed record. */
 export function readRecords(packet: Buffer): DnsRecord[] {
   const records: DnsRecord[] = []
   try {
@@ -44,7 +44,6 @@ export function readRecords(packet: Buffer): DnsRecord[] {
       at = next
     }
   } catch (error) {
-    // The packet was truncated.
     if (!(error instanceof RangeError)) throw error
   }
   return records
@@ -71,7 +70,7 @@ function* textsOf(data: Buffer): Generator<string> {
   }
 }
 
-/** Reads a name; `end` is the offset after the name. Pointers must point backwards, which prevents loops. */
+/** `end` is the offset after the name. Pointers must point backwards, which prevents loops. */
 function readName(packet: Buffer, start: number): { readonly name: string; readonly end: number } {
   const labels: string[] = []
   let end: number | undefined

@@ -1,6 +1,6 @@
 /**
- * Searches for hubs in the local network by mDNS: one query on each network interface, from a separate port, so that
- * responders answer only to that port (RFC 6762, 5.1 and 6.7). A device counts only if it answers a ping like a hub.
+ * Searches by mDNS: sends queries on each network interface from a separate port, so that responders answer only to
+ * that port (RFC 6762, 5.1 and 6.7). A device counts only if it answers a ping like a hub.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
@@ -14,12 +14,12 @@ import { type DnsRecord, question, readRecords } from './dns.ts'
 
 type FoundHub = Setup['found'][number]
 
-/** A Homey Pro announces this service, with `name` in its TXT record; a Self-Hosted Server only WEB_SERVICE. */
+/** A Homey Pro announces this service, with `name` in its TXT record. A Self-Hosted Server announces WEB_SERVICE. */
 const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 
 const GROUP = { address: '224.0.0.251', port: 5353 }
-/** Time until the query is repeated, because a query can get lost. Responders wait up to half a second. */
+/** Queries can get lost, so each is repeated after this time. Responders wait up to half a second. */
 const ASK_AGAIN_MS = 400
 const LISTEN_MS = 1_500
 const PING_MS = 1_400
@@ -28,11 +28,11 @@ const MAX_INTERFACES = 8
 const MAX_NAME_LENGTH = 64
 
 interface Candidate extends FoundHub {
-  /** Whether the device announces itself as a hub. */
+  /** The device announces itself as a hub. */
   readonly isHub: boolean
 }
 
-/** Finds at most 16 hubs within three seconds. `to`: where to send the queries; default: the whole network. */
+/** Finds at most 16 hubs within three seconds. @param to where to send the queries; default: the whole network */
 export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeof GROUP }): Promise<FoundHub[]> {
   const pings = new Map<string, ReturnType<typeof ping>>()
   const onMessage = (packet: Buffer, { address }: { readonly address: string }) => {
@@ -42,7 +42,7 @@ export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeo
   }
   const sockets = await openSockets(to === GROUP ? ownAddresses() : [undefined], onMessage)
   const ask = () => {
-    // Skip networks that cannot be reached.
+    // Ignore networks that cannot be reached.
     for (const socket of sockets) socket.send(QUESTION, to.port, to.address, () => undefined)
   }
   ask()
@@ -51,7 +51,7 @@ export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeo
   cancel()
   for (const socket of sockets) socket.close()
   const answered = (await Promise.all(pings.values())).filter((one) => one !== undefined)
-  // If a hub answers at several addresses, offer only the first.
+  // If a hub answers at several addresses, keep only the first one.
   const known = Map.groupBy(answered, ({ found, id }) => id ?? found.url)
   return [...known.values()].flatMap(([first]) => first?.found ?? [])
 }
@@ -85,7 +85,7 @@ async function openSockets(
   return (await Promise.all(opening)).filter((socket) => socket !== undefined)
 }
 
-/** Returns the possible hubs in an mDNS answer. A hub without a usable address gets the address of the sender. */
+/** A hub without a usable address in the answer gets the address of the sender. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
   const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
     records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)
@@ -111,16 +111,15 @@ function nameOf(texts: readonly string[], { name, target }: { name: string; targ
 
 const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
-/** Whether an address is in the local network. */
 const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
-/** Pings a candidate without a key. */
+/** Sends no key. */
 async function ping({ url, name, isHub }: Candidate, clock: Clock) {
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, knows: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
   try {
     const { id } = await client.hub.identify()
-    // Many web servers answer any request: a hub has an id, or has announced itself as a hub.
+    // Many web servers answer any request, but only a hub has an id or announces itself as a hub.
     return id === null && !isHub ? undefined : { found: { url, name: name || url }, id }
   } catch (error) {
     if (error instanceof HubError) return undefined

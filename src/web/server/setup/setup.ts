@@ -1,4 +1,3 @@
-/** The first run: finds hubs, tests the user's choice, and writes it to the configuration file. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../../base/clock.ts'
 import { examineBroker } from '../../../cli/doctor/broker.ts'
@@ -16,14 +15,13 @@ import { Refusal, retryAfter } from '../reply.ts'
 import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice } from './choice.ts'
 
 export interface SetupOptions {
-  /** The current configuration, which has no hub. */
   readonly config: Config
-  /** The path of the configuration file, whether it exists or not. */
+  /** The configuration file, which need not exist. */
   readonly path: string | null
-  /** Returns the configuration with this text as the content of the file. @throws ConfigError */
+  /** Loads the configuration with this text in place of the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
   readonly search: () => Promise<Look['found']>
-  /** Starts and stops the embedded broker. @returns its address, or why it cannot be started */
+  /** Starts and stops the embedded broker. Resolves to its address, or to the reason why it cannot be started. */
   readonly tryEmbedded: (config: Config) => Promise<{ readonly url: string } | { readonly why: string }>
   readonly log: { addSecret(secret: string): void; warn(fields: object, message: string): void }
   readonly clock: Clock
@@ -52,7 +50,6 @@ export class Setup {
     const { config, path, search, clock } = this.#options
     const isWritable = path !== null && (await isOurs(path))
     const now = clock.elapsed()
-    // One search serves all requests within ten seconds.
     if (this.#search === undefined || now - this.#search.at > KEEP_FOUND_MS) this.#search = { at: now, found: search() }
     return {
       path: isWritable ? path : null,
@@ -61,7 +58,7 @@ export class Setup {
     }
   }
 
-  /** Tests a hub that the user entered. @throws Refusal */
+  /** @throws Refusal */
   async testHub(given: SetupHub): Promise<SetupTest> {
     const { config, clock } = this.#options
     const checked = checkHub(given)
@@ -71,7 +68,7 @@ export class Setup {
     return await this.#paced(() => tryHub({ name: chosen.name, hub, config, clock }))
   }
 
-  /** Tests a broker that the user entered. @throws Refusal */
+  /** @throws Refusal */
   async testBroker(given: SetupBroker): Promise<SetupTest> {
     const checked = checkBroker(given, this.#options.config)
     if (checked.wrong !== undefined) return failed(checked.wrong)
@@ -80,7 +77,7 @@ export class Setup {
     return await this.#paced(() => this.#tryBroker(config))
   }
 
-  /** Limits the tests, because each connects to an address that the user entered. @throws Refusal */
+  /** Limits the number of tests, because each connects to an address that the user entered. @throws Refusal */
   async #paced(test: () => Promise<SetupTest>): Promise<SetupTest> {
     const now = this.#options.clock.elapsed()
     this.#tests = this.#tests.filter((at) => now - at < MINUTE_MS)
@@ -107,7 +104,7 @@ export class Setup {
     return { ok: true, message: `the embedded broker can be started, at ${tried.url}` }
   }
 
-  /** Writes the configuration if hub2mqtt may write the file. @throws Refusal */
+  /** Writes the file if hub2mqtt may write it. @throws Refusal */
   async apply(wanted: SetupApply): Promise<SetupDone> {
     if (this.#state !== 'open') throw new Refusal(409, 'conflict', DONE)
     this.#state = 'applying'
@@ -120,7 +117,7 @@ export class Setup {
     }
   }
 
-  /** Must be called when the answer to `apply` has been sent. Starts the bridge if the configuration was written. */
+  /** Must be called after the answer to `apply` was sent. Starts the bridge if the configuration was written. */
   answered(): void {
     if (this.#state === 'written') this.#options.onWritten()
   }
@@ -145,7 +142,7 @@ export class Setup {
     return { written: path, lines: linesOf(choice, 'file', 'written') }
   }
 
-  /** Returns the new text of the file, after checking that the text is a valid configuration. @throws Refusal */
+  /** Checks that the new text is a valid configuration. @throws Refusal */
   async #textWith(choice: Choice, path: string): Promise<string> {
     const text = textOf(path)
     if (Object.keys(this.#check(text).hubs).length > 0) {
@@ -188,7 +185,6 @@ function valid<T>(checked: Checked<T>): T {
   return checked.value
 }
 
-/** Returns the environment variable that overrides the choice, if there is one. */
 function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefined {
   const differs = Object.entries(broker ?? {}).find(([key, value]) => !isDeepStrictEqual(valueAt(mqtt, key), value))
   return differs && environmentName(`mqtt.${differs[0]}`)
@@ -204,7 +200,7 @@ export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<S
   return verdict(findings, [hub.api_key])
 }
 
-/** Lists the problems, or all findings if there are no problems. Masks secrets and control characters in the texts. */
+/** Lists the problems, or all findings if there is no problem. Masks secrets and control characters. */
 function verdict(findings: readonly Finding[], secrets: readonly string[]): SetupTest {
   const scrubber = new Scrubber(secrets)
   const problems = findings.filter(({ outcome }) => outcome === 'problem')

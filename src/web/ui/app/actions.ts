@@ -1,6 +1,5 @@
 /**
- * The actions on apps, in menus, on an app's page and for several apps: one row each, with its confirmation. An action
- * on several apps runs on one app after the other, until the first failure or until the user stops the action.
+ * An action on several apps runs on one app after another. It ends at the first failure, or when the user stops it.
  */
 import { effect, signal } from '@preact/signals'
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
@@ -41,7 +40,6 @@ const text = defineStrings('actions', {
     title: 'Clear the history of {name}?',
     text: 'The guardian forgets the crashes, restarts and updates of the app. This cannot be undone.',
   },
-  /** Titles of the confirmations for several apps. */
   many: {
     restart: { one: 'Restart {count} app?', other: 'Restart {count} apps?' },
     install: { one: 'Update {count} app?', other: 'Update {count} apps?' },
@@ -62,18 +60,17 @@ export interface Action {
   readonly name?: (entry?: AppEntry) => string
   readonly glyph: GlyphName
   readonly danger?: true
-  /** Whether the action is offered for the app. */
   readonly fits: (entry: AppEntry) => boolean
-  /** The confirmation dialog, whose button has the action's name. */
+  /** The confirmation; its button has the name of the action. */
   readonly question?: (entry: AppEntry) => Omit<Question, 'action'>
-  /** The title of the confirmation for several apps; if missing, the action is only for one app. */
+  /** The title of the confirmation for several apps. If missing, the action is possible for one app only. */
   readonly many?: (values: { readonly count: number }) => string
-  /** What the confirmation for several apps shows for each app in addition to its name. */
+  /** What the confirmation for several apps adds to the name of each app. */
   readonly about?: (entry: AppEntry) => Pick<Listed, 'about' | 'note'>
   readonly payload?: (entry: AppEntry, answer: Confirmation) => object
 }
 
-/** Describes an update: the old and the new version, and the changelog, which the contract limits to 255 characters. */
+/** Returns the old and the new version, and the changelog, which the contract limits to 255 characters. */
 function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
   const { version, latest_version, update_severity: step } = entry.app.value
   const to = latest_version ?? text.update.unnamed
@@ -81,7 +78,7 @@ function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
   const severity = step !== null && step !== 'none' && text.update.severities[step]
   const about = severity ? text.update.severity({ versions, severity }) : versions
   const published = readTopic(entry, 'appUpdate')
-  // The topics of the app and of its update do not change at the same time.
+  // The topic of the app and the topic of its update do not change at the same time.
   const isSame = published?.latest_version === latest_version
   return { about, note: isSame ? published?.release_summary : undefined }
 }
@@ -189,12 +186,11 @@ const ACTIONS: readonly Action[] = [
   },
 ]
 
-/** The actions that are possible for several apps. */
 export const MANY = ACTIONS.filter(({ many }) => many !== undefined)
 
 export const actionName = ({ name, command }: Action, entry?: AppEntry): string => name?.(entry) ?? commandName(command)
 
-/** Returns the actions to offer for an app. An action that is not possible now has the reason in `refused`. */
+/** An action that is not possible now states the reason in `refused`. */
 export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'command'>)[] {
   const busy = entry.running.value === undefined ? undefined : terms.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({
@@ -205,7 +201,6 @@ export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<
   }))
 }
 
-/** Runs an action, after its confirmation if it has one. */
 export async function runAction(entry: AppEntry, key: Key): Promise<void> {
   const action = ACTIONS.find((one) => one.key === key)
   if (action === undefined) return
@@ -233,21 +228,21 @@ type Result = { readonly as: 'done' | 'skipped' } | { readonly as: 'failed'; rea
 interface Bulk {
   readonly action: Action
   readonly all: readonly Target[]
-  /** The results of the apps so far. */
+  /** The results so far, in the order of `all`. */
   readonly results: readonly Result[]
   /** `lost`: the connection was lost before the next app. */
   readonly state: 'running' | 'stopping' | 'stopped' | 'failed' | 'lost' | 'done'
 }
 
-/** The current action, which continues when the user leaves the view. */
+/** The latest action on several apps. It continues when the user leaves the view. */
 export const bulk = signal<Bulk | undefined>(undefined)
 export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?.state === 'stopping'
 
-// Ask before the user leaves the page, which would stop the action.
+// Leaving the page would stop the action, so the browser asks first.
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isInProgress() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
-/** Returns the apps for which the action is possible now, and why it is not possible for the other apps. */
+/** `why`: why the action is not possible for one of the other apps. */
 function possible(page: PageContext, action: Action, entries: readonly AppEntry[]) {
   const able: AppEntry[] = []
   let why: string | undefined
@@ -259,7 +254,7 @@ function possible(page: PageContext, action: Action, entries: readonly AppEntry[
   return { able, why: why ?? bulkText.noneFits }
 }
 
-/** Returns the reason why the action is possible for none of these apps; `undefined` if it is possible for one. */
+/** Returns the reason if the action is possible for none of the apps. */
 export function bulkRefusal(page: PageContext, action: Action, entries: readonly AppEntry[]): string | undefined {
   if (isInProgress()) return bulkText.busy
   const isPossible = (entry: AppEntry) =>
@@ -269,7 +264,7 @@ export function bulkRefusal(page: PageContext, action: Action, entries: readonly
 
 const MAX_LISTED = 100
 
-/** Asks for confirmation and starts the action. Returns whether it was started. */
+/** Asks for confirmation. Resolves to `true` if the action was started. */
 export async function startBulk(page: PageContext, action: Action, entries: readonly AppEntry[]): Promise<boolean> {
   const { able, why } = possible(page, action, entries)
   const [first] = able
@@ -294,14 +289,14 @@ export async function startBulk(page: PageContext, action: Action, entries: read
   return true
 }
 
-/** Continues after the app that failed, without trying that app again. */
+/** Continues after the failed app, without a second attempt on that app. */
 export function resumeBulk(): void {
   if (bulk.value === undefined || isInProgress()) return
   bulk.value = { ...bulk.value, state: 'running' }
   void proceed()
 }
 
-/** Returns the current page, because it may have changed since the confirmation; `undefined` without a connection. */
+/** Returns the current page, which may have changed since the confirmation; `undefined` without a connection. */
 function livePage(): PageContext | undefined {
   const now = stage.value
   return now.at === 'open' && now.channel.liveness.value === 'live' ? now : undefined
@@ -340,7 +335,7 @@ async function takeStep(page: PageContext, action: Action, { hub, id }: Target):
   const entry = page.store.app(hub, id)
   if (entry === undefined || !action.fits(entry)) return { as: 'skipped' }
   if (entry.running.value !== undefined) return { as: 'failed', why: terms.busy }
-  // A browser repeats a request if a keep-alive connection is reset: the transaction makes that harmless.
+  // A browser repeats a request if a keep-alive connection is reset. The transaction makes the repetition harmless.
   const transaction = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16)).join('-')
   const payload = { ...action.payload?.(entry, { option: false }), transaction }
   const ended = await actOn(entry, action.command, payload, true)

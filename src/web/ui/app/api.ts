@@ -1,4 +1,3 @@
-/** The HTTP API, below the address of the page. */
 import * as v from 'valibot'
 import { USAGE_HISTORY } from '../../../contract/crash.ts'
 import { encodeLevel } from '../../../contract/templates.ts'
@@ -19,7 +18,7 @@ export type Result<T> =
   /** `status` is 0 if there was no answer. */
   | { readonly ok: false; readonly status: number; readonly message: string }
 
-/** Sends a request; resolves to `undefined` if there is no answer. */
+/** Resolves to `undefined` if there is no answer. */
 async function ask(path: string, init: RequestInit = {}) {
   try {
     const response = await fetch(apiUrl(path), { cache: 'no-store', ...init })
@@ -45,13 +44,13 @@ const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: Re
   resultOf(schema, await ask(path, init))
 const post = <S extends v.GenericSchema>(schema: S, path: string, body: object) => get(schema, path, sending(body))
 
-/** Returns the options for a POST. An object is sent as JSON, an empty text as no body. */
+/** An empty text is sent as an empty body, without a content type. */
 function sending(body: object | string): RequestInit {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   return { method: 'POST', ...(text !== '' && { headers: { 'content-type': 'application/json' }, body: text }) }
 }
 
-/** The daemon sends the log immediately, so a longer wait means that the connection is lost. */
+/** The daemon answers immediately, so a longer wait means that the connection is lost. */
 const LOG_MS = 10_000
 
 export const api = {
@@ -61,7 +60,7 @@ export const api = {
   history: (hub: string, app: string, hours: number) =>
     get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
   config: () => get(protocol.CONFIG_REPORT, 'config'),
-  /** Reads the lines that follow an earlier answer; `after` is the `next` of that answer. */
+  /** @param after - `next` of the previous answer */
   log: (after: string) =>
     get(protocol.LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
   doctor: () => get(protocol.DOCTOR_REPORT, 'doctor'),
@@ -71,20 +70,19 @@ export const api = {
   applySetup: (wanted: protocol.SetupApply) => post(protocol.SETUP_DONE, 'setup/apply', wanted),
 }
 
-/** Returns the address of an app's icon. */
 export function iconUrl(hub: string, app: string): string {
   return apiUrl(`hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/icon`).href
 }
 
-/** The answer to a command, or an error. Without a code, it is unknown whether the command was executed. */
+/** If the code is `null`, it is unknown whether the command was executed. */
 export type Ended =
   | Answer
   | { readonly ok: false; readonly error: { readonly code: string | null; readonly message: string } }
 
-/** The target of a command: the bridge, a hub, or an app of a hub. */
+/** The target of a command: an app of a hub, or a hub; without either, the bridge. */
 export type For = { readonly hub?: string; readonly app?: string }
 
-/** Sends a command with the payload as on MQTT; an object is sent as JSON. Resolves when the command has ended. */
+/** Resolves when the command has ended. `payload` is the payload as on MQTT; an object is sent as JSON. */
 export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]

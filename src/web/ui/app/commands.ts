@@ -1,4 +1,3 @@
-/** Commands as over MQTT: checks whether they are possible, sends them, and shows the results. */
 import { type CommandName, findCommand } from '../../../contract/commands.ts'
 import { commandKey } from '../../../contract/permissions.ts'
 import { type Ended, type For, sendCommand } from './api.ts'
@@ -22,13 +21,13 @@ const text = defineStrings('commands', {
   },
 })
 
-/** Returns the reason why no command is possible now; `undefined` if commands are possible. */
+/** Returns the reason if no command is possible now. */
 export function pageRefusal({ session, channel }: Pick<PageContext, 'session' | 'channel'>): string | undefined {
   if (session.access !== 'full') return terms.readOnly
   return channel.liveness.value === 'live' ? undefined : terms.noConnection
 }
 
-/** Returns the reason why a command is not possible now; `undefined` if no reason is known. */
+/** Returns the reason if the command is known to be impossible now. */
 export function refusal(page: PageContext, target: For, name: string): string | undefined {
   const { store } = page
   const kind = target.app !== undefined ? 'app' : target.hub !== undefined ? 'hub' : 'bridge'
@@ -50,7 +49,7 @@ export const commandName = (command: string): string => textFor(terms.commands, 
 function outcomeOf(command: string, ended: Ended): Outcome {
   return {
     ok: ended.ok,
-    // A getter, because the user may have changed the language when the text is shown.
+    // A getter, because the user may change the language before the text is shown.
     get text() {
       const name = commandName(command)
       if (!ended.ok) return text.failed({ command: name, why: inLanguage(ended.error.message) })
@@ -59,10 +58,10 @@ function outcomeOf(command: string, ended: Ended): Outcome {
   }
 }
 
-/** Time for which a success is shown on the row. A failure is shown until the next command. */
+/** How long an app's row shows a success. It shows a failure until the next command. */
 const SHOWN_MS = 8_000
 
-/** Sends a command to an app, and shows its progress on the app's row. `isQuiet`: shows no notice of the result. */
+/** Shows the progress on the app's row. @param isQuiet - Shows no notice of the result. */
 export async function actOn(
   entry: AppEntry,
   command: AppCommand,
@@ -84,13 +83,11 @@ export async function actOn(
   return ended
 }
 
-/** Sends a command, and returns the data in its answer. */
 export async function dataOf(target: For, command: AppCommand, payload?: object): Promise<Answer> {
   const ended = await sendCommand(target, command, payload)
   return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: inLanguage(ended.error.message) }
 }
 
-/** Sends a command to a hub or the bridge, and shows the result. */
 export async function act(target: For, command: string, payload?: object | string): Promise<Ended> {
   const ended = await sendCommand(target, command, payload)
   const outcome = outcomeOf(command, ended)

@@ -1,4 +1,3 @@
-/** The languages of the page, and the user's choice. All texts except the English ones are loaded on demand. */
 import { signal } from '@preact/signals'
 import { openMenu, toast } from './parts/overlays.tsx'
 import { store, stored } from './preferences.ts'
@@ -12,7 +11,7 @@ const text = defineStrings('languages', {
 })
 
 interface Language {
-  /** The name of the language in the language itself. */
+  /** The name of the language in that language, such as `Deutsch`. */
   readonly name: string
   readonly load: () => Promise<{ readonly default: Texts }>
 }
@@ -25,9 +24,8 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map([
   ['de', { name: 'Deutsch', load: () => import('./languages/de.json', { with: { type: 'json' } }) }],
 ])
 
-/** The choice to follow the browser: the page uses the first of the browser's languages that it supports. */
+/** The choice to use the first of the browser's languages that the page supports. */
 const BROWSER = 'browser'
-/** `BROWSER`, or the code of a language. */
 const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]
 const kept = stored('localStorage', 'language')
 const choice = signal(CHOICES.find((one) => one === kept) ?? BROWSER)
@@ -46,14 +44,14 @@ function choiceName(one: string): string {
 
 export const choiceLabel = () => text.choice({ name: choiceName(choice.value) })
 
-/** Shows the chosen language. If its texts cannot be loaded, the page keeps its current language. */
+/** If the texts cannot be loaded, the page keeps its current language. */
 export async function showLanguage(): Promise<boolean> {
   const code = codeOf(choice.peek())
   const loaded = await languageOf(code)
     .load()
     .catch(() => undefined)
   const texts = loaded?.default
-  // The user may have chosen another language during the load.
+  // The user may have chosen another language while the texts were loading.
   if (texts !== undefined && code === codeOf(choice.peek())) {
     language.value = { code, texts }
     document.documentElement.lang = code

@@ -1,4 +1,3 @@
-/** The page: mounts it in the viewer's language, and requests the session from the daemon. */
 import { render } from 'preact'
 import { showLanguage } from './languages.ts'
 import { open } from './session.ts'

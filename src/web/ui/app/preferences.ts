@@ -1,11 +1,10 @@
-/** Preferences stored in the browser: the theme, and the search, filter and order of the app list. */
 import { effect, signal } from '@preact/signals'
 import * as v from 'valibot'
 import { parseJson, read } from './live/payload.ts'
 
 type Place = 'localStorage' | 'sessionStorage'
 
-/** Reads a stored value; `null` if there is no value or the browser does not allow storage. */
+/** Returns `null` if there is no value or the browser does not allow storage. */
 export function stored(place: Place, key: string): string | null {
   try {
     return globalThis[place].getItem(`hub2mqtt.${key}`)
@@ -18,14 +17,13 @@ export function store(place: Place, key: string, value: string): void {
   try {
     globalThis[place].setItem(`hub2mqtt.${key}`, value)
   } catch {
-    // The browser does not allow storage: the choice lasts until the page is closed.
+    // The browser does not allow storage, so the choice is lost when the page is closed.
   }
 }
 
 const THEMES = ['auto', 'light', 'dark'] as const
 
 const keptTheme = stored('localStorage', 'theme')
-/** Light, dark, or the system's theme. */
 export const theme = signal(THEMES.find((one) => one === keptTheme) ?? 'auto')
 
 effect(() => {
@@ -41,7 +39,7 @@ export function nextTheme(): void {
   theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto'
 }
 
-/** Whether the list has one line for each app. */
+/** `true` if each app has only one line in the list. */
 export const compact = signal(stored('localStorage', 'rows') === 'compact')
 
 effect(() => {
@@ -66,7 +64,7 @@ const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ??
 export const search = signal(first.search)
 export const filter = signal(first.filter)
 export const sort = signal(first.sort)
-/** Whether to group apps by hub if there are several hubs. */
+/** Apps are grouped by hub, if there are several hubs. */
 export const grouped = signal(first.grouped)
 
 effect(() => {

@@ -1,4 +1,4 @@
-/** The current view. It is stored after the `#` of the address, which is never sent to a server. */
+/** The fragment of the address, which is never sent to a server, contains the current view. */
 import { signal } from '@preact/signals'
 import type { Changeable } from './parts/controls.tsx'
 
@@ -19,13 +19,13 @@ addEventListener('hashchange', () => {
   scrollTo(0, 0)
 })
 
-/** A choice of the current view, stored in the address and used like a signal. Ignores invalid options. */
+/** A choice in the current view, stored in the address. Ignores invalid options. */
 export function chosenInAddress<const K extends string>(name: string, options: readonly [K, ...K[]]): Changeable<K> {
   const [first] = options
   return inAddress(name, 'pushState', first, (kept) => options.find((option) => option === kept) ?? first)
 }
 
-/** A text of the current view, stored like a choice. Typing adds no entries to the browser's history. */
+/** A text in the current view, stored in the address. Typing adds no entries to the browser's history. */
 export function textInAddress(name: string): Changeable<string> {
   return inAddress(name, 'replaceState', '', (kept) => kept ?? '')
 }
@@ -45,7 +45,7 @@ function inAddress<T extends string>(name: string, how: How, first: T, read: (ke
       try {
         history[how](null, '', hrefOf(route.value) + (next.size === 0 ? '' : `?${next}`))
       } catch {
-        // Some browsers limit how often the address can change. The next change updates the address.
+        // Some browsers limit how often the address can change. A later change will update it.
       }
     },
   }
@@ -67,7 +67,7 @@ function read(): Route {
   try {
     if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }
   } catch {
-    // This page did not write the address.
+    // The address was not written by this page.
   }
   return { at: 'apps' }
 }

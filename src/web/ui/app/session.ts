@@ -1,4 +1,4 @@
-/** The page's session: the access of the user, and the live channel, which applies frames once per animation frame. */
+/** Frames of the live channel are applied once per animation frame. */
 import { signal } from '@preact/signals'
 import { Backoff } from '../../../base/backoff.ts'
 import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame, LOGIN_DUE, type Session } from '../../server/api/protocol.ts'
@@ -11,17 +11,15 @@ const text = defineStrings('session', {
   noLogin: 'You have no access to this page. Set http.password and log in.',
 })
 
-/** The data that views need to show state and to send commands. */
 export interface PageContext {
   readonly session: Session
   readonly store: Store
   readonly channel: Readonly<ReturnType<typeof openChannel>>
 }
 
-/** The top-level state of the page. */
 type Stage =
   | { readonly at: 'opening' | 'login' | 'setup' }
-  /** The daemon does not answer, or refuses the request. */
+  /** The daemon does not answer, or it refuses the request. */
   | { readonly at: 'failed'; readonly message: string }
   | ({ readonly at: 'open' } & PageContext)
 
@@ -35,10 +33,9 @@ export function usePage(): PageContext {
 
 const RETRY_MS = 3_000
 
-/** Whether the daemon does not answer, or a proxy answers instead of the daemon. */
+/** Returns `true` if the daemon does not answer, or if a proxy answers in its place. */
 const isAway = (result: Result<Session>): boolean => !result.ok && (result.status === 0 || result.status >= 500)
 
-/** Requests the session, and opens the matching view. */
 export async function open(): Promise<void> {
   const result = await api.session()
   if (result.ok) stage.value = stageOf(result.value)
@@ -63,7 +60,7 @@ function connect(session: Session): Stage {
   return { at: 'open', session, store, channel }
 }
 
-/** Whether the session is unchanged. Without an answer, assumes that it is: the next attempt checks again. */
+/** Assumes an unchanged session if there is no answer: the next attempt checks it again. */
 async function isUnchanged(before: Session): Promise<boolean> {
   const result = await api.session()
   if (isAway(result)) return true
@@ -90,7 +87,7 @@ const HIDDEN_MS = 500
 function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
   /** `stale`: the page is no longer updated. */
   const liveness = signal<'connecting' | 'live' | 'stale'>('connecting')
-  /** Time of the next attempt in epoch milliseconds; `undefined` while connected or connecting. */
+  /** When the next attempt starts, in epoch milliseconds; `undefined` while connected or connecting. */
   const retryAt = signal<number | undefined>(undefined)
   const backoff = new Backoff(BACKOFF)
   let socket: WebSocket | undefined
@@ -106,7 +103,6 @@ function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>
     clearTimeout(silence)
     socket?.close()
   }
-  /** Makes the next attempt now, if one is planned. */
   const retryNow = async () => {
     if (retryAt.value === undefined || hasEnded) return
     clearTimeout(retry)
@@ -126,12 +122,12 @@ function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>
     }
     listen()
   }
-  /** Closes a connection that is silent for too long. */
+  /** Closes the connection if no frame arrives in time. */
   const listen = () => {
     clearTimeout(silence)
     silence = setTimeout(() => {
       socket?.close()
-      // Do not wait for the close event: the other side may never answer.
+      // Do not wait for the close event, because the server may never answer.
       if (socket !== undefined) lose(socket)
     }, STALE_AFTER_MS)
   }

@@ -1,22 +1,21 @@
 /**
- * The language of the page: its texts, numbers and times. Each part defines its English texts as plain data beside its
- * code; a translation is a table with the same keys. `{name}` is a placeholder, and `{count}` selects the plural form.
- * This file also contains the texts that many parts share, and the names for codes and messages of the MQTT interface.
+ * Each part of the page defines its English texts beside its code; a translation is a table with the same keys.
+ * `{name}` is a placeholder, and `{count}` selects the plural form. This file has the texts that many parts share.
  */
 import { computed, signal } from '@preact/signals'
 import { ERROR_CODES } from '../../../contract/errors.ts'
 
 type Value = string | number
-/** The forms of a text by the categories of `Intl.PluralRules`; `other` is the default. */
+/** The forms of a text by the plural categories of `Intl.PluralRules`; `other` is the default. */
 type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string }
 export type Text = string | Plural
 type Strings = { readonly [key: string]: Text | Strings }
 
 type NamesIn<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
 type Fill<Name extends string> = (values: { readonly [N in Name]: N extends 'count' ? number : Value }) => string
-/** The texts of a language by their full names, such as `apps.filters.all`. */
+/** The texts of a language by their full keys, such as `apps.filters.all`. */
 export type Texts = Readonly<Record<string, Text>>
-/** A text, a function if it has placeholders, or a group of texts. */
+/** A text, a function for a text with placeholders, or a group of texts. */
 type Filled<T> = T extends string
   ? [NamesIn<T>] extends [never]
     ? string
@@ -25,7 +24,7 @@ type Filled<T> = T extends string
     ? Fill<NamesIn<Other> | 'count'>
     : { readonly [Key in keyof T]: Filled<T[Key]> }
 
-/** The current language. Missing texts are shown in English. */
+/** Missing texts are shown in English. */
 export const language = signal<{ readonly code: string; readonly texts: Texts }>({ code: 'en', texts: {} })
 const plurals = computed(() => new Intl.PluralRules(language.value.code))
 
@@ -36,7 +35,7 @@ export const locale = computed(() => {
   return navigator.languages.find(isOf) ?? code
 })
 
-/** Defines the English texts of a part of the page. @param part the name of the part, the first level of the keys */
+/** @param part the first level of the keys */
 export function defineStrings<const T extends Strings>(part: string, english: T): Filled<T>
 export function defineStrings(part: string, english: Strings): unknown {
   return group(part, english)
@@ -69,13 +68,13 @@ const shown = (value: Value) => (typeof value === 'number' ? value.toLocaleStrin
 
 const isText = (text: Text | Strings): text is Text => typeof text === 'string' || typeof text['other'] === 'string'
 
-/** Returns the text for a code of the interface; a code without a text is returned unchanged. */
+/** Returns the code itself if it has no text. */
 export function textFor(texts: Readonly<Record<string, string>>, code: string): string {
   return (Object.hasOwn(texts, code) ? texts[code] : undefined) ?? code
 }
 
 export const PRODUCT = 'hub2mqtt'
-/** Shown instead of a missing value. */
+/** Shown in place of a missing value. */
 export const NONE = '–'
 
 export const terms = defineStrings('terms', {
@@ -89,7 +88,6 @@ export const terms = defineStrings('terms', {
   since: 'Since',
   reason: 'Reason',
   views: { apps: 'Apps', activity: 'Activity', bridge: 'Bridge', log: 'Log' },
-  /** Properties of apps, in the head of the list and elsewhere. */
   columns: {
     name: 'App',
     version: 'Version',
@@ -154,7 +152,6 @@ export const terms = defineStrings('terms', {
     'log-level': 'Log level',
     ping: 'Ping',
   },
-  /** Why an app crashed or was restarted. */
   causes: {
     exception: 'error in the app',
     cpu_limit: 'too much CPU',
@@ -167,7 +164,6 @@ export const terms = defineStrings('terms', {
     devices_unavailable: 'devices unavailable',
     unknown: 'unknown',
   },
-  /** Why a hub is not, or not fully, usable. */
   hubReasons: {
     unauthorized: 'it does not accept the API key',
     forbidden: 'the API key lacks a permission',
@@ -210,7 +206,7 @@ const messages = defineStrings('messages', {
   errors: ERROR_CODES,
 })
 
-/** The text before and after the value in each message, if the message has a value. */
+/** The text before and after the value of each message. Both texts form the whole message if it has no value. */
 const SENTENCES: readonly (readonly [before: string, after: string, write: (value: string) => string])[] = [
   ['commands.deny names ', '.', (key) => messages.denied({ key })],
   ['commands.read_only is set.', '', () => messages.readOnly],
@@ -220,7 +216,7 @@ const SENTENCES: readonly (readonly [before: string, after: string, write: (valu
   ['The API key lacks ', '.', (scope) => messages.lacks({ scope })],
 ]
 
-/** Translates a frequent message of hub2mqtt. All other messages are shown in English. */
+/** Translates the frequent messages of hub2mqtt. All others are shown in English. */
 export function inLanguage(message: string): string {
   for (const [before, after, write] of SENTENCES) {
     const value = message.slice(before.length, message.length - after.length)
@@ -230,7 +226,7 @@ export function inLanguage(message: string): string {
   return code === undefined ? message : textFor(messages.errors, code)
 }
 
-/** Returns a formatter that is created once for each language of the page. */
+/** Creates the formatter again when the language of the page changes. */
 function inLocale(make: (language: string) => { format(value: number): string }) {
   const made = computed(() => make(locale.value))
   return (value: number): string => made.value.format(value)
@@ -242,7 +238,7 @@ const unit = (name: string, maximumFractionDigits = 1, unitDisplay: 'short' | 'l
 }
 const time = (options: Intl.DateTimeFormatOptions) => inLocale((language) => new Intl.DateTimeFormat(language, options))
 
-/** Compares names. Their order does not depend on the page's language. */
+/** The order of names does not depend on the language of the page. */
 export const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' })
 
 export const formatCount = inLocale((language) => new Intl.NumberFormat(language, { maximumFractionDigits: 1 }))
@@ -259,22 +255,20 @@ export function formatBytes(bytes: number): string {
 const [milliseconds, seconds] = [unit('millisecond', 0), unit('second')]
 export const formatDuration = (ms: number): string => (ms < 1000 ? milliseconds(ms) : seconds(ms / 1000))
 
-/** Formats hours, minutes and seconds. */
 export const formatSecond = time({ timeStyle: 'medium' })
-/** Formats hours and minutes. */
 export const formatClock = time({ timeStyle: 'short' })
 export const formatDay = time({ dateStyle: 'full' })
 export const formatMoment = time({ dateStyle: 'medium', timeStyle: 'medium' })
 const formatDate = time({ day: 'numeric', month: 'short' })
 
-/** Formats a tick of a time axis, in epoch seconds: as a date at midnight and for steps of a day or more. */
+/** Formats `at`, in epoch seconds, as a date at midnight or if the step is a day or more, otherwise as a time. */
 export function formatTick(at: number, step: number): string {
   const date = new Date(at * 1000)
   const isDay = step >= 86_400 || (date.getHours() === 0 && date.getMinutes() === 0)
   return (isDay ? formatDate : formatClock)(at * 1000)
 }
 
-/** Formats a date and time; for today, only the time. */
+/** Leaves out the date if it is today. */
 export function formatTime(at: number): string {
   return (new Date(at).toDateString() === new Date().toDateString() ? formatSecond : formatMoment)(at)
 }
@@ -285,7 +279,7 @@ const UNITS = [
   ['minute', 60_000],
 ] as const
 
-/** Formats a duration in its largest unit. */
+/** Uses only the largest unit. `length` is in seconds. */
 export function formatSpan(length: number): string {
   const [name, ms] = UNITS.find(([, one]) => length * 1000 >= one) ?? ['second', 1000]
   return unit(name, 0, 'long')(Math.floor((length * 1000) / ms))

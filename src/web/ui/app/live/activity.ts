@@ -1,4 +1,3 @@
-/** Reads the latest events and answers, and groups related ones for the lists. */
 import type * as v from 'valibot'
 import { findCommand } from '../../../../contract/commands.ts'
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
@@ -11,7 +10,7 @@ import { ANSWER, type Answer, parseJson, read } from './payload.ts'
 type BridgeEvent = v.InferOutput<typeof EVENT_OF_HUB>
 
 export type Entry = {
-  /** A number that increases with each entry; the key in lists. */
+  /** Increases with each entry, and is the key in lists. */
   readonly number: number
   /** Epoch milliseconds. */
   readonly at: number
@@ -28,7 +27,6 @@ export type Entry = {
 
 const MAX_ENTRIES = 500
 
-/** Reads events and answers below a base topic. */
 export class ActivityReader {
   readonly #hubEvent: Template
   readonly #base: string
@@ -39,7 +37,7 @@ export class ActivityReader {
     this.#hubEvent = new Template(PUBLICATIONS.hubEvent.topic, base)
   }
 
-  /** Adds events to the list; returns the same list if none is added. */
+  /** Returns the same list if no event is added. */
   add(before: readonly Entry[], events: readonly FeedEvent[]): readonly Entry[] {
     const added = events.flatMap((one) => this.#read(one) ?? [])
     return added.length === 0 ? before : [...before, ...added].slice(-MAX_ENTRIES)
@@ -55,7 +53,7 @@ export class ActivityReader {
     if (!this.#isResult(topic)) return undefined
     const answer = read(ANSWER, parseJson(payload))
     if (answer === undefined) return undefined
-    // Drop the data, which may be large or contain settings.
+    // The data may be large or contain settings.
     const { data: _, ...entry } = answer
     return { ...this.#head(at), hub: entry.hub, app: entry.app, kind: 'answer', answer: entry }
   }
@@ -74,11 +72,10 @@ export class ActivityReader {
 
 const FAILURES = new Set<EventType>(['crashed', 'command_failed', 'gave_up', 'update_failed', 'bad_update'])
 
-/** Whether lists mark the entry as a failure. */
 export const isFailure = (entry: Entry): boolean =>
   entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
 
-/** Returns the apps, as `hub/id`, whose update failed and whose version has not changed since then. */
+/** Returns the apps, as `hub/id`, whose last update failed and whose version has not changed since. */
 export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
   const failed = new Set<string>()
   for (const entry of entries) {
@@ -90,7 +87,7 @@ export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
   return failed
 }
 
-/** Returns the full texts of an app's crashes, newest first. */
+/** Returns the texts of an app's crashes, newest first. */
 export function crashTexts(entries: readonly Entry[], hub: string, app: string): string[] {
   return entries
     .flatMap((entry) => {
@@ -107,18 +104,18 @@ const isEvent = (entry: Entry | undefined): entry is EventEntry => entry?.kind =
 const isOfGuardian = (entry: Entry | undefined) => isEvent(entry) && GUARDIAN.has(entry.event.event_type)
 const GUARDIAN: ReadonlySet<string> = new Set(GUARD_EVENT_TYPES)
 
-/** Related entries, oldest first, such as a crash and the guardian's reaction. `lead`: the most informative entry. */
+/** Related entries, such as a crash and the guardian's reaction, oldest first. `lead`: the most informative entry. */
 type Group = { readonly lead: Entry; readonly entries: readonly Entry[] }
 
 /** Maximum time between two entries of a group. */
 const TOGETHER_MS = 10_000
-/** Tolerance for the time of an answer, which is published shortly after the command has ended. */
+/** An answer is published shortly after its command has ended. */
 const PUBLISHED_MS = 100
 
 const isNear = (one: Entry | undefined, other: Entry, ms: number) =>
   one !== undefined && Math.abs(other.at - one.at) < ms
 
-/** Events that start a group unless a command has caused them → the commands that can cause them. */
+/** The events that start a group, and the commands that can cause them. An event caused by a command starts none. */
 const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
   crashed: [],
   installed: ['install'],
@@ -128,7 +125,7 @@ const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
 
 /**
  * Groups entries of one app that follow each other within seconds. A crash, a new version and a client's command start
- * a new group. A command's group includes the events that arrived while the command was running.
+ * a new group. The group of a command includes the events that arrived while the command was running.
  */
 export function groupsOf(entries: readonly Entry[]): Group[] {
   const found: [Entry, ...Entry[]][] = []
@@ -165,7 +162,7 @@ function follows(entry: EventEntry, before: readonly Entry[]): boolean {
   return causes === undefined || isAfter(true, causes)
 }
 
-/** Whether a command can have caused the first of these entries, and was running when all of them arrived. */
+/** Returns `true` if the command can have caused the first entry, and was running when all entries arrived. */
 function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]]): boolean {
   const [first] = before
   const isWrite = findCommand('app', answer.command, false)?.write === true
@@ -174,14 +171,14 @@ function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]
   return isWrite && isDuring && causes.includes(answer.command) && before.every(isEvent)
 }
 
-/** A line of the list: a group, `count` equal groups, or updates of several apps in a row. */
+/** A group, `count` equal groups, or consecutive updates of several apps. */
 export type Row = Readonly<ReturnType<typeof rowOf>>
 
 /** Maximum time between two equal groups, and between two updates, which can take minutes. */
 const REPEATED_MS = 3_600_000
 const ONE_GO_MS = 600_000
 
-/** Returns the lines of the list, newest first. Equal groups are counted by day. */
+/** Returns the rows, newest first. Equal groups of a day share a row. */
 export function rowsOf(entries: readonly Entry[]): Row[] {
   const found: { readonly is: string; readonly all: [Group, ...Group[]] }[] = []
   const open = new Map<string, (typeof found)[number]>()
@@ -200,7 +197,7 @@ export function rowsOf(entries: readonly Entry[]): Row[] {
       found.push(begun)
       open.set(place, begun)
     }
-    // Entries after an app's update start a new line.
+    // Later entries of an updated app start a new row.
     if (isOfUpdates) open.delete(own)
   }
   return found
@@ -221,7 +218,7 @@ function isUpdate(entry: Entry): boolean {
   return UPDATES.has(isEvent(entry) ? entry.event.event_type : entry.answer.command) && !isFailure(entry)
 }
 
-/** Returns the content of an entry for comparison, without the time and other parts that always differ. */
+/** Returns a text for comparison, without the time and other parts that always differ. */
 function contentOf(entry: Entry): string {
   if (!isEvent(entry)) return JSON.stringify([entry.answer.command, entry.answer.ok, entry.answer.error?.message])
   const { event } = entry
@@ -229,9 +226,8 @@ function contentOf(entry: Entry): string {
   return JSON.stringify({ ...event, changed, at: '', count: 0, transaction: '' })
 }
 
-/** Returns the start of the day that contains a time, in the viewer's time zone. */
+/** Returns the start of the day that contains `at`, in the user's time zone. */
 export const dayOf = (at: number): number => new Date(at).setHours(0, 0, 0, 0)
 
-/** These two functions return the starts of the next and the previous day. */
 export const dayAfter = (day: number): number => new Date(day).setHours(24, 0, 0, 0)
 export const dayBefore = (day: number): number => dayOf(day - 1)

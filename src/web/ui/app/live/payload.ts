@@ -1,9 +1,8 @@
-/** Parses text from the server to validated values, by the schemas of the interface. */
+/** The payloads and answers from the server are untrusted: these functions validate them with the schemas. */
 import * as v from 'valibot'
 import { type Payload, PUBLICATIONS, type PublicationName } from '../../../../contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../../../contract/schemas.ts'
 
-/** Parses JSON; returns `undefined` if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -12,13 +11,13 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Returns the value; `undefined` if it does not match the schema. */
+/** Returns `undefined` if the value does not match the schema. */
 export function read<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> | undefined {
   const result = v.safeParse(schema, value)
   return result.success ? result.output : undefined
 }
 
-/** Returns the value of a topic; `undefined` if the payload is missing or does not match the schema. */
+/** Returns `undefined` if the payload is missing or does not match the schema of the topic. */
 export function readPayload<N extends PublicationName>(name: N, payload: string | null): Payload<N> | undefined {
   if (payload === null) return undefined
   const row = PUBLICATIONS[name]

@@ -1,4 +1,4 @@
-/** The page's data from the live channel. Each app has its own signals, so that a change renders only one row. */
+/** Each app has its own signals, so that a change renders only one row. */
 import { batch, computed, signal } from '@preact/signals'
 import type { Json } from '../../../../base/json.ts'
 import type { LogLevel } from '../../../../contract/log-levels.ts'
@@ -10,10 +10,9 @@ import { terms, textFor } from '../terms.ts'
 import { ActivityReader, type Entry, failedUpdates } from './activity.ts'
 import { readPayload } from './payload.ts'
 
-/** The result of a command. */
 export type Outcome = { readonly ok: boolean; readonly text: string }
 
-/** The content of a retained topic of an app, except its state and its settings. */
+/** A retained topic of an app, except its state and its settings. */
 type OtherTopic = { readonly name: PublicationName; readonly payload: string }
 
 export type AppEntry = Readonly<ReturnType<typeof newApp>>
@@ -27,17 +26,15 @@ function newApp(hub: string, topic: string, first: App) {
   return {
     hub,
     id: first.id,
-    /** The target of the app's commands. */
     target: { hub, app: first.id },
-    /** The app's topic, which is unique. */
+    /** The topic of the app's state, which identifies the app. */
     topic,
     app,
-    /** The app's name, or its id if it has no name. */
     name: computed(() => app.value.name?.trim() || first.id),
-    /** Usage of the last 15 minutes, oldest first. Samples are added in place, always before `app` changes. */
+    /** The usage of the last 15 minutes, oldest first. Samples are added in place, always before `app` changes. */
     samples,
     settings: signal<ReadonlyMap<string, Json>>(new Map()),
-    /** The contents of the app's other retained topics, by topic. */
+    /** The other retained topics of the app, by topic. */
     topics: signal<ReadonlyMap<string, OtherTopic>>(new Map()),
     /** The command that is waiting for its answer. */
     running: signal<string | undefined>(undefined),
@@ -53,12 +50,12 @@ function newHub(name: string) {
     since: signal<number | undefined>(undefined),
     info: signal<Payload<'hubInfo'> | undefined>(undefined),
     health: signal<Payload<'hubHealth'> | undefined>(undefined),
-    /** Only the store changes this map, and replaces the whole map when apps were added or removed. */
+    /** Only the store changes this map. When apps are added or removed, it replaces the whole map. */
     apps: signal(new Map<string, AppEntry>()),
   }
 }
 
-/** Adds a sample of the usage, and drops samples that are no longer shown. */
+/** Also drops the samples that are too old to be shown. */
 function addSample(samples: Sample[], sample: Sample): void {
   samples.push(sample)
   const oldest = sample[0] - KEPT_USAGE_MS
@@ -71,7 +68,7 @@ type OtherTopicName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
 /** The parsed payloads, so that lists of many apps parse each payload only once. */
 const readOnce = new WeakMap<OtherTopic, { readonly [N in OtherTopicName]?: Payload<N> | undefined }>()
 
-/** Returns the payload of one of the app's other topics; `undefined` if it is missing or does not match its schema. */
+/** Returns `undefined` if the topic has no payload, or one that does not match its schema. */
 export function readTopic<N extends OtherTopicName>({ topics }: AppEntry, name: N): Payload<N> | undefined {
   for (const one of topics.value.values()) {
     if (one.name !== name) continue
@@ -87,12 +84,11 @@ type Changes = Extract<LiveFrame, { type: 'changes' }>
 
 export class Store {
   readonly topics: Topics
-  /** All hubs. In a fleet, the hubs of other members are included, but only with their state. */
+  /** Includes the hubs of other members of a fleet, but only with their state. */
   readonly hubs = signal<readonly HubEntry[]>([])
-  /** The hubs of this bridge. */
   readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))
   readonly fleet = signal<FleetStatus | undefined>(undefined)
-  /** State topic of another member, or of the whole fleet → its payload. */
+  /** The payloads by state topic, of the other members and of the whole fleet. */
   readonly memberStates = signal<ReadonlyMap<string, Payload<'bridgeState'>>>(new Map())
   readonly bridgeState = signal<Payload<'bridgeState'> | undefined>(undefined)
   /** When the state of the bridge last changed, in epoch milliseconds. */
@@ -103,25 +99,24 @@ export class Store {
   readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
   readonly refusals = signal<Refusals>({})
   readonly recent = signal<readonly Entry[]>([])
-  /** Apps, as `hub/id`, whose last update failed. Derived from events, so a restart of the daemon clears the set. */
+  /** The apps, as `hub/id`, whose last update failed. Derived from events, so a restart of the daemon clears it. */
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
-  /** Whether a snapshot has been read. */
+  /** `true` after the first snapshot. */
   readonly complete = signal(false)
-  /** Counts changes of apps, for lists that are not sorted at every change. */
+  /** Counts the changes of apps, for lists that are not sorted at every change. */
   appChanges = 0
   readonly #activity: ActivityReader
-  /** The retained topics that have a payload. */
   readonly #held = new Set<string>()
-  /** Hubs with added or removed apps, whose signals are not updated yet. */
+  /** Hubs with added or removed apps whose `apps` signal is not updated yet. */
   readonly #outdated = new Set<HubEntry>()
 
-  /** @param member this bridge's name in a fleet */
+  /** @param member the name of this bridge in a fleet */
   constructor(base: string, member: string | null) {
     this.topics = createTopics(base, member ?? undefined)
     this.#activity = new ActivityReader(base)
   }
 
-  /** Returns the other member of the fleet that serves a hub; `undefined` if no other member serves it. */
+  /** Returns the other member of the fleet that serves the hub, if any. */
   ownerElsewhere(hub: string): string | undefined {
     const { member, owners = {} } = this.fleet.value ?? {}
     const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
@@ -136,14 +131,14 @@ export class Store {
     return this.hub(hub)?.apps.value.get(id)
   }
 
-  /** Own hubs that are offline; the page has only the last known state of their apps. */
+  /** The bridge's own hubs that are offline. The page has only the last known state of their apps. */
   readonly away = computed(() => this.own.value.filter(({ state }) => state.value === 'offline'))
 
   isAway(hub: string): boolean {
     return this.away.value.some(({ name }) => name === hub)
   }
 
-  /** Returns the text for the reason why a hub is not, or not fully, usable. */
+  /** Explains why the hub is unusable, or usable only in part. */
   reasonOf({ name, info }: HubEntry): string | undefined {
     const reason = info.value?.reason ?? this.health.value?.hubs[name]?.reason
     return reason == null ? undefined : textFor(terms.hubReasons, reason)
@@ -177,7 +172,7 @@ export class Store {
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
         this.recent.value = this.#activity.add(this.recent.value, happenings)
-        // The events may have changed `failedUpdates`, by which lists are filtered.
+        // The events may have changed `failedUpdates`, which is also a filter of lists.
         if (happenings.length > 0) this.appChanges += 1
         if (refusals !== undefined) this.refusals.value = refusals
         if (log_level !== undefined) this.logLevel.value = log_level
@@ -208,7 +203,7 @@ export class Store {
     else this.#holdPart(hub, topic, own, payload)
   }
 
-  /** Handles a topic of an app other than its state, such as a setting. */
+  /** Handles all topics of an app except its state. */
   #holdPart(hub: HubEntry, topic: string, { name, owner }: OwnTopic, payload: string | null): void {
     if (owner.kind !== 'app' && owner.kind !== 'setting') return
     const entry = hub.apps.value.get(owner.app)
@@ -268,7 +263,7 @@ export class Store {
   }
 }
 
-/** Returns a copy of the map with one value changed; `undefined` removes the key. */
+/** Returns a changed copy of the map. `undefined` removes the key. */
 function changed<T>(map: ReadonlyMap<string, T>, key: string, value: T | undefined): ReadonlyMap<string, T> {
   const after = new Map(map)
   if (value === undefined) after.delete(key)

@@ -1,4 +1,4 @@
-/** A chart of an app's CPU or memory over time. The pointer and the arrow keys select a point. */
+/** The pointer and the arrow keys select a point of the chart. */
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type Plot from 'uplot'
@@ -9,19 +9,18 @@ import { PATHS } from './icons.tsx'
 
 export type Figure = 'cpu' | 'memory'
 
-/** A marked event, with its time in epoch seconds. */
+/** `at` is in epoch seconds. */
 export type Mark = { readonly at: number; readonly kind: 'crash' | 'restart' | 'update' }
 
-/** The data of one or more charts. */
+/** The data of one or more charts, with times in epoch seconds. */
 export interface Charted {
-  /** Times in epoch seconds, oldest first, with their values; `null`: the app was stopped, or the value is unknown. */
+  /** Oldest first. A value is `null` if the app was stopped, or if the value is unknown. */
   readonly points: {
     readonly times: readonly number[]
     readonly cpu: readonly (number | null)[]
     readonly memory: readonly (number | null)[]
   }
   readonly marks: readonly Mark[]
-  /** The ends of the time axis. */
   readonly from: number
   readonly to: number
 }
@@ -38,7 +37,7 @@ export const GLYPHS = { crash: 'alert', restart: 'restart', update: 'update' } a
 const COLOURS = { cpu: '--accent', memory: '--accent', crash: '--bad', restart: '--accent', update: '--ok' } as const
 
 const HEIGHT = 168
-/** Room for the marks above the lines, in pixels. */
+/** Space for the marks above the lines, in pixels. */
 const TOP = 20
 const AXIS_WIDTH = 68
 /** The number of points by which each key moves the pointer. */
@@ -66,7 +65,7 @@ interface ChartProps {
   /** The chart in words, for screen readers while no point is selected. */
   readonly summary: string
   readonly charted: Charted
-  /** The selected time, which other charts can share. */
+  /** The selected time, which several charts can share. */
   readonly hovered: Signal<number | undefined>
 }
 
@@ -106,12 +105,12 @@ export function Chart({ figure, label, summary, charted, hovered }: ChartProps) 
   )
 }
 
-/** Describes a point in words: its time, its value, and its marks. */
+/** Describes a point in words for screen readers: its time, its value and its marks. */
 export function described({ points, marks }: Charted, figure: Figure, index: number): string {
   const { times } = points
   const [at = 0, value = null] = [times[index], points[figure][index]]
   const said = value === null ? text.noFigure : FORMAT[figure](value)
-  // A mark belongs to the last point at or before its time, or to the first point if there is none.
+  // A mark belongs to the last point at or before its time, or else to the first point.
   const indexOf = ({ at }: Mark) =>
     Math.max(
       0,
@@ -121,7 +120,7 @@ export function described({ points, marks }: Charted, figure: Figure, index: num
   return [text.at({ time: formatMoment(at * 1000), value: said }), ...new Set(here)].join(', ')
 }
 
-/** Moves the pointer's line to a time. */
+/** Moves the pointer line. `undefined` hides it. */
 function point(plot: Plot, at: number | undefined): void {
   const { idx, left = -1 } = plot.cursor
   const [times] = plot.data
@@ -132,7 +131,7 @@ function point(plot: Plot, at: number | undefined): void {
 
 type Drawn = Pick<ChartProps, 'figure' | 'charted' | 'hovered'>
 
-/** Draws the chart in its container; returns a function that removes it. */
+/** Returns a function that removes the chart. */
 function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, hovered }: Drawn): () => void {
   const { points, marks, from, to } = charted
   const kept = hovered.peek()
@@ -183,7 +182,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
   }
 }
 
-/** The ranges of the axes: CPU from zero; memory changes little, so its line is shown in the middle. */
+/** CPU starts at zero. Memory changes little, so its line is shown in the middle. */
 const RANGES: Readonly<Record<Figure, (plot: Plot, low: number, high: number) => [number, number]>> = {
   cpu: (_, __, high) => [0, Math.max(1, (high ?? 0) * 1.1)],
   memory: (_, low, high) => {
@@ -192,7 +191,7 @@ const RANGES: Readonly<Record<Figure, (plot: Plot, low: number, high: number) =>
   },
 }
 
-/** Returns the value of a CSS variable as a colour for a canvas. */
+/** Resolves a CSS variable, because a canvas accepts only colours. */
 function colour({ root }: Plot, name: string): string {
   root.style.color = `var(${name})`
   return getComputedStyle(root).color
@@ -206,7 +205,7 @@ function axis(more: Plot.Axis): Plot.Axis {
 
 function line(name: string): Plot.Series {
   const stroke = (plot: Plot) => colour(plot, name)
-  /** Selects points without neighbours, which the line does not show. */
+  /** Returns the points without neighbours, which the line does not show. */
   const alone = ({ data }: Plot, series: number) =>
     [...(data[series] ?? []).keys()].filter((i) => {
       const [before, value, after] = [data[series]?.[i - 1], data[series]?.[i], data[series]?.[i + 1]]
@@ -215,7 +214,7 @@ function line(name: string): Plot.Series {
   return { stroke, width: 1.5, points: { show: false, filter: alone, size: 6, stroke, fill: stroke } }
 }
 
-/** Draws each mark as a vertical line with a glyph, so that the kinds do not differ only in colour. */
+/** Draws a vertical line with a glyph, so that the kinds of marks differ not only in colour. */
 function drawMarks(plot: Plot, marks: readonly Mark[]): void {
   const { ctx, bbox } = plot
   const { min = 0, max = 0 } = plot.scales['x'] ?? {}

@@ -1,4 +1,3 @@
-/** The building blocks of the views: buttons, fields, badges, and cards with their content. */
 import { useSignal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren, SelectHTMLAttributes } from 'preact'
 import { defineStrings, formatAgo, formatMoment, formatSecond, formatTime } from '../terms.ts'
@@ -75,10 +74,9 @@ export function IconButton(
   )
 }
 
-/** A signal, or an object that is used like a signal. */
 export type Changeable<T> = { value: T }
 
-/** `shortcut`: the key that focuses the field; `open`: opens the first match. */
+/** @param props.shortcut the key that focuses the field @param props.open opens the first match */
 export function Search(props: { label: string; value: Changeable<string>; shortcut?: string; open?: () => void }) {
   const { label, value, shortcut, open } = props
   return (
@@ -111,7 +109,6 @@ interface ChipsProps<K extends string> {
   readonly children: (option: K) => ComponentChildren
 }
 
-/** A choice of one option, as a row of buttons. */
 export function Chips<K extends string>({ label, options, chosen, children }: ChipsProps<K>) {
   return (
     <fieldset class="chips">
@@ -131,11 +128,10 @@ interface SelectProps<K extends string> extends ListAttributes {
   readonly options: readonly K[]
   readonly chosen: K
   readonly choose: (option: K) => void
-  /** The label of an option; default: the option itself. */
+  /** Default: the option itself. */
   readonly nameOf?: (option: K) => string
 }
 
-/** A choice of one option, as a drop-down list. */
 export function Select<K extends string>(props: SelectProps<K>) {
   const { options, chosen, choose, nameOf = (option) => option, ...attributes } = props
   const onChange = (value: string) => options.filter((option) => option === value).forEach(choose)
@@ -160,7 +156,7 @@ export function Copy({ text: copied, label }: { readonly text: string; readonly 
   return <IconButton label={label} glyph={done.value ? 'check' : 'copy'} size={16} act={() => void copy()} />
 }
 
-/** Copies a text, also on plain HTTP, where browsers have no clipboard API. */
+/** Also works on plain HTTP, where browsers have no clipboard API. */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
     return (await navigator.clipboard.writeText(text).catch(() => false)) !== false
@@ -174,18 +170,17 @@ export async function copyText(text: string): Promise<boolean> {
   return ok
 }
 
-/** Sets a value and returns nothing, for use in event handlers. */
+/** Sets a value without returning it, for use in event handlers. */
 export function set<T>(to: Changeable<T>, value: T): void {
   to.value = value
 }
 
-/** Returns a submit handler for forms that the page sends itself. */
+/** Prevents the browser from sending the form. */
 export const submits = (act: () => unknown) => (event: Event) => {
   event.preventDefault()
   void act()
 }
 
-/** Returns the state of a request on demand: whether it is running, and its last result. */
 export function useRequest<T>() {
   const busy = useSignal(false)
   const result = useSignal<T | undefined>(undefined)
@@ -212,7 +207,6 @@ export function Card(props: { title: string; children: ComponentChildren; aside?
   )
 }
 
-/** A list of names and values; rows without a value are omitted. */
 export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren])[] }) {
   return (
     <dl class="lines">
@@ -230,7 +224,7 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
 
 type TableProps = { label: string; children: ComponentChildren; columns?: readonly string[]; head?: 'hidden' }
 
-/** A table, without a head if `columns` is missing. A hidden head, for obvious columns, is only for screen readers. */
+/** Without `columns`, the table has no head. If the columns are obvious, only screen readers get the head. */
 export function Table({ label, children, columns, head }: TableProps) {
   return (
     <table class="list" aria-label={label}>
@@ -250,7 +244,6 @@ export function Table({ label, children, columns, head }: TableProps) {
   )
 }
 
-/** A table that scrolls within its card. */
 export function ScrollTable(props: TableProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard.
@@ -260,7 +253,7 @@ export function ScrollTable(props: TableProps) {
   )
 }
 
-/** A time. `ago`: as a relative time; `clock`: never with a date. */
+/** `ago` shows a relative time; `clock` never shows a date. */
 export function Time({ at, ago = false, clock = false }: { at: number | string; ago?: boolean; clock?: boolean }) {
   const ms = typeof at === 'string' ? Date.parse(at) : at
   return (
@@ -297,7 +290,6 @@ interface Request {
   readonly ask: () => Promise<Answer | undefined>
 }
 
-/** `children`: the content before the answers. */
 export function Report(props: {
   title: string
   hint: string

@@ -1,4 +1,3 @@
-/** The page's own glyphs, and the icons of apps. */
 import { type Signal, signal } from '@preact/signals'
 import { iconUrl } from '../api.ts'
 import type { AppEntry } from '../live/store.ts'
@@ -36,7 +35,7 @@ export const PATHS = {
 
 export type GlyphName = keyof typeof PATHS
 
-/** A glyph, hidden from screen readers: the text beside it or the control's label has its meaning. */
+/** Hidden from screen readers, because the text beside the glyph or the label of the control has its meaning. */
 export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly size?: number }) {
   return (
     <svg class="glyph" width={size} height={size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
@@ -45,10 +44,10 @@ export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly 
   )
 }
 
-/** Topic of an app → the state of its icon, so that the icon is requested only once. */
+/** The state of each icon by the topic of its app, so that the icon is requested only once. */
 const known = new Map<string, Signal<'requested' | 'shown' | 'none'>>()
 
-/** The app's icon from the hub, or its initial on a colour derived from its id. */
+/** Shows the icon from the hub, or the initial of the app on a colour derived from the app's id. */
 export function AppIcon({ entry, name, size = 32 }: { entry: AppEntry; name: string; size?: number }) {
   const { hub, id, topic } = entry
   const state = known.get(topic) ?? signal('requested')

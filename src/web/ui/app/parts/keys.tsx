@@ -1,7 +1,4 @@
-/**
- * The page's keyboard shortcuts, one row each, and the dialog that lists them. They do nothing in a text field or while
- * a dialog is open, except ↓, which leaves the search field.
- */
+/** The shortcuts do nothing in a text field or while a dialog is open, except ↓, which leaves the search field. */
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { defineStrings, terms } from '../terms.ts'
@@ -21,7 +18,7 @@ export const SEARCH_KEY = '/'
 const SEARCH = 'input[type=search]'
 const TYPING = 'input:not([type=checkbox]), textarea, select'
 
-/** `act` returns `false` if it did nothing. If `act` is missing, the browser handles the key. */
+/** `act` returns `false` if it did nothing. Without `act`, the browser handles the key. */
 const KEYS: Readonly<Record<string, { name: string; does: keyof typeof text; act?: () => boolean }>> = {
   [SEARCH_KEY]: { name: SEARCH_KEY, does: 'search', act: () => focus(document.querySelector(SEARCH)) },
   ArrowDown: { name: '↓', does: 'down', act: () => step(1) },
@@ -43,7 +40,7 @@ function focus(element: HTMLElement | null | undefined): boolean {
   return element != null
 }
 
-/** Focuses the app below or above the focused one, or the first visible app. The search is above the first app. */
+/** Focuses the next or previous app, or the first visible one. The search field precedes the first app. */
 function step(by: 1 | -1): boolean {
   const { activeElement: now } = document
   const row = now?.closest('tr.app')
@@ -65,7 +62,6 @@ function onKey(event: KeyboardEvent): void {
   if (KEYS[key]?.act?.()) event.preventDefault()
 }
 
-/** Listens for the shortcuts, and shows their list on request. */
 export function Keys() {
   useEffect(() => {
     addEventListener('keydown', onKey)

@@ -1,4 +1,3 @@
-/** Overlays: confirmations of dangerous actions, menus, and short notices in a corner. */
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { defineStrings, terms } from '../terms.ts'
@@ -8,19 +7,17 @@ export interface Listed {
   readonly name: string
   /** Shown on the same line. */
   readonly about?: string | undefined
-  /** Shown on a separate line: a text from another source, such as a changelog. */
+  /** Shown on a separate line. The text has another source, such as a changelog. */
   readonly note?: string | undefined
 }
 
 export interface Question {
   readonly title: string
   readonly text: string
-  /** The label of the button that confirms. */
   readonly action: string
   readonly danger?: boolean
-  /** The items to confirm. */
   readonly list?: readonly Listed[]
-  /** An additional checkbox, initially off. */
+  /** The label of a checkbox, which is initially off. */
   readonly option?: string
 }
 
@@ -30,7 +27,7 @@ type OpenQuestion = Question & { readonly answer: (answer: Confirmation | undefi
 
 const current = signal<OpenQuestion | undefined>(undefined)
 
-/** Asks the user to confirm; resolves to `undefined` if the user cancels. */
+/** Resolves to `undefined` if the user cancels. */
 export function confirm(question: Question): Promise<Confirmation | undefined> {
   return new Promise((resolve) => {
     current.value?.answer(undefined)
@@ -47,7 +44,7 @@ export function ConfirmDialog() {
   return question === undefined ? null : <Dialog key={question.title + question.text} {...question} />
 }
 
-/** Uses the browser's own dialog, which traps the focus and restores it. */
+/** The browser's own dialog traps the focus and restores it. */
 function Dialog({ title, text, action, danger, list, option, answer }: OpenQuestion) {
   const dialog = useRef<HTMLDialogElement>(null)
   const chosen = useRef<HTMLInputElement>(null)
@@ -100,7 +97,6 @@ export interface MenuItem {
   readonly label: string
   readonly glyph: GlyphName
   readonly danger?: boolean
-  /** Whether the item is the current choice. */
   readonly checked?: boolean
   /** Why the item cannot be chosen. */
   readonly refused?: string | undefined
@@ -109,7 +105,7 @@ export interface MenuItem {
 
 type Menu = { readonly label: string; readonly items: readonly MenuItem[]; readonly opener: HTMLElement }
 
-/** The open menu. There is only one for all rows, which keeps rows small. */
+/** All rows share one menu, which keeps the rows small. */
 const opened = signal<Menu | undefined>(undefined)
 
 export function openMenu(opener: HTMLElement, label: string, items: readonly MenuItem[]): void {
@@ -138,7 +134,7 @@ function MenuList({ label, items, opener }: Menu) {
     current.querySelector('button')?.focus()
     const { top } = opener.getBoundingClientRect()
     const onScroll = () => {
-      // Ignore the end of a scroll that started earlier.
+      // An earlier scroll may still be ending.
       if (Math.abs(opener.getBoundingClientRect().top - top) > SCROLLED) current.hidePopover()
       else place(current, opener)
     }
@@ -196,7 +192,7 @@ function MenuList({ label, items, opener }: Menu) {
   )
 }
 
-/** Places the menu below the opener, or above it if there is no room. */
+/** Places the menu below the opener, or above it if there is not enough space. */
 function place(menu: HTMLElement, opener: HTMLElement): void {
   const { bottom, top, right } = opener.getBoundingClientRect()
   const { width, height } = menu.getBoundingClientRect()
@@ -225,7 +221,7 @@ function dismiss(number: number): void {
   shown.value = shown.value.filter((one) => one.number !== number)
 }
 
-/** The notices, which screen readers announce. */
+/** Screen readers announce the notices. */
 export function Toasts() {
   return (
     <section class="toasts" aria-label={text.title} aria-live="polite">

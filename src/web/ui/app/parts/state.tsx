@@ -1,4 +1,3 @@
-/** Badges and switches for the state of an app and its guardian, and texts for an offline hub or broker. */
 import { isCrashed } from '../../../../contract/classify.ts'
 import type { GuardEventType } from '../../../../contract/events.ts'
 import type { GuardPayload, Reason } from '../../../../contract/guard.ts'
@@ -43,7 +42,7 @@ export type AppProps = { readonly entry: AppEntry }
 
 const TONES = { running: 'ok', starting: 'info', stopping: 'info', stopped: 'quiet' } as const
 
-/** The state of an app is unknown while its hub is offline. */
+/** While a hub is offline, the state of its apps is unknown. */
 export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonly store: Store }) {
   const app = entry.app.value
   const state = store.isAway(entry.hub) ? null : isCrashed(app) ? 'crashed' : app.state
@@ -67,7 +66,7 @@ export function lastState(app: App): string | undefined {
 
 export const crashMessage = ({ crash_message }: App): string => crash_message ?? terms.noMessage
 
-/** Returns the guardian's unsolved problem with the app; `undefined` if there is none. */
+/** Returns the problem of the app that the guardian could not solve, if any. */
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
   const guard = readTopic(entry, 'guard')
   if (guard?.state === 'given_up') return 'gave_up'
@@ -78,7 +77,7 @@ export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undef
   return store.failedUpdates.value.has(`${entry.hub}/${entry.id}`) ? 'update_failed' : undefined
 }
 
-/** Whether the app needs attention: the guardian requests it, or the app has crashed and is not restarted. */
+/** The guardian requests attention for the app, or the app has crashed and the guardian does not restart it. */
 export function needsAttention(entry: AppEntry, store: Store): boolean {
   const guard = readTopic(entry, 'guard')
   const isLeft = guard === undefined || guard.state === 'off' || guard.state === 'snoozed'
@@ -86,7 +85,7 @@ export function needsAttention(entry: AppEntry, store: Store): boolean {
   return (guard?.attention.length ?? 0) > 0 || troubleOf(entry, store) !== undefined
 }
 
-/** Reasons that are less informative than the crash's message. */
+/** Reasons that are less informative than the message of the crash. */
 const PLAIN: ReadonlySet<Reason> = new Set(['unknown', 'exception'])
 
 export function UpdateBadge({ app: { update_available, latest_version } }: { readonly app: App }) {
@@ -94,14 +93,14 @@ export function UpdateBadge({ app: { update_available, latest_version } }: { rea
   return <Badge tone="info">{latest_version === null ? text.update : `→ ${latest_version}`}</Badge>
 }
 
-/** Returns a text with the time when a hub or the broker went offline, and the reason. */
+/** Explains when and why a hub or the broker went offline. */
 export function whyAway(since: number | undefined, reason: string | undefined): string {
   if (since === undefined) return reason ?? ''
   const time = formatTime(since)
   return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
-/** A switch that turns a feature of an app on or off with a command. By default, `act` sends the new state. */
+/** Sends the new state as the payload of the command, unless `act` is given. */
 export function CommandSwitch(
   props: AppProps & { command: AppCommand; label: string; on: boolean; act?: () => Promise<unknown> },
 ) {
@@ -120,7 +119,7 @@ export function CommandSwitch(
 
 type GuardState = GuardPayload['state']
 
-/** The look of each guardian state. The most urgent state comes first, which is also the sort order. */
+/** The order is the sort order: the most urgent state is first. */
 const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: GlyphName }>> = {
   given_up: { tone: 'bad', glyph: 'alert' },
   waiting: { tone: 'warn', glyph: 'clock' },
@@ -131,7 +130,7 @@ const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: 
 }
 const ORDER = Object.keys(LOOKS)
 
-/** Returns the sort position of an app. Apps that the guardian does not know are last. */
+/** Apps that the guardian does not watch are last. */
 export function guardOrder(entry: AppEntry): number {
   const state = readTopic(entry, 'guard')?.state
   return state === undefined ? ORDER.length : ORDER.indexOf(state)
@@ -141,7 +140,7 @@ export function GuardBadge({ state }: { readonly state: GuardState }) {
   return <Badge tone={LOOKS[state].tone}>{text.guard.states[state]}</Badge>
 }
 
-/** Returns the time of the guardian's next action as a text; `undefined` if no action is planned. */
+/** Describes when the guardian will act next, if it plans an action. */
 export function nextOf(entry: AppEntry): string | undefined {
   const guard = readTopic(entry, 'guard')
   if (guard?.state === 'snoozed' && guard.snoozed_until !== null)
@@ -156,7 +155,7 @@ function inWords(state: GuardState, entry: AppEntry): string {
   return [text.guard.states[state], nextOf(entry)].filter((part) => part !== undefined).join(', ')
 }
 
-/** A glyph with a text for screen readers and as a tooltip; empty if the guardian does not watch the app. */
+/** The glyph has a text for screen readers and as a tooltip. */
 export function GuardMark({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null
@@ -169,7 +168,6 @@ export function GuardMark({ entry }: AppProps) {
   )
 }
 
-/** The content of the guardian's column: the state in words, and the time of the next action. */
 export function GuardCell({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined) return null

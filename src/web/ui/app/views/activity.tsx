@@ -1,4 +1,3 @@
-/** The live list of events and answers, by day. */
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
@@ -44,12 +43,12 @@ const PASSES: Readonly<Record<Kind, (entry: Entry) => boolean>> = {
 const kind = chosenInAddress('kind', KINDS)
 const search = textInAddress('search')
 
-/** Number of lines that are shown at first, and that each request adds. */
+/** The number of lines that are shown at first, and that each click adds. */
 const STEP = 50
 
 export function Activity() {
   const { store } = usePage()
-  /** The entries when the list was paused. */
+  /** The entries at the time when the user paused the list; `undefined` if it is not paused. */
   const paused = useSignal<readonly Entry[] | undefined>(undefined)
   const all = paused.value ?? store.recent.value
   const wanted = search.value.trim().toLowerCase()
@@ -82,7 +81,6 @@ export function Activity() {
   )
 }
 
-/** The rows, with a heading for each day. */
 function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: Store }) {
   const today = useToday()
   const most = useSignal(STEP)
@@ -127,7 +125,7 @@ function dayName(day: number, today: number): string {
 
 const MINUTE_MS = 60_000
 
-/** Returns the current day. Renders again at midnight, or within a minute after sleep or a change of the clock. */
+/** Renders again at midnight, or within a minute after sleep or a change of the clock. */
 function useToday(): number {
   const today = useSignal(dayOf(Date.now()))
   useEffect(() => {
@@ -150,13 +148,13 @@ function searchable(entry: Entry, store: Store): string {
   return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${said}`.toLowerCase()
 }
 
-/** A group on one line, which can be expanded. `store`: contains the apps' names; only in a list of several apps. */
+/** A group on one line, which can be expanded. @param store supplies the apps' names in a list of several apps */
 export function GroupRows({ row, store }: { readonly row: Row; readonly store?: Store }) {
   const { lead, entries, count, apps } = row
   const isOpen = useSignal(false)
   const isOfMany = apps.size > 1
   const rest = isOfMany ? entries : entries.filter((entry) => entry !== lead)
-  // Also show other failures, unless a failed command already reports them.
+  // Other failures are shown as well, unless a failed command already reports them.
   const failures = new Set(lead.kind === 'event' ? rest.filter(isFailure).map(labelOf) : [])
   failures.delete(labelOf(lead))
   const said = isOfMany && store !== undefined ? updatesOf(row, store) : contentOf(lead, store, count, failures)
@@ -198,7 +196,7 @@ function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
   }
 }
 
-/** @param count the number of equal groups @param failures names of other failures in the group */
+/** @param count the number of equal groups @param failures the names of the other failures in the group */
 function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet<string> = new Set()): Content {
   const { facts, said } = detailOf(entry)
   return {
@@ -224,7 +222,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-/** A line of the list. `more`: the button of a group. Only lines of groups can be focused, after more are shown. */
+/** `more` is the button of a group. Only lines of groups can be focused: the page focuses one after it shows more. */
 function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
     <tr tabIndex={more === undefined ? undefined : -1}>
@@ -257,7 +255,7 @@ function labelOf(entry: Entry): string {
   return entry.kind === 'answer' ? commandName(entry.answer.command) : terms.events[entry.event.event_type]
 }
 
-/** Returns the details of an entry: facts on one line, and the unchanged text of the app or the hub. */
+/** `said` is the unchanged text of the app or the hub. */
 function detailOf(entry: Entry): { readonly facts: string; readonly said: string } {
   if (entry.kind === 'answer') {
     const { ok, duration_ms, replayed, error } = entry.answer

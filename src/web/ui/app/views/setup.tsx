@@ -1,4 +1,3 @@
-/** The first run: choose a hub and a broker, and where to store the choice. */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Setup, SetupBroker, SetupDone, SetupHub, SetupTest } from '../../../server/api/protocol.ts'
@@ -49,7 +48,6 @@ const text = defineStrings('setup', {
   },
 })
 
-/** Where the owner of a hub creates keys. */
 const KEYS_URL = 'https://my.homey.app'
 
 export function SetupPage() {
@@ -97,7 +95,6 @@ export function SetupPage() {
   )
 }
 
-/** Adds `http` to an address without a scheme. */
 function withScheme(hub: SetupHub): SetupHub {
   return hub.url.includes('://') ? hub : { ...hub, url: `http://${hub.url.trim()}` }
 }
@@ -210,7 +207,7 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
   )
 }
 
-/** Tests a hub or a broker. Keyed by the tested values, because the result is valid only for these values. */
+/** Must have the tested values as its key, because the result is valid only for these values. */
 function Test({ label, ready, test }: { label: string; ready: boolean; test: () => Promise<Result<SetupTest>> }) {
   const { busy, result, ask } = useRequest<Result<SetupTest>>()
   const ended = result.value?.ok ? result.value.value : result.value

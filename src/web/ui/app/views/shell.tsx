@@ -1,4 +1,3 @@
-/** The frame around all views, and the login. */
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { bulk, isInProgress } from '../actions.ts'
@@ -76,7 +75,7 @@ function Staged() {
   )
 }
 
-/** Moves the keyboard focus to the heading of a new view, or to the app whose page was left. */
+/** Focuses the heading of the new view. If the user has left the page of an app, focuses that app in the list. */
 function moveFocus(before: Route): void {
   const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
   const heading = document.querySelector<HTMLElement>('h1')
@@ -85,7 +84,6 @@ function moveFocus(before: Route): void {
   ;(left ?? heading)?.focus()
 }
 
-/** The views in the navigation. Their names are in `terms.views`. */
 const VIEWS = [
   { at: 'apps', glyph: 'apps', view: Apps },
   { at: 'activity', glyph: 'activity', view: Activity },
@@ -176,7 +174,6 @@ async function leave(): Promise<void> {
 }
 
 declare const DOCS_URL: string
-/** The documentation of each view. */
 const DOCS: { readonly [At in Route['at']]?: string } = {
   app: 'mqtt.md',
   activity: 'mqtt.md#events',
@@ -196,7 +193,7 @@ function Footer() {
   )
 }
 
-/** A part of the problem text for standby in the health report. */
+/** Part of the text with which the health report describes standby. */
 const STANDBY_MARK = 'stands by'
 
 function Banners() {

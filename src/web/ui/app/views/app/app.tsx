@@ -1,4 +1,3 @@
-/** The view of one app. */
 import { useSignal } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
@@ -81,7 +80,7 @@ export function AppPage({ hub, id }: { readonly hub: string; readonly id: string
 
 function Found({ entry }: AppProps) {
   const page = usePage()
-  // Show a current crash before all other cards.
+  // A current crash is shown before all other cards.
   const crashed = isCrashed(entry.app.value)
   return (
     <>
@@ -151,7 +150,7 @@ function Head({ entry }: AppProps) {
 
 const yesNo = (value: boolean | null) => (value === null ? undefined : value ? terms.yes : terms.no)
 
-/** Formats a count, with the number of bad items if there are any. */
+/** Adds the number of bad items if there are any. */
 function partly(total: number | null, bad: number | null, both: typeof text.broken): string | undefined {
   if (total === null) return undefined
   return bad ? both({ total: formatCount(total), bad: formatCount(bad) }) : formatCount(total)
@@ -187,7 +186,6 @@ function Details({ entry }: AppProps) {
   )
 }
 
-/** More information about an app, requested on demand. */
 function Diagnostics({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry
@@ -261,13 +259,12 @@ const automate = defineStrings('automate', {
   },
 })
 
-/** The app commands without an argument in their topic. */
 const APP_COMMANDS: readonly string[] = [
   ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
 ]
 const PROGRAMS = ['homeAssistant', 'nodeRed', 'shell'] as const
 const EVENTS = 'events'
-/** Maximum length of the app's name in a label. */
+/** Maximum length of the app's name in the label of a snippet. */
 const MAX_NAME_LENGTH = 60
 
 function Automate({ entry }: AppProps) {

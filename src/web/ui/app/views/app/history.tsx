@@ -1,4 +1,3 @@
-/** An app's latest crash, its guardian, its events and commands, and the guardian's history. */
 import { useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import * as v from 'valibot'
@@ -90,7 +89,7 @@ export function CrashCard({ entry }: AppProps) {
 /** A longer first line is shown small, because it would fill the screen. */
 const MAX_LARGE = 200
 
-/** The message of the crash: the first line large, then the unchanged stack. */
+/** The first line is shown large, the unchanged stack below it. */
 function Said({ crash: { message, stack_head } }: { readonly crash: Crash }) {
   const [first = '', ...stack] = (message ?? stack_head ?? terms.noMessage).split('\n')
   return (
@@ -252,7 +251,7 @@ export function History({ entry }: AppProps) {
   const own = useComputed(() =>
     rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MAX_SHOWN),
   ).value
-  // After a restart of the daemon, do not show an empty list beside a known crash.
+  // After a restart of the daemon, an empty list would contradict a known crash.
   if (own.length === 0 && (isCrashed(entry.app.value) || readTopic(entry, 'crash') !== undefined)) return null
   return (
     <Card title={text.events} wide>
@@ -269,7 +268,6 @@ export function History({ entry }: AppProps) {
   )
 }
 
-/** The crashes and restarts that the guardian keeps. */
 export function Crashes({ entry }: AppProps) {
   const { store } = usePage()
   const history = readTopic(entry, 'history')
@@ -303,7 +301,7 @@ function whyOf(by: string | null, cause: string | null): string | null {
   return by !== null && cause !== null ? text.byAndCause({ by, cause }) : (by ?? cause)
 }
 
-/** Completes a text of the history, which contains only the beginning of each text, on one line. */
+/** The history contains only the start of each text, on one line. Returns the whole text if it is known. */
 function wholeText(head: string, known: readonly (string | null)[]): string {
   return known.find((text) => headOf(text) === head) ?? (head.length < MAX_GUARD_MESSAGE - 1 ? head : `${head}…`)
 }

@@ -1,10 +1,10 @@
-/** Snippets for other programs that send a command to an app or receive its events. Names and ids are untrusted. */
+/** Snippets for other programs, which send a command to an app or receive its events. Names and ids are untrusted. */
 import type { CommandName } from '../../../../../contract/commands.ts'
 import { defineStrings } from '../../terms.ts'
 
 const text = defineStrings('recipes', { setting: 'a setting' })
 
-/** Example payloads; other commands need no payload. */
+/** Example payloads. All other commands need no payload. */
 const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
   enabled: () => 'ON',
   autoupdate: () => 'ON',
@@ -16,10 +16,7 @@ const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
   'unset-setting': () => ({ name: text.setting }),
 } satisfies { [C in CommandName<'app'>]?: (app: string) => string | object }
 
-/**
- * The payload, in printable ASCII. Escapes `{{`, `{%` and `{#`, which occur only in strings, so that Home Assistant
- * does not take the JSON for a template.
- */
+/** Uses only printable ASCII. Home Assistant would interpret `{{`, `{%` and `{#` in JSON as a template. */
 export function payloadOf(command: string, app: string): string {
   const payload = PAYLOADS[command]?.(app) ?? ''
   if (typeof payload === 'string') return payload
@@ -31,13 +28,13 @@ const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart
 /** Characters that are invisible or change the text direction. */
 const INVISIBLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 
-/** Puts a text in double quotes, for JSON, YAML and templates of Home Assistant. */
+/** The double quotes are valid in JSON, YAML and templates of Home Assistant. */
 const quoted = (text: string) => JSON.stringify(text.toWellFormed()).replace(INVISIBLE, escaped)
 
-/** Converts a text that Home Assistant might take for a template to a template that returns the text. */
+/** Turns a text that Home Assistant would interpret as a template into a template that returns the text. */
 const literal = (text: string) => quoted(/\{[{%#]/.test(text) ? `{{ ${quoted(text)} }}` : text)
 
-/** Quotes a text as one word for a shell. */
+/** Quotes a text for a shell. */
 const word = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 export function commandRecipe(label: string, topic: string, payload: string) {
@@ -76,7 +73,7 @@ actions:
   }
 }
 
-/** Creates a node of a flow. If its id is already in use, Node-RED assigns another id. */
+/** If the id is already in use, Node-RED assigns another one. */
 function node(type: string, name: string, x: number) {
   return { id: `hub2mqtt-${type.replace(' ', '-')}`, type, name, x, y: 80 }
 }

@@ -1,4 +1,4 @@
-/** An app's settings: names first, values on demand, and possible secrets only one by one. */
+/** Names are shown immediately, values on request, and values that may be secret only one by one. */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { isRecord } from '../../../../../base/json.ts'
@@ -54,7 +54,7 @@ export function Settings({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry
   const { busy, result, ask } = useRequest<Ended>()
-  /** The values of the last successful read. */
+  /** The settings as last read; `undefined` before the first read. */
   const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
   const shown = useSignal(NO_NAMES)
   /** Names of settings whose value is unknown, because the answer to a write was lost. */
@@ -69,7 +69,7 @@ export function Settings({ entry }: AppProps) {
     }
     return ended
   }
-  /** Changes a setting. Asks for confirmation if the value is no longer `before`. */
+  /** Asks for confirmation if the value has changed since `before`. */
   const change = async (name: string, value: unknown, before: unknown): Promise<Changed> => {
     const payload = payloadFor(name, value)
     if (!payload.ok) return { at: 'failed', message: payload.message }
@@ -82,7 +82,7 @@ export function Settings({ entry }: AppProps) {
       if (mayHaveHappened(ended.error.code)) unknown.value = unknown.value.union(new Set([name]))
       return { at: 'failed', message: inLanguage(ended.error.message) }
     }
-    // Read the values as the hub stored them.
+    // Show the values as the hub has stored them.
     await read()
     toast(true, text.done({ name }))
     return { at: 'done', before: now }
@@ -139,7 +139,7 @@ export function Settings({ entry }: AppProps) {
   )
 }
 
-/** Whether the command may have been executed although it failed. Without a code, there was no answer. */
+/** Returns `true` if the failed command may still have been executed. Without a code, there was no answer. */
 const mayHaveHappened = (code: string | null) => code === null || code === 'outcome_unknown'
 
 async function mayOverwrite(name: string, now: unknown, isShown: boolean): Promise<boolean> {
@@ -156,7 +156,7 @@ function whatIsNow(name: string, value: unknown, shown: boolean): string {
 
 const MAX_LINES = 12
 
-/** The result of a change. `kept`: the user kept the other value. */
+/** `kept`: the value had changed in the meantime, and the user chose to keep it. */
 type Changed =
   | { readonly at: 'done'; readonly before: unknown }
   | { readonly at: 'failed'; readonly message: string }
@@ -167,7 +167,7 @@ interface SettingProps {
   /** `undefined`: the app no longer has the setting. */
   readonly value: unknown
   readonly shown: boolean
-  /** Whether the value is unknown, because the answer to a write was lost. */
+  /** The value is unknown because the answer to a write was lost. */
   readonly unknown: boolean
   /** Keeps the line even if the app removes the setting. */
   readonly keep: () => void
@@ -178,11 +178,11 @@ interface SettingProps {
   readonly read: () => void
 }
 
-/** Whether the page must not show or send the value: it is masked, or may be a secret that the user has not opened. */
+/** A hidden value must be neither shown nor sent: it is masked, or it may be a secret that the user has not opened. */
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
-/** The state of a change. `edited`: the value at the time when the field was opened; `former`: the value to restore. */
+/** `edited`: the value at the time when the field was opened; `former`: the value that the user can restore. */
 function useChange(props: SettingProps) {
   const edited = useSignal<{ value: unknown } | undefined>(undefined)
   const former = useSignal<{ value: unknown } | undefined>(undefined)
@@ -217,7 +217,7 @@ function Setting(props: SettingProps) {
   const isOpen = base !== undefined
   useEffect(() => {
     if (!isOpen) return
-    // Closing the editor loses the focus: focus the pencil.
+    // When the editor closes, the focus would be lost.
     return () => {
       if (document.activeElement === document.body) line.current?.querySelector<HTMLElement>(PENCIL)?.focus()
     }
@@ -286,7 +286,7 @@ function Value({ value, shown, unknown }: Pick<SettingProps, 'value' | 'shown' |
 
 interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
   readonly before: unknown
-  /** Whether the field must not show the value. */
+  /** The field must not show the value. */
   readonly isHidden: boolean
   readonly busy: boolean
   readonly save: (value: unknown) => void
@@ -296,7 +296,7 @@ interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
 function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, cancel }: EditorProps) {
   const form = useRef<HTMLFormElement>(null)
   const kind = useSignal<Kind>(kindOf(before))
-  /** `undefined`: nothing was entered yet; an empty text would be a value. */
+  /** `undefined` until the user enters something, because an empty text is a value. */
   const typed = useSignal(startsEmpty ? undefined : textOf(before))
   const problem = useSignal('')
   useEffect(() => form.current?.querySelector<HTMLElement>('.new')?.focus(), [])

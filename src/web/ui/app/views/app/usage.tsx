@@ -1,4 +1,3 @@
-/** CPU and memory of an app over time, as charts and in words. */
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { UsageHistory } from '../../../../../contract/crash.ts'
@@ -39,10 +38,10 @@ const KINDS = ['crash', 'restart', 'update'] as const
 const TONES = { crash: 'bad', restart: 'info', update: 'ok' } as const
 const RANGES = ['1', '24', '168'] as const
 const REFRESH_MS = 60_000
-/** The minimum period of a chart, because a shorter one would show only noise. */
+/** The minimum period of a chart: a shorter one would show only noise. */
 export const SHORTEST_SECONDS = 15 * 60
 
-/** An answer, and when it arrived, in epoch seconds. */
+/** `at`: when the answer arrived, in epoch seconds. */
 interface Answered {
   readonly hours: (typeof RANGES)[number]
   readonly at: number
@@ -54,7 +53,7 @@ export function Usage({ entry }: AppProps) {
   const { store } = usePage()
   const range = useSignal<(typeof RANGES)[number]>('24')
   const { answered, failure } = useHistory(entry, range.value)
-  // Draw the charts again only if the marks of this app have changed, because most events are about other apps.
+  // Most events are about other apps, and must not redraw the charts.
   const marked = useComputed(() => String(marksOf(entry, store.recent.value).map(({ at }) => at))).value
   const charted = useMemo(
     () => answered && chartedOf(answered, marksOf(entry, store.recent.peek())),
@@ -91,7 +90,7 @@ export function Usage({ entry }: AppProps) {
   )
 }
 
-/** Polls the history of the last hours each minute while the page is visible and connected. */
+/** Polls while the page is visible and connected. */
 function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   const { channel } = usePage()
   const answered = useSignal<Answered | undefined>(undefined)
@@ -112,7 +111,7 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   return { answered: answered.value, failure: failure.value }
 }
 
-/** Returns one point for every period between the first and the last known one. Unknown periods become gaps. */
+/** Returns a point for every period from the first to the last known one. Unknown periods become gaps. */
 function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Charted['points'] {
   const [cpu, memory] = [new Map(cpu_percent), new Map(memory_bytes)]
   const known = [...cpu.keys(), ...memory.keys()]
@@ -123,7 +122,7 @@ function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: Usage
   return { times, cpu: along(cpu), memory: along(memory) }
 }
 
-/** Returns the data of the charts, for the whole period or its known part. */
+/** Covers the whole period, or only its known part. */
 function chartedOf({ hours, at, points }: Answered, marks: readonly Mark[]): Charted {
   const recent = marks.flatMap((mark) => (mark.at < at + REFRESH_MS / 1000 ? mark.at : []))
   const to = Math.max(at, points.times.at(-1) ?? 0, ...recent)
@@ -142,7 +141,7 @@ function noteOn({ hours, at, history, points }: Answered): string {
 
 /** Maximum time between two reports of the same event, in seconds. */
 const SAME_SECONDS = 30
-/** Type of an event or of an entry in the guardian's history → kind of mark. */
+/** The kinds of marks, by type of an event or of an entry in the guardian's history. */
 const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
   ['crash', 'crash'],
   ['crashed', 'crash'],
@@ -152,7 +151,7 @@ const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
   ['updated', 'update'],
 ])
 
-/** Returns the marks of an app, from the guardian's history, the latest crash and the latest events. */
+/** Combines the guardian's history, the latest crash and the latest events. */
 function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
   const crash = readTopic(entry, 'crash')
   const isOwn = ({ app }: { readonly app: string | null }) => app === entry.id
@@ -182,8 +181,8 @@ function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
 }
 
 /**
- * The charts of CPU and memory, with a shared pointer and marks. `over`: the covered time, in words; `now`: the current
- * values, by default the latest ones in the charts.
+ * The charts share the pointer and the marks. @param props.over the covered time, in words
+ * @param props.now the current values; default: the latest ones in the charts
  */
 export function Figures(props: { charted: Charted; over: string; now?: Readonly<Record<Figure, number | null>> }) {
   const { charted, over, now } = props

@@ -1,4 +1,3 @@
-/** Values of settings: their types, how they are shown, and how typed text is read. */
 import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES, parseExact } from '../../../../../contract/payload.ts'
 import { parseJson } from '../../live/payload.ts'
 import { defineStrings } from '../../terms.ts'
@@ -24,7 +23,7 @@ export function kindOf(value: unknown): Kind {
 /** Maximum length of JSON on one line, in characters. */
 const LINE = 80
 
-/** Returns the text that shows a value, also for editing. */
+/** Returns a text that shows the value, also for editing. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   const line = JSON.stringify(value)
@@ -35,12 +34,12 @@ export const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === 
 
 const SECRET =
   /pass|pwd|kennwort|wachtwoord|secret|geheim|token|bearer|key|auth|credential|cookie|session|private|\bpin(code)?\b|\bpsk\b/i
-/** `https://user:password@host` */
+/** Example: `https://user:password@host` */
 const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
-/** The text with which the bridge replaces its own secrets. */
+/** The bridge replaces its own secrets with this text. */
 const MASK = '***'
 
-/** Whether the setting may contain a secret, by its name, by a name in its value, or by a login in an address. */
+/** Judges by the name of the setting, by the names in its value, and by a login in an address. */
 export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (SECRET.test(name) || depth > MAX_JSON_DEPTH) return true
   if (typeof value === 'string') {
@@ -51,21 +50,21 @@ export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (typeof value !== 'object' || value === null) return false
   return Object.entries(value).some(([key, child]) => maySecret(Array.isArray(value) ? '' : key, child, depth + 1))
 }
-/** Whether the bridge has masked a part of the value, so that the page does not know the whole value. */
+/** Returns `true` if the bridge has masked a part of the value, so that the page does not have the whole value. */
 export const isCut = (value: unknown) => JSON.stringify(value)?.includes(MASK) === true
 
 type Typed<T> = { readonly ok: true; readonly value: T } | ReturnType<typeof wrong>
 
 const wrong = (message: string) => ({ ok: false, message }) as const
 
-/** Restores `\r\n`, which text fields do not keep, if all lines of the previous value ended with it. */
+/** Text fields do not keep `\r\n`. Restores it if all lines of the previous value ended with it. */
 function withLineEnds(typed: string, before: unknown): string {
   const lines = typeof before === 'string' ? before.split('\r\n') : []
   const hadCrlf = lines.length > 1 && !lines.some((line) => line.includes('\n') || line.includes('\r'))
   return hadCrlf ? typed.replaceAll('\r\n', '\n').replaceAll('\n', '\r\n') : typed
 }
 
-/** Converts typed text to a value of the given type. `before`: the previous value. */
+/** Converts typed text to a value of the type `kind`. @param before the previous value */
 export function readTyped(kind: Kind, typed: string, before: unknown): Typed<unknown> {
   if (kind === 'text') return { ok: true, value: withLineEnds(typed, before) }
   const trimmed = typed.trim()
@@ -78,7 +77,7 @@ export function readTyped(kind: Kind, typed: string, before: unknown): Typed<unk
   return isExact(trimmed) ? { ok: true, value } : wrong(text.rounded)
 }
 
-/** Whether a command keeps all digits of the typed numbers. */
+/** Returns `false` if a command would lose digits of a number. */
 function isExact(json: string): boolean {
   try {
     parseExact(json)
@@ -88,14 +87,14 @@ function isExact(json: string): boolean {
   }
 }
 
-/** Whether JSON can represent the value. A number out of range is parsed as Infinity and written as `null`. */
+/** A number that is out of range is parsed as Infinity, which JSON cannot represent. */
 function isWritable(value: unknown, depth = 0): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true
   return depth < MAX_JSON_DEPTH && Object.values(value).every((inner) => isWritable(inner, depth + 1))
 }
 
-/** Returns the payload of the command that sets a setting. The setting can have any name. */
+/** The setting can have any name. */
 export function payloadFor(name: string, value: unknown): Typed<object> {
   const payload = { name, value }
   const isLong = new TextEncoder().encode(JSON.stringify(payload)).length > MAX_PAYLOAD_BYTES

@@ -1,4 +1,3 @@
-/** The view of all apps of all hubs. */
 import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { isCrashed } from '../../../../../contract/classify.ts'
@@ -28,14 +27,14 @@ const text = defineStrings('apps', {
   empty: 'There are no apps yet. They appear when the list of a hub has been read.',
 })
 
-/** Returns the number of columns, including those for selection and actions. */
+/** Includes the columns for the selection and the actions. */
 const widthOf = () => shownColumns.value.length + 2
 
 export function Apps() {
   const { store } = usePage()
   const list = useMemo(() => listApps(store), [store])
   useEffect(() => list.end, [list])
-  // Deselect removed apps.
+  // Removed apps must not stay selected.
   useSignalEffect(() => {
     const known = new Set(store.hubs.value.flatMap(({ apps }) => [...apps.value.values()].map(({ topic }) => topic)))
     if (!selected.peek().isSubsetOf(known)) selected.value = selected.peek().intersection(known)
@@ -123,7 +122,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
   )
 }
 
-/** An empty row in place of rows that are not drawn. */
+/** Takes the space of the rows that are not drawn. */
 function Space({ height }: { readonly height: number }) {
   if (height <= 0) return null
   return (
@@ -152,7 +151,7 @@ function HubRow({ item: { hub, count }, place }: { item: Extract<Item, { kind: '
   )
 }
 
-/** A row of the list; `place` is its position in the whole list, from 1. Rendered again only when its app changes. */
+/** `place` is the position in the whole list, from 1. Rendered again only when the app changes. */
 function AppRow({ entry, place }: AppProps & { readonly place: number }) {
   const page = usePage()
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value

@@ -1,4 +1,3 @@
-/** The selection of apps with its actions, and the progress of an action on several apps. */
 import { signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { actionName, bulk, bulkRefusal, isInProgress, MANY, resumeBulk, startBulk, stopBulk } from '../../actions.ts'
@@ -37,12 +36,10 @@ const text = defineStrings('selection', {
 })
 
 const NOTHING: ReadonlySet<string> = new Set()
-/** The topics of the selected apps. */
 export const selected = signal(NOTHING)
 
 const shownIn = (list: AppList) => list.items.value.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))
 
-/** The checkbox in the head of the list. */
 export function SelectAll({ list }: ListProps) {
   const topics = new Set(shownIn(list).map(({ topic }) => topic))
   const chosen = selected.value
@@ -58,17 +55,17 @@ export function SelectAll({ list }: ListProps) {
   )
 }
 
-/** The actions that have their own button. The others are in a menu. */
+/** The actions with their own button. All others are in a menu. */
 const BUTTONS: readonly string[] = ['restart', 'install']
 
 export function BulkBar({ list }: ListProps) {
   const page = usePage()
-  // Update the possible actions when the totals change, because they depend on the apps.
+  // Render when the totals change, because the possible actions depend on the same data.
   void list.totals.value
   const chosen = selected.value
   if (chosen.size === 0 || bulk.value !== undefined) return null
   const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
-  // Use the order of the list, with apps that a filter hides at the end.
+  // Use the order of the list. Apps that a filter hides are last.
   const shown = shownIn(list)
   const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
   const topics = new Set(shown.map(({ topic }) => topic))
@@ -102,12 +99,12 @@ export function BulkBar({ list }: ListProps) {
 
 const MAX_NAMED = 5
 
-/** The progress, above all views, so that the user can stop the action from each view. */
+/** Shown above all views, so that the user can stop the action in each view. */
 export function BulkProgress() {
   const { channel } = usePage()
   const panel = useRef<HTMLElement>(null)
   const now = bulk.value
-  // Focus the panel, because the button that started the action may no longer exist.
+  // The button that started the action may no longer exist, so focus the panel.
   useEffect(() => panel.current?.focus(), [now?.all])
   if (now === undefined) return null
   const { action, all, results, state } = now
@@ -139,7 +136,6 @@ export function BulkProgress() {
   )
 }
 
-/** The results, the failure with its reason, the remaining apps, and a button to continue. */
 function Ended() {
   const page = usePage()
   const now = bulk.value
@@ -158,7 +154,7 @@ function Ended() {
     failures.length > 0 && text.failed({ count: failures.length }),
     count('skipped') > 0 && text.skipped({ count: count('skipped') }),
   ]
-  // Do not offer to continue while commands are refused: the next app would count as processed.
+  // While commands are refused, the next app would count as processed.
   const refused = pageRefusal(page)
   return (
     <>

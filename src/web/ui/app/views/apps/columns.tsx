@@ -1,4 +1,3 @@
-/** The columns of the list, one row each, with content, order and width. */
 import { computed, signal, useComputed } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { isCrashed } from '../../../../../contract/classify.ts'
@@ -32,19 +31,18 @@ const text = defineStrings('columns', {
   running: '{command}…',
 })
 
-/** A column. Its key is in `COLUMN_KEYS`, in the order of the columns. */
+/** The keys, and the order of the columns, are in `COLUMN_KEYS`. */
 interface Column {
-  /** The value by which apps are sorted. */
   readonly value: (app: App, entry: AppEntry) => string | number
-  /** Whether the greatest value comes first, because users look for it. */
+  /** The greatest value is first, because users look for it. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
-  /** Width in pixels on a wide and on a narrow screen. If missing, the column takes the remaining width. */
+  /** Width in pixels on a wide and on a narrow screen; if missing, the column takes the remaining width. */
   readonly width?: readonly [wide: number, narrow: number]
 }
 
 const FIELDS = { cpu: 'cpu_percent', memory: 'memory_bytes' } as const
-/** The order of states, the worst first. */
+/** The worst state is first. */
 const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
 
 export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
@@ -62,7 +60,7 @@ export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
 }
 
 const wide = matchMedia('(min-width: 1360px)')
-/** Whether the window has room for the guardian's column. Otherwise, the state column shows the guardian's mark. */
+/** Without space for the guardian's column, the state column shows the guardian's mark. */
 const hasGuardian = signal(wide.matches)
 wide.addEventListener('change', () => set(hasGuardian, wide.matches))
 
@@ -81,7 +79,7 @@ function Name({ entry }: AppProps) {
   )
 }
 
-/** The line below the name: the progress or result of a command, or the id, with the hub unless hubs are grouped. */
+/** Shows the progress or the result of a command, or else the id and, unless hubs are grouped, the hub. */
 function Below({ entry }: AppProps) {
   const isOneOfMany = usePage().store.own.value.length > 1
   const running = entry.running.value
@@ -166,7 +164,7 @@ const WIDTH = 64
 const HEIGHT = 22
 const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
 
-/** The last 15 minutes as a line. Hidden from screen readers, because the value is shown beside the line. */
+/** Hidden from screen readers, because the value is shown beside the line. */
 function Spark({ samples, figure }: { readonly samples: readonly Sample[]; readonly figure: Figure }) {
   const { line, area } = pathOf(samples, figure)
   return (
@@ -177,10 +175,10 @@ function Spark({ samples, figure }: { readonly samples: readonly Sample[]; reado
   )
 }
 
-/** The line fills the whole width if the data covers at least this time. */
+/** Data that covers at least this time fills the whole width. */
 const SHORTEST_MS = 2 * 60_000
 
-/** Draws the last sample of each step; a step without a sample keeps the previous value. */
+/** Draws the last sample of each step. A step without a sample repeats the previous value. */
 function pathOf(samples: readonly Sample[], figure: Figure) {
   const end = samples.at(-1)?.[0] ?? 0
   const length = Math.min(KEPT_USAGE_MS, Math.max(SHORTEST_MS, end - (samples[0]?.[0] ?? end)))
@@ -193,7 +191,7 @@ function pathOf(samples: readonly Sample[], figure: Figure) {
   const known = values.filter((value) => value !== null)
   if (known.length === 0) return { line: '', area: '' }
   const top = Math.max(...known) * 1.15
-  // Memory changes little: on a scale from zero it would be a flat line.
+  // Memory changes little: on a scale from zero, the line would be flat.
   const low = figure === 'memory' ? Math.min(...known) * 0.85 : 0
   const span = top - low || 1
   const y = (value: number) => (HEIGHT - 1.5 - ((value - low) / span) * (HEIGHT - 3)).toFixed(1)

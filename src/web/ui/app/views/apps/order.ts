@@ -1,4 +1,4 @@
-/** The listed apps, their order, and which lines of a long list are drawn: the visible ones and some around them. */
+/** If a list is long, only its visible lines and some lines around them are drawn. */
 import { computed, effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
@@ -10,7 +10,6 @@ import { compact, FILTERS, type Filter, filter, grouped, search, sort } from '..
 import { collator } from '../../terms.ts'
 import { COLUMNS } from './columns.tsx'
 
-/** A line of the list. */
 export type Item =
   | { readonly kind: 'hub'; readonly hub: HubEntry; readonly count: number }
   | { readonly kind: 'app'; readonly entry: AppEntry }
@@ -28,7 +27,7 @@ function compare(one: string | number, other: string | number): number {
   return typeof one === 'number' && typeof other === 'number' ? one - other : collator.compare(`${one}`, `${other}`)
 }
 
-/** Whether the greatest value of the sorted column comes first. */
+/** Returns `true` if the greatest value of the sorted column is first. */
 export const isDescending = ({ by, isReversed }: typeof sort.value) =>
   (COLUMNS[by].isDescending ?? false) !== isReversed
 
@@ -36,13 +35,13 @@ export type AppList = Readonly<ReturnType<typeof listApps>>
 
 export type ListProps = { readonly list: AppList }
 
-/** Minimum time between two sorts, so that rows do not jump away from the pointer. */
+/** Minimum time between two sorts, so that rows do not move away from the pointer. */
 const ORDER_MS = 1_000
 const NONE: Readonly<Record<Filter, number>> = { attention: 0, all: 0, crashed: 0, given_up: 0, stopped: 0, updates: 0 }
 
 export function listApps(store: Store) {
   const items = signal<readonly Item[]>([])
-  /** Totals of all apps, updated as often as the order. */
+  /** The totals cover all apps, and change only when the list is sorted. */
   const totals = signal({ counts: NONE, memory: memoryOf([]) })
   let ordered = -1
   const tick = signal(0)
@@ -80,7 +79,7 @@ function arrange(hubs: readonly Members[], isGrouped: boolean, store: Store): It
   })
 }
 
-/** Returns the apps that match the filter and the search, in order. */
+/** Applies the filter, the search and the order. */
 function shownOf(entries: readonly AppEntry[], store: Store): AppEntry[] {
   const passes = PASSES[filter.value]
   const words = search.value.trim().toLowerCase()
@@ -105,7 +104,7 @@ function count(hubs: readonly Members[], store: Store) {
   return counts
 }
 
-/** Returns the memory of the apps by hub. Omits hubs whose apps report no memory. */
+/** Returns the memory use by hub, without hubs whose apps report none. */
 function memoryOf(hubs: readonly Members[]): ReadonlyMap<string, number> {
   const memory = new Map<string, number>()
   for (const { hub, apps } of hubs) {
@@ -129,24 +128,24 @@ interface Range {
   readonly from: number
   /** The first line after the drawn ones. */
   readonly to: number
-  /** Height of the lines before and after the drawn ones, in pixels. */
+  /** The height of the lines before and after the drawn ones, in pixels. */
   readonly above: number
   readonly below: number
 }
 
-/** Lists up to this length are drawn completely, so that the browser's search works. */
+/** Shorter lists are drawn completely, so that the browser's search works. */
 const ALL_DRAWN = 100
-/** Number of lines that are drawn before and after the visible ones; also the step in which the range changes. */
+/** Number of lines that are drawn before and after the visible ones. The range changes in steps of this number. */
 const AROUND = 5
-/** The lines drawn before the position is known. */
+/** The lines to draw while the scroll position is unknown. */
 const FIRST: Range = { from: 0, to: 30, above: 0, below: 0 }
 
-/** Returns the range of lines to draw. @param body the table's body, whose style defines the heights of lines */
+/** Returns the range of lines to draw. @param body the table's body, whose style defines the heights of the lines */
 export function useWindow(body: RefObject<HTMLElement | null>, items: readonly Item[]): ReadonlySignal<Range> {
   const count = items.length
   const range = useMemo(() => signal(FIRST), [])
   if (count <= ALL_DRAWN) set(range, { from: 0, to: count, above: 0, below: 0 })
-  // The list became shorter: draw the first lines until the effect below has read the scroll position.
+  // The list has become shorter: draw its first lines until the effect below has read the scroll position.
   else if (range.peek().to > count) set(range, FIRST)
   useLayoutEffect(() => {
     const list = body.current
@@ -182,7 +181,7 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
   return range
 }
 
-/** Returns the top of each line, in pixels from the top of the list, and the end of the last line. */
+/** Returns the top of each line and the end of the last line, in pixels from the top of the list. */
 function topsOf(items: readonly Item[], list: HTMLElement): number[] {
   const style = getComputedStyle(list)
   const height = (kind: Item['kind']) => Number.parseFloat(style.getPropertyValue(`--${kind}-height`))
@@ -192,7 +191,6 @@ function topsOf(items: readonly Item[], list: HTMLElement): number[] {
   return tops
 }
 
-/** Returns the index of the line at a distance from the top of the list. */
 function lineAt(tops: readonly number[], height: number): number {
   const line = tops.findLastIndex((top) => top <= height)
   return Math.max(0, line)

@@ -1,4 +1,3 @@
-/** The part above the list: counts that filter it, the health of each hub, search, order and the update of all apps. */
 import { type Signal, untracked } from '@preact/signals'
 import { bulkRefusal, startBulk, UPDATE } from '../../actions.ts'
 import type { HubEntry } from '../../live/store.ts'
@@ -46,7 +45,7 @@ const text = defineStrings('overview', {
   },
 })
 
-/** The colour of a count that is not 0. */
+/** The CSS class of a count that is not 0. */
 const CLASSES: Partial<Record<Filter, string>> = { attention: 'warn', crashed: 'bad', given_up: 'bad', updates: 'info' }
 
 export function Overview({ list }: ListProps) {
@@ -79,7 +78,7 @@ export function Overview({ list }: ListProps) {
 /** Maximum number of hubs here; the page of the bridge shows all hubs. */
 const MAX_SHOWN = 4
 
-/** Whether a hub has no problem; hubs with problems come first. */
+/** Hubs with a problem are first. */
 const isWell = ({ state, health: { value: health } }: HubEntry) =>
   state.value !== 'offline' && !health?.undervoltage && !health?.throttled
 
@@ -139,7 +138,7 @@ function Machine({ hub, memory }: { readonly hub: HubEntry; readonly memory: num
   )
 }
 
-/** Opens the first app of the list, which may not be drawn if the list is scrolled. */
+/** Uses the whole list, because its first app is not drawn if the list is scrolled. */
 function openFirst({ items }: AppList): void {
   const first = items.value.find((item) => item.kind === 'app')
   if (first !== undefined) location.hash = hrefOf({ at: 'app', hub: first.entry.hub, app: first.entry.id })

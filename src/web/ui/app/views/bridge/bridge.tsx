@@ -1,4 +1,3 @@
-/** The state of the bridge, its broker, its hubs, and its fleet from the point of view of this member. */
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { LOG_LEVELS } from '../../../../../contract/log-levels.ts'
 import type { FailureCode } from '../../../../../mqtt/types.ts'
@@ -109,13 +108,13 @@ function HealthBadge({ ready, problems }: { readonly ready: boolean; readonly pr
   return problems.length === 0 ? <Badge tone="ok">{text.well}</Badge> : <Badge tone="warn">{text.ready}</Badge>
 }
 
-/** The numbers of apps. Not updated with every change of an app, because they need not always be current. */
+/** Does not render at every change of an app, because the numbers need not be exact at every moment. */
 function Counts() {
   const { store } = usePage()
   const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
   const crashed = apps.filter(isCrashed).length
   const updates = text.updates({ count: apps.filter(({ update_available }) => update_available === true).length })
-  // Update when the health or the events change.
+  // Render when the health or the events change.
   void store.health.value
   void store.recent.value
   return <>{text.apps({ apps: apps.length, crashed, updates })}</>
@@ -160,7 +159,6 @@ function BrokerCard() {
   )
 }
 
-/** Reports on demand: the configuration and the doctor's findings. */
 function Reports() {
   const { channel } = usePage()
   const refused = channel.liveness.value === 'live' ? undefined : terms.noConnection
@@ -208,7 +206,6 @@ type State = keyof typeof TONES
 
 const TONES = { online: 'ok', offline: 'bad', leased: 'ok' } as const
 
-/** The fleet and its members; empty if this bridge is not in a fleet. */
 function FleetCard() {
   const { store } = usePage()
   const fleet = store.fleet.value
@@ -302,7 +299,7 @@ function StateBadge({ state }: { readonly state: State | undefined }) {
   return <Badge tone={TONES[state]}>{state === 'leased' ? fleetText.leased : terms[state]}</Badge>
 }
 
-/** Returns the state on a retained state topic; `undefined` while the broker is not connected. */
+/** Returns `undefined` while the broker is not connected. */
 function reported(store: Store, topic: string): State | undefined {
   return store.bridgeState.value === 'online' ? store.memberStates.value.get(topic) : undefined
 }
@@ -310,6 +307,6 @@ function reported(store: Store, topic: string): State | undefined {
 function stateOf(store: Store, { mode, member, acts }: FleetStatus, name: string): State | undefined {
   if (name === member) return store.bridgeState.value
   if (mode === 'static') return reported(store, store.topics.memberState(name))
-  // A member that has lost its lease is not in the list. If this member has no lease, its list may be outdated.
+  // The list omits a member that has lost its lease. Without a lease of its own, this member may have an outdated list.
   return acts ? 'leased' : undefined
 }

@@ -1,4 +1,3 @@
-/** A hub: its state, its health, and the permissions of its key. */
 import { useSignal } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
@@ -115,7 +114,6 @@ function Speech({ hub: { name: hub } }: HubProps) {
   )
 }
 
-/** The unavailable commands of this hub, and how to enable them. */
 function Refused({ hub: { name } }: HubProps) {
   const refused = usePage().store.refusals.value[name] ?? {}
   const rows = COMMANDS.filter((command) => !command.argument && command.target !== 'bridge').flatMap((command) => {
@@ -140,7 +138,7 @@ function Refused({ hub: { name } }: HubProps) {
   )
 }
 
-/** The permission for the health, as spelled in `permissions` of a hub's info. */
+/** The permission that the health needs, as spelled in `permissions` of a hub's info. */
 const NEEDED = 'hub.system.readonly'
 
 function Health({ hub }: HubProps) {
@@ -160,7 +158,6 @@ function Health({ hub }: HubProps) {
   )
 }
 
-/** Returns the values of a hub's health that the overview and the hub's card show. */
 export function figuresOf(health: HubHealth): readonly (readonly [name: string, value: string | undefined])[] {
   const { load_1m: load, temperature_celsius: temperature, storage_free_bytes, storage_total_bytes } = health
   return [

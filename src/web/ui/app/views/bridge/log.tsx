@@ -1,4 +1,4 @@
-/** The log of hub2mqtt with its level: polls for new lines once a second while the view is open and visible. */
+/** Polls for new lines once a second while the view is open and visible. */
 import { batch, type Signal, signal, useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import * as v from 'valibot'
@@ -96,7 +96,7 @@ function Log() {
   const reader = useMemo(followLog, [])
   useEffect(() => reader.end, [reader])
   const filters = { level: useSignal(''), hub: useSignal(''), app: useSignal(''), search: useSignal('') }
-  /** The lines at the time when the user scrolled up. */
+  /** The lines at the time when the user scrolled up; `undefined` at the end of the log. */
   const held = useSignal<readonly LogLine[] | undefined>(undefined)
   const box = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
@@ -152,7 +152,7 @@ function Log() {
 
 type Filters = Readonly<Record<'level' | 'hub' | 'app' | 'search', Signal<string>>>
 
-/** Returns a filter. Notes about missing lines always pass, because some of these lines may have matched. */
+/** Notes about missing lines always pass, because some of the missing lines may match. */
 function filterOf({ level, hub, app, search }: Filters): (line: LogLine) => boolean {
   const all: readonly (string | undefined)[] = LOG_LEVELS
   const levels = all.slice(0, all.indexOf(level.value) + 1)
@@ -226,7 +226,7 @@ function Line({ line, store }: { readonly line: LogLine; readonly store: Store }
   )
 }
 
-/** Returns an app's name. Not reactive: a changed name is shown when the next line arrives. */
+/** Does not subscribe to signals: a changed name is shown when the next line arrives. */
 function nameOf(store: Store, hub: string | undefined, app: string): string {
   const hubs = store.hubs.peek().filter(({ name }) => hub === undefined || hub === name)
   return hubs.map(({ apps }) => apps.peek().get(app)?.name.peek()).find((name) => name !== undefined) ?? app
@@ -243,11 +243,11 @@ function download(lines: readonly LogLine[]): void {
 
 type LogLine = Readonly<ReturnType<typeof lineOf>>
 
-/** Maximum number of stored lines, the same as in the daemon. */
+/** The daemon stores the same number of lines. */
 const MAX_LINES = 2_000
 const INTERVAL_MS = 1_000
 
-/** Returns the schema of an optional field; `null` counts as missing. */
+/** `null` counts as missing. */
 const optional = (schema: v.GenericSchema<string>) => v.nullish(schema, () => undefined)
 const FIELDS = v.looseObject({
   ...v.entriesFromList(['level', 'part', 'hub', 'app', 'msg'], optional(v.string())),
@@ -255,12 +255,10 @@ const FIELDS = v.looseObject({
 })
 const ERROR = v.object({ stack: v.string() })
 
-/** Reads the log until `end` is called. */
 function followLog() {
   const lines = signal<readonly LogLine[]>([])
-  /** The level of the log, and the level to which it will return. */
+  /** `fallback`: the level to which the log will return. */
   const level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
-  /** Why the last attempt to read failed. */
   const failure = signal<string | undefined>(undefined)
   let [count, next] = [0, '']
   const lineFrom = (json: string) => {
@@ -290,17 +288,15 @@ function lineOf(json: string, number: number) {
   const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
   const fields = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
   return {
-    /** A number that increases with each line; the key in lists. */
+    /** Increases with each line, and is the key in lists. */
     number,
     /** The number of missing lines. An entry for missing lines has no other content. */
     missed: 0,
     ...{ level, time, part, hub, app },
     message: msg ?? '',
-    /** All other fields of the line. */
     fields: fields.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
-    /** The stack of an error, which has several lines. */
     stack,
-    /** The line as it was logged, as JSON. */
+    /** The logged line, as JSON. */
     json,
   }
 }
