@@ -73,7 +73,7 @@ export async function run(options: RunOptions): Promise<void> {
   await using store = new Store({
     url: options.storeUrl ?? STORE_URL,
     isOn: () => live.value.updates.store,
-    mayAsk: () => bridge.role === 'active',
+    isActive: () => bridge.role === 'active',
     clock,
     log: log.child({ part: 'store' }),
     random,

@@ -84,9 +84,9 @@ export function guardedHub(
       }
     },
     /** Returns the HTTP status, null if the app does not respond, or undefined after any other failure. */
-    async ask(app: string, path: string): Promise<number | null | undefined> {
+    async requestApp(app: string, path: string): Promise<number | null | undefined> {
       try {
-        return await hub.askApp(app, path)
+        return await hub.requestApp(app, path)
       } catch (error) {
         // If the hub does not answer in time, the app has not responded. Other errors do not concern the app.
         return asHubError(error).code === 'no_answer' ? null : undefined

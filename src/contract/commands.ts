@@ -164,7 +164,7 @@ const ROWS = [
     async run(target, { confirm, purge_settings }) {
       if (confirm !== target.app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
       const done = await write(target, 'uninstallApp', { id: target.app, purgeSettings: purge_settings })
-      target.hub.apps.expectGone(target.app)
+      target.hub.apps.expectRemoved(target.app)
       return done
     },
   }),

@@ -1,7 +1,7 @@
 /** The control port: HTTP on loopback, for programs on the same machine. Each endpoint is one row. */
 import { createServer, type IncomingMessage } from 'node:http'
 import * as v from 'valibot'
-import { mayAsk } from '../base/hosts.ts'
+import { isAllowedHost } from '../base/hosts.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import { isUp } from './apps.ts'
 import { described, type Endpoint, type Input, optional, type Request, requestOf } from './core/endpoint.ts'
@@ -167,7 +167,7 @@ async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ sta
 
 /** Refuses requests from web pages, because there is no login and the name of a page's host may resolve to loopback. */
 function refuseStrangers({ headers }: IncomingMessage): void {
-  if (!mayAsk(headers.host, [])) throw new HubError(421, 'misdirected', 'Use an IP address or localhost')
+  if (!isAllowedHost(headers.host, [])) throw new HubError(421, 'misdirected', 'Use an IP address or localhost')
   if (headers.origin !== undefined) throw new HubError(403, 'forbidden', 'Not for web pages')
 }
 

@@ -241,7 +241,7 @@ export class Guard implements Guardian {
       }
       case 'ask': {
         const { watched, web } = effect
-        const status = await port.ask(watched.id, web.path)
+        const status = await port.requestApp(watched.id, web.path)
         const isGood = status === undefined ? undefined : status !== null && web.expects(status)
         return this.#decide(hub, { kind: 'asked', watched, isGood })
       }

@@ -165,7 +165,7 @@ class House {
       isConnected: () => true,
     })
     guard.hubAdded('home', {
-      ask: () => Promise.resolve(undefined),
+      requestApp: () => Promise.resolve(undefined),
       backup: () => Promise.resolve(undefined),
       takesVersion: () => true,
       shows: () => true,

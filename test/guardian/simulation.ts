@@ -668,7 +668,7 @@ class Simulation {
           if (home.online && truth !== undefined) this.#report(home, [truth], false)
           return Promise.resolve(home.online && !home.missing.has(app))
         },
-        ask: () => Promise.resolve(undefined),
+        requestApp: () => Promise.resolve(undefined),
         backup: () => Promise.resolve(undefined),
         takesVersion: () => true,
         shows: () => true,

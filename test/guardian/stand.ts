@@ -88,7 +88,7 @@ export class Stand {
       takesVersion: () => this.takesVersion,
       shows: (app) => !this.hidden.has(app),
       apps: () => this.apps.values(),
-      ask: (app, path) => Promise.resolve(this.ask(app, path)),
+      requestApp: (app, path) => Promise.resolve(this.ask(app, path)),
       memory: () => [],
       send: (order) => {
         this.orders.push(order)

@@ -3,7 +3,7 @@ import { isRecord, type Json } from '../../base/json.ts'
 import { decodeScopes } from '../../hub/decode.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import type { ApiPrefix } from '../../hub/proven-hub.ts'
-import { saysNo } from '../../hub/written.ts'
+import { isRefusal } from '../../hub/written.ts'
 import { type Asking, type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
 
 /** Returns what is wrong with an answer, if anything. */
@@ -11,7 +11,7 @@ type Shape = (value: Json | undefined, id: string) => string | undefined
 
 const SHAPES = {
   anything: () => undefined,
-  nothing: (value) => (saysNo(value) ? 'reports a failure as a success' : undefined),
+  nothing: (value) => (isRefusal(value) ? 'reports a failure as a success' : undefined),
   greeting: (value) => (value === false ? 'returns false, as if it were another hub' : undefined),
   object: (value) => (isRecord(value) ? undefined : `returns ${kindOf(value)}, not an object`),
   collection: (value) => (typeof value === 'object' && value !== null ? undefined : `returns ${kindOf(value)}`),

@@ -6,7 +6,7 @@ import type { Config, HubConfig } from '../../config/options.ts'
 import { camelKeys } from '../../config/table.ts'
 import { HubClient, retryRateLimited } from '../../hub/client.ts'
 import { HubError } from '../../hub/errors.ts'
-import { explain, HUB_PORTS, isTaken } from '../../hub/explain.ts'
+import { explain, HUB_PORTS, mayBeOtherServer } from '../../hub/explain.ts'
 import { type Greeting, greet } from '../../hub/greeting.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import type { Identity } from '../../hub/proven-hub.ts'
@@ -96,7 +96,7 @@ function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: 
   const clean = (text: string) => new Scrubber([hub.api_key]).text(text)
   const apiKey = () => hub.api_key
   return new HubClient(
-    { ...camelKeys(hub), timeoutMs: hub.timeout, pathPrefix, apiKey, knows: () => true, clean },
+    { ...camelKeys(hub), timeoutMs: hub.timeout, pathPrefix, apiKey, hasApp: () => true, clean },
     clock,
   )
 }
@@ -112,7 +112,7 @@ async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promi
     const cause = `the hub answers at /api/${found.api}, not at /api/${hub.path_prefix}`
     return { cause, remedy: 'remove path_prefix, or set path_prefix: auto' }
   }
-  if (!isTaken(error)) return undefined
+  if (!mayBeOtherServer(error)) return undefined
   const spoken = await spokenAt(hub.url)
   if (spoken === 'MQTT') {
     return advice(`${host} is an MQTT broker, not a hub`, HUB_PORTS)

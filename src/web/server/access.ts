@@ -187,8 +187,8 @@ function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string 
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }
 
-const OF_ONE = { most: 5, everyMs: 30_000 }
-const OF_ALL = { most: 30, everyMs: 2_000 }
+const OF_ONE = { max: 5, everyMs: 30_000 }
+const OF_ALL = { max: 30, everyMs: 2_000 }
 /** Attempts that only addresses without failures may use, so that no address can lock out all others. */
 const FOR_OTHERS = 10
 const MAX_ADDRESSES = 1000

@@ -115,7 +115,7 @@ const isOfTheHome = (address: string, sender: string) => address === sender || P
 
 /** Sends no key. */
 async function ping({ url, name, isHub }: Candidate, clock: Clock) {
-  const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, knows: () => true }
+  const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, hasApp: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
   try {
     const { id } = await client.hub.identify()
