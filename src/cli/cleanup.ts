@@ -183,7 +183,7 @@ function ownTopics(
   const none = new Map<string, never>()
   const state = {
     topics,
-    ...{ hubs: none, byId: none, states: none, unread: none, fresh: none, rollouts: { held: none } },
+    ...{ hubs: none, byId: none, states: none, pendingReads: none, fresh: none, rollouts: { held: none } },
     live: { value: { hubs: {} } },
     isShared: true,
     former: { has: (hub: string) => configured.has(hub) || former.some((one) => one.has(hub)) },

@@ -7,7 +7,7 @@ import { HISTORY_HOURS } from './crash.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { changeChannel, install, installUpdate, updateAll } from './installs.ts'
 import { LOG_LEVELS } from './log-levels.ts'
-import { anyValue, duration, durationMs, either, inner, object, someOf, spoken, word } from './payload.ts'
+import { anyValue, duration, durationMs, either, inner, object, someOf, speech, word } from './payload.ts'
 import { rolloutOrder } from './rollout.ts'
 import { write } from './writes.ts'
 
@@ -253,7 +253,7 @@ const ROWS = [
     run: updateAll,
   }),
   row('hub', 'speak', {
-    payload: spoken,
+    payload: speech,
     operation: 'speak',
     doc: 'Speaks a text (older hubs).',
     async run({ call }, { text }) {

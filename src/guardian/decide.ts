@@ -33,7 +33,7 @@ export function decide(hub: WatchedHub, input: Input, context: Context): Decisio
 
 const TAKE: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => void } = {
   apps: appsChanged,
-  begin,
+  activate,
   configured,
   online: setOnline,
   booted,
@@ -177,9 +177,9 @@ function rememberGone(turn: Turn): void {
   turn.attention = true
 }
 
-function begin(turn: Turn, { anew }: InputOf<'begin'>): void {
+function activate(turn: Turn, { restore }: InputOf<'activate'>): void {
   const { hub } = turn
-  if (anew) {
+  if (restore) {
     hub.gone.clear()
     hub.storm = CALM
     hub.restarts = []
@@ -189,12 +189,12 @@ function begin(turn: Turn, { anew }: InputOf<'begin'>): void {
   for (const watched of hub.apps.values()) {
     const left = turn.saved.take(hub.name, watched.id)
     if (!turn.isActing) continue
-    if (anew) inputs.begin(turn, watched, left)
+    if (restore) inputs.begin(turn, watched, left)
     else settle(turn, watched)
   }
   if (hub.isRead) recall(turn)
   // An update that ended while another bridge was active sends no event.
-  if (anew && hub.update !== null && hub.update.deadline !== null) hub.update = null
+  if (restore && hub.update !== null && hub.update.deadline !== null) hub.update = null
 }
 
 function configured(turn: Turn, { wasOn, isOn }: InputOf<'configured'>): void {

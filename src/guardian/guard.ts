@@ -67,9 +67,9 @@ export class Guard implements Guardian {
     if (isSavedName(name)) this.#saved.add(name, hub, app, text)
   }
 
-  begin(anew: boolean): void {
+  activate(restore: boolean): void {
     this.#active = true
-    this.#decideAll({ kind: 'begin', anew })
+    this.#decideAll({ kind: 'activate', restore })
     this.#schedule()
   }
 

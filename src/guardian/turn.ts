@@ -123,7 +123,7 @@ export type GuardRun = Omit<CommandRun, 'app'>
 /** The inputs by kind. `Guardian` documents the inputs that have no comment here. */
 interface Inputs {
   readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
-  readonly begin: { readonly anew: boolean }
+  readonly activate: { readonly restore: boolean }
   /** `wasOn`, `isOn`: whether the guardian was on before the change of the configuration, and is on now. */
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
   readonly online: { readonly online: boolean }

@@ -45,15 +45,15 @@ export function beginUpdate(turn: Turn): void {
   const { hub } = turn
   const { policy, hold_days, backup } = turn.config.updates
   if (policy === 'manual' || hub.restarting !== null || hub.update !== null || !hub.online) return
-  const takesVersion = !hub.ignoresVersion && hub.port.takesVersion()
+  const acceptsVersion = !hub.ignoresVersion && hub.port.acceptsVersion()
   for (const watched of hub.apps.values()) {
-    const verdict = verdictOn(turn, watched, takesVersion)
+    const verdict = verdictOn(turn, watched, acceptsVersion)
     if (verdict === 'unheld') nameUnheld(turn, watched)
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
     // Name the version: otherwise, the hub could install a newer one that was not held, or that is too large a step.
-    const isNamed = hold_days > 0 || (takesVersion && turn.patterns.severity(watched.id) !== undefined)
+    const isNamed = hold_days > 0 || (acceptsVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }
     hub.update = update
@@ -64,13 +64,13 @@ export function beginUpdate(turn: Turn): void {
 }
 
 /** `unheld`: never, because a version must be held first, and the hub does not report or does not accept versions. */
-function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean): 'due' | 'later' | 'unheld' {
+function verdictOn(context: Context, watched: WatchedApp, acceptsVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates
   if (app.update_available !== true || app.enabled === false || offered === null) return 'later'
   if (isLeftOut(context, watched) || context.now - updateFailedAt < RETRY_MS) return 'later'
   if (!context.decisions.mayInstall(app, context.patterns.severity(app.id))) return 'later'
-  if (hold_days > 0 && (offered.version === null || !takesVersion)) return 'unheld'
+  if (hold_days > 0 && (offered.version === null || !acceptsVersion)) return 'unheld'
   return offered.version === app.latest_version && offered.seen_seconds >= hold_days * DAY_SECONDS ? 'due' : 'later'
 }
 

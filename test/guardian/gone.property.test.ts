@@ -60,7 +60,7 @@ class House {
   }
 
   async start(): Promise<void> {
-    this.guard.begin(true)
+    this.guard.activate(true)
     this.guard.hubChanged('home', true)
     await this.read()
     // If two lists lack an app, the broker's data about the app is obsolete.
@@ -167,7 +167,7 @@ class House {
     guard.hubAdded('home', {
       requestApp: () => Promise.resolve(undefined),
       backup: () => Promise.resolve(undefined),
-      takesVersion: () => true,
+      acceptsVersion: () => true,
       shows: () => true,
       memory: () => [],
       send: (order) => this.#restartApp(order),
