@@ -98,10 +98,10 @@ export async function cleanup(options: CleanupOptions) {
     // Remember cleared messages: they contain the hubs and prefixes of the remaining messages.
     const seen = new Map<string, string>()
     const probeTopic = topics.of('bridgeProbe', {})
-    const read = async (heldFilters: readonly string[]) => {
+    const read = async (readFilters: readonly string[]) => {
       const held = new Map<string, string>()
       reading = new ReadBack(connection, {
-        ...{ heldFilters, additionalFilters, probeTopic, clock, timeoutMs },
+        ...{ retainedFilters: readFilters, additionalFilters, probeTopic, clock, timeoutMs },
         subscribe: (filter, qos) => connection.subscribe(filter, { qos }),
         onFound(topic, text) {
           held.set(topic, text)

@@ -74,15 +74,15 @@ export function linkOptions(
   mayAct: (() => boolean) | undefined,
 ): LinkOptions {
   const { mqtt, discovery } = live.value
-  const held = [...topics.retainedFilters, ...others, ...discoveryFilters(discovery.prefix)]
+  const filters = [...topics.retainedFilters, ...others, ...discoveryFilters(discovery.prefix)]
   return {
     ...brokerAccess(mqtt, urls),
     clientId: clientIdOf(mqtt, topics, instance),
     stateTopic: topics.of('bridgeState', {}),
     probeTopic: topics.of('bridgeProbe', {}),
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
-    heldFilters: held,
-    watchedFilters: held,
+    retainedFilters: filters,
+    watchedFilters: filters,
     transientFilters: topics.transientFilters,
     delaysOnline: (topic) => topic.startsWith(`${topics.base}/`),
     credentials: live.credentials,

@@ -239,11 +239,11 @@ export class Guard implements Guardian {
         if (!isRead) log.info(details, 'guardian: no restart yet, because the app could not be read')
         return this.#decide(hub, { kind: 'read', watched, isRead })
       }
-      case 'ask': {
+      case 'request': {
         const { watched, web } = effect
         const status = await port.requestApp(watched.id, web.path)
         const isGood = status === undefined ? undefined : status !== null && web.expects(status)
-        return this.#decide(hub, { kind: 'asked', watched, isGood })
+        return this.#decide(hub, { kind: 'requested', watched, isGood })
       }
       case 'backup': {
         const failure = await port.backup()

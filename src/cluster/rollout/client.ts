@@ -72,7 +72,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     const probeTopic = topics.of('bridgeProbe', {})
     let isDenied = false
     reading = new ReadBack(connection, {
-      heldFilters: [filter],
+      retainedFilters: [filter],
       probeTopic,
       clock,
       timeoutMs: READ_MS,
