@@ -138,8 +138,8 @@ function pathOf(name: string, platform: NodeJS.Platform): string {
 }
 
 async function hold(path: string): Promise<Server | 'taken' | 'refused'> {
-  const held = await listen(path)
-  if (held !== 'taken' || !path.startsWith('/') || (await isAlive(path))) return held
+  const server = await listen(path)
+  if (server !== 'taken' || !path.startsWith('/') || (await isAlive(path))) return server
   rmSync(path, { force: true })
   return await listen(path)
 }
