@@ -207,9 +207,9 @@ export class LoginLimit {
   /** Counts the attempt and returns 0, or returns the milliseconds until the next attempt is allowed. */
   take(address: string): number {
     const key = networkOf(address)
-    const known = this.#buckets.get(key)
-    const own = known ?? new Bucket(this.#clock, OF_ONE)
-    const wait = Math.max(own.wait(), this.#all.wait(known && FOR_OTHERS))
+    const existing = this.#buckets.get(key)
+    const own = existing ?? new Bucket(this.#clock, OF_ONE)
+    const wait = Math.max(own.wait(), this.#all.wait(existing && FOR_OTHERS))
     if (wait > 0) return wait
     this.#buckets.delete(key)
     this.#buckets.set(key, own)

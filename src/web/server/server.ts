@@ -170,7 +170,7 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
   await closed
 }
 
-function boundConnections(server: Server, most: number): void {
+function boundConnections(server: Server, max: number): void {
   /** Connections without an open request, longest idle first. */
   const idle = new Set<Socket>()
   const busy = new Set<Socket>()
@@ -178,7 +178,7 @@ function boundConnections(server: Server, most: number): void {
   server.on('connection', (socket: Socket) => {
     idle.add(socket)
     socket.once('close', () => forget(socket))
-    if (idle.size + busy.size <= most) return
+    if (idle.size + busy.size <= max) return
     // The new connection is in `idle`. If it is the only idle one, close the connection with the oldest open request.
     const [longest] = idle.size > 1 ? idle : busy
     if (longest === undefined) return
