@@ -73,7 +73,7 @@ export async function run(options: RunOptions): Promise<void> {
   await using store = new Store({
     url: options.storeUrl ?? STORE_URL,
     isOn: () => live.value.updates.store,
-    mayAsk: () => bridge.role === 'active',
+    isActive: () => bridge.role === 'active',
     clock,
     log: log.child({ part: 'store' }),
     random,
@@ -111,7 +111,7 @@ export async function run(options: RunOptions): Promise<void> {
       const hasRelease = own?.name === 'app' || own?.name === 'appUpdate'
       if (hasRelease && own.owner.kind === 'app') store.recall(own.owner.hub, own.owner.app, payload)
     },
-    onTouched: (topic, payload) => fleet?.heard(topic, payload),
+    onTouched: (topic, payload) => fleet?.receive(topic, payload),
     onStatus: followRole,
   })
   const openHub = (name: string, hubConfig: HubConfig) => {

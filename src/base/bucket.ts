@@ -1,8 +1,8 @@
-/** A token bucket: allows a burst of `most` actions, and one more every `everyMs`. */
+/** A token bucket: allows a burst of `max` actions, and one more every `everyMs`. */
 import type { Clock } from './clock.ts'
 
 interface Rate {
-  readonly most: number
+  readonly max: number
   /** Time until one more action is allowed, in milliseconds. */
   readonly everyMs: number
 }
@@ -20,13 +20,13 @@ export class Bucket {
     this.#at = clock.elapsed()
   }
 
-  /** Returns the milliseconds until one token can be taken and `left` tokens remain; 0: take it now. */
-  wait(left = 0): number {
-    const { most, everyMs } = this.#rate
+  /** Returns the milliseconds until one token can be taken and `reserve` tokens remain; 0: take it now. */
+  wait(reserve = 0): number {
+    const { max, everyMs } = this.#rate
     const now = this.#clock.elapsed()
     this.#used = Math.max(0, this.#used - (now - this.#at) / everyMs)
     this.#at = now
-    return Math.max(0, Math.ceil((this.#used + 1 + left - most) * everyMs))
+    return Math.max(0, Math.ceil((this.#used + 1 + reserve - max) * everyMs))
   }
 
   take(): void {

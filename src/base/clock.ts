@@ -31,11 +31,11 @@ export const systemClock: Clock = {
  * set, so that the same moment always has the same timestamp.
  */
 export function wallOffset(clock: Clock): () => number {
-  let kept = Number.NaN
+  let current = Number.NaN
   return () => {
     const offset = Math.round(clock.now() - clock.elapsed())
-    if (!(Math.abs(offset - kept) < 1000)) kept = offset
-    return kept
+    if (!(Math.abs(offset - current) < 1000)) current = offset
+    return current
   }
 }
 

@@ -26,11 +26,11 @@ export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` :
  * Returns whether a `Host` header is an IP address, `localhost` or one of `names`. Prevents DNS rebinding, where the
  * domain of a web page resolves to this machine. A request without the header does not come from a browser.
  */
-export function mayAsk(header: string | undefined, names: readonly string[]): boolean {
+export function isAllowedHost(header: string | undefined, names: readonly string[]): boolean {
   if (header === undefined) return true
   const [, address, name = ''] = /^(?:\[([^\]]*)\]|([^\s:/?#@[\]]+))(?::\d*)?$/.exec(header) ?? []
   if (address !== undefined) return isIP(address) === 6
   // A name may end in the dot of the root zone.
-  const asked = (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase()
-  return isIP(asked) === 4 || asked === 'localhost' || names.some((allowed) => allowed.toLowerCase() === asked)
+  const host = (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase()
+  return isIP(host) === 4 || host === 'localhost' || names.some((allowed) => allowed.toLowerCase() === host)
 }

@@ -8,8 +8,8 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /** valibot silently drops these keys from records. */
-export const LEFT_OUT = ['__proto__', 'prototype', 'constructor']
-export const hasLeftOut = (record: object): boolean => LEFT_OUT.some((key) => Object.hasOwn(record, key))
+export const DROPPED_KEYS = ['__proto__', 'prototype', 'constructor']
+export const hasDroppedKey = (record: object): boolean => DROPPED_KEYS.some((key) => Object.hasOwn(record, key))
 
 /** More values than a hub sends, and few enough to parse without blocking the event loop noticeably. */
 export const MAX_VALUES = 200_000

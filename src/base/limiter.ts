@@ -12,7 +12,7 @@ export interface LimiterOptions extends Limits {
   /** Maximum number of waiting tasks per lane; default: no limit. */
   readonly maxWaiting?: number
   /** How long a task keeps its slot unless it calls `keep`, in milliseconds; default: until it ends. */
-  readonly patienceMs?: number
+  readonly slotTimeoutMs?: number
   /** Creates the error if too many tasks wait (`busy`) or the deadline has passed (`expired`). */
   readonly refusal?: (why: 'busy' | 'expired') => Error
 }
@@ -41,7 +41,7 @@ export class Limiter {
   /** In `clock.elapsed()` milliseconds. */
   #restrictedUntil = 0
   #underWay = 0
-  #begunAt = Number.NEGATIVE_INFINITY
+  #startedAt = Number.NEGATIVE_INFINITY
   readonly #busy = new Set<string | undefined>()
   /** For each lane, the functions that start its waiting tasks, in order. The next lane is first; no lane is empty. */
   readonly #waiting = new Map<string | undefined, Set<() => void>>()
@@ -65,17 +65,17 @@ export class Limiter {
     const isLate = () => this.#clock.elapsed() >= deadline
     if (isLate()) throw this.#refusal('expired')
     const isFirst = this.#waiting.size === 0 && !this.#busy.has(lane) && this.#delay() === 0
-    if (isFirst) this.#begin(lane)
-    let isHeld = isFirst || (await this.#wait(turn))
+    if (isFirst) this.#start(lane)
+    let hasSlot = isFirst || (await this.#wait(turn))
     const leave = () => {
-      if (!isHeld) return
-      isHeld = false
+      if (!hasSlot) return
+      hasSlot = false
       this.#underWay -= 1
       this.#busy.delete(lane)
       if (this.#waiting.size > 0) this.#admit()
     }
-    const { patienceMs } = this.#options
-    const keep = patienceMs === undefined ? () => {} : this.#clock.after(patienceMs, leave)
+    const { slotTimeoutMs } = this.#options
+    const keep = slotTimeoutMs === undefined ? () => {} : this.#clock.after(slotTimeoutMs, leave)
     try {
       // The slot may become free just as the deadline passes.
       if (isLate()) throw this.#refusal('expired')
@@ -93,20 +93,20 @@ export class Limiter {
     const waiting = this.#waiting.get(lane) ?? new Set()
     if (waiting.size >= maxWaiting) throw this.#refusal('busy')
     const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-    const begin = () => resolve(true)
+    const start = () => resolve(true)
     const giveUp = () => {
       // A task that has already started is not in the queue.
-      if (waiting.delete(begin) && waiting.size === 0) this.#waiting.delete(lane)
+      if (waiting.delete(start) && waiting.size === 0) this.#waiting.delete(lane)
       resolve(false)
     }
     const expire = () => {
       reject(this.#refusal('expired'))
       giveUp()
     }
-    const left = deadline === undefined ? undefined : Math.max(0, deadline - this.#clock.elapsed())
-    const cancel = left === undefined ? undefined : this.#clock.after(left, expire)
+    const remaining = deadline === undefined ? undefined : Math.max(0, deadline - this.#clock.elapsed())
+    const cancel = remaining === undefined ? undefined : this.#clock.after(remaining, expire)
     signal?.addEventListener('abort', giveUp)
-    this.#waiting.set(lane, waiting.add(begin))
+    this.#waiting.set(lane, waiting.add(start))
     this.#admit()
     try {
       return await promise
@@ -128,13 +128,13 @@ export class Limiter {
         })
         return
       }
-      const [begin] = waiting
-      if (begin === undefined || this.#busy.has(lane)) continue
-      this.#begin(lane)
-      begin()
+      const [start] = waiting
+      if (start === undefined || this.#busy.has(lane)) continue
+      this.#start(lane)
+      start()
       // Move the lane to the end, so that one lane cannot keep the others waiting.
       this.#waiting.delete(lane)
-      if (waiting.delete(begin) && waiting.size > 0) this.#waiting.set(lane, waiting)
+      if (waiting.delete(start) && waiting.size > 0) this.#waiting.set(lane, waiting)
     }
   }
 
@@ -143,12 +143,12 @@ export class Limiter {
     const now = this.#clock.elapsed()
     if (now >= this.#restrictedUntil) this.#limits = this.#options
     const { slots, apartMs = 0 } = this.#limits
-    return this.#underWay >= slots ? Number.POSITIVE_INFINITY : Math.max(0, this.#begunAt + apartMs - now)
+    return this.#underWay >= slots ? Number.POSITIVE_INFINITY : Math.max(0, this.#startedAt + apartMs - now)
   }
 
-  #begin(lane: string | undefined): void {
+  #start(lane: string | undefined): void {
     this.#underWay += 1
-    this.#begunAt = this.#clock.elapsed()
+    this.#startedAt = this.#clock.elapsed()
     if (lane !== undefined) this.#busy.add(lane)
   }
 

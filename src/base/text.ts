@@ -20,10 +20,10 @@ export function withoutSlashes(path: string): string {
 const LONGEST_NAME = 60
 
 /** Lists at most `most` of the names, and the number of omitted ones. */
-export function listed(names: readonly string[], most: number): string {
+export function listed(names: readonly string[], max: number): string {
   const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name)
-  const more = names.length > most ? ` and ${names.length - most} more` : ''
-  return names.slice(0, most).map(cut).join(', ') + more
+  const more = names.length > max ? ` and ${names.length - max} more` : ''
+  return names.slice(0, max).map(cut).join(', ') + more
 }
 
 export function columns(rows: readonly (readonly string[])[]): string[] {

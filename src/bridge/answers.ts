@@ -37,7 +37,7 @@ export class Answers {
 
   give(request: Request, outcome: Outcome, { onAnswer, onFailedWrite }: CommandHandlers): void {
     const { clock, hubs, audit, log } = this.#options
-    const { message, requester, topic, command: row, endpoint, transaction, replayed, asked } = request
+    const { message, requester, topic, command: row, endpoint, transaction, replayed, writeSent } = request
     const { command, hub, app = null, result } = topic
     const ms = clock.elapsed() - message.receivedAt
     const duration_ms = Math.round(ms)
@@ -56,7 +56,7 @@ export class Answers {
       ...(endpoint !== undefined && { endpoint: nameOf(endpoint) }),
     }
     if (!isAudited(row)) log.debug(line, 'command')
-    else if (outcome.ok || asked || this.#mayLog(topic)) audit.info(line, 'command')
+    else if (outcome.ok || writeSent || this.#mayLog(topic)) audit.info(line, 'command')
     else return
     if (outcome.ok || replayed || row === undefined || row.target === 'bridge' || !row.write) return
     if (hub !== null && hubs.has(hub)) onFailedWrite?.({ hub, app, command, code: outcome.error.code, transaction })

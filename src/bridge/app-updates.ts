@@ -32,10 +32,10 @@ export class AppUpdates {
 
   /** Returns undefined if there is no update, or if the hub reports its version. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
-    const known = this.#found.get(key)
-    if (update_available === false || (known !== undefined && known.version !== version)) this.#found.delete(key)
+    const recorded = this.#found.get(key)
+    if (update_available === false || (recorded !== undefined && recorded.version !== version)) this.#found.delete(key)
     if (update_available !== true || latest_version !== null || version === null) return undefined
-    if (known?.version === version) return known.foundAt
+    if (recorded?.version === version) return recorded.foundAt
     const foundAt = shownTime(this.#clock.now())
     this.#found.set(key, { version, foundAt })
     return foundAt
@@ -46,14 +46,15 @@ export class AppUpdates {
     const key = keyOf(hub, app)
     const found = foundIn(payload)
     if (found === undefined) return false
-    const known = this.#found.get(key)
-    if (known !== undefined && (known.version !== found.version || known.foundAt <= found.foundAt)) return false
+    const recorded = this.#found.get(key)
+    if (recorded !== undefined && (recorded.version !== found.version || recorded.foundAt <= found.foundAt))
+      return false
     this.#found.set(key, found)
     return true
   }
 
   /** @param app the app before the install; undefined if it is not installed */
-  begin(hub: string, id: string, app: App | undefined): void {
+  start(hub: string, id: string, app: App | undefined): void {
     this.end(hub, id)
     this.#installs.set(keyOf(hub, id), { from: app?.version })
   }
@@ -74,12 +75,12 @@ export class AppUpdates {
     this.#end(keyOf(hub, id))
   }
 
-  appGone(hub: string, id: string): void {
+  appRemoved(hub: string, id: string): void {
     this.#found.delete(keyOf(hub, id))
     this.#settle(keyOf(hub, id))
   }
 
-  hubGone(hub: string): void {
+  hubRemoved(hub: string): void {
     for (const key of this.#installs.keys()) if (key.startsWith(keyOf(hub, ''))) this.#end(key)
   }
 

@@ -46,10 +46,10 @@ export class Bridge {
   readonly evidence: Evidence
   readonly logLevels: LogLevels
   /** Whether this bridge has been active, so that the guardian has loaded its state from the broker. */
-  #hasBegun = false
+  #wasActive = false
   readonly #presence: Presence
   readonly #early: StartupBuffer
-  #saidStandby = false
+  #reportedStandby = false
   /** Set while another bridge may have published newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
@@ -135,7 +135,7 @@ export class Bridge {
       onConnected: (status) => this.#onConnected(status),
       onMessage: (message) => {
         const { topics, live, homeAssistant } = this.#options
-        if (this.#early.hasLeft) return
+        if (this.#early.isClosed) return
         const { birth_topic } = live.value.discovery
         if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
@@ -151,8 +151,8 @@ export class Bridge {
 
   healthChanged(health: HealthReport): void {
     this.#state.set({ health })
-    if (this.role !== 'standby' || this.#saidStandby) return
-    this.#saidStandby = true
+    if (this.role !== 'standby' || this.#reportedStandby) return
+    this.#reportedStandby = true
     // Not retained: the topic belongs to the active bridge.
     this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
@@ -180,7 +180,7 @@ export class Bridge {
   /** Call this for a hub that was removed from `hubs`. Clears its topics. */
   removeHub(name: string): void {
     const { guardian, homeAssistant } = this.#options
-    this.#upkeep.hubGone(name)
+    this.#upkeep.hubRemoved(name)
     this.#upkeep.former.add(name)
     guardian.hubRemoved(name)
     this.#states.get(name)?.clear()
@@ -191,7 +191,7 @@ export class Bridge {
   }
 
   /** Call this when the list of hubs is complete. */
-  hubsKnown(): void {
+  hubsComplete(): void {
     this.#upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
     // Overwrite the broker's list of former hubs only after the sweep: until then, a restarted bridge needs the list.
@@ -201,7 +201,7 @@ export class Bridge {
   /** Like `removeHub`, but leaves the topics to another member of the fleet. */
   releaseHub(name: string): void {
     const { topics, guardian, homeAssistant } = this.#options
-    this.#upkeep.hubGone(name)
+    this.#upkeep.hubRemoved(name)
     guardian.hubRemoved(name)
     this.#states.get(name)?.release()
     this.#states.delete(name)
@@ -242,7 +242,7 @@ export class Bridge {
 
   #followRole(): void {
     const { role } = this
-    if (role === 'active' && this.#early.role !== 'active') this.#begin()
+    if (role === 'active' && this.#early.role !== 'active') this.#activate()
     this.#early.role = role
     this.#link.setWriting(role === 'active')
     if (role !== 'standby') return
@@ -251,21 +251,21 @@ export class Bridge {
     this.#wasReplaced = true
   }
 
-  #begin(): void {
+  #activate(): void {
     const { hubs, guardian, homeAssistant } = this.#options
     this.#early.role = 'active'
-    this.#saidStandby = false
+    this.#reportedStandby = false
     homeAssistant?.connected()
     this.#state.set({ prefixes: this.#prefixes.all })
-    // Restore the state first: the sweep in `hubsKnown` clears topics without an owner.
-    const anew = !this.#hasBegun || this.#wasReplaced
-    if (anew) for (const state of this.#states.values()) state.begin()
-    guardian.begin(anew)
-    this.#hasBegun = true
+    // Restore the state first: the sweep in `hubsComplete` clears topics without an owner.
+    const restore = !this.#wasActive || this.#wasReplaced
+    if (restore) for (const state of this.#states.values()) state.activate()
+    guardian.activate(restore)
+    this.#wasActive = true
     for (const name of hubs.keys()) this.#upkeep.hubAdded(name)
     if (this.#wasReplaced) this.#upkeep.readAgain(hubs.keys())
     this.#wasReplaced = false
-    this.hubsKnown()
+    this.hubsComplete()
     this.#early.flush()
   }
 
@@ -306,12 +306,12 @@ export class Bridge {
     // Learn the topics that this bridge may have to clear, and the guardian state of hubs that it may take over.
     const isOfMember = fleet !== undefined && own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)
     if (own?.name === 'bridgeInfo' || isOfMember) this.#learn(own, payload)
-    const saidOffline = own?.name === 'bridgeState' && payload === 'offline'
+    const isOffline = own?.name === 'bridgeState' && payload === 'offline'
     if (this.#early.role !== 'active') {
-      if (saidOffline) this.#presence.doubt()
+      if (isOffline) this.#presence.doubt()
       return
     }
-    if (saidOffline) this.#takeBack(topic)
+    if (isOffline) this.#takeBack(topic)
     else this.#upkeep.touched(topic, payload)
   }
 
@@ -355,7 +355,7 @@ export class Bridge {
    * Executes a command that did not arrive over MQTT. Returns false, without an answer, if this bridge is not active.
    */
   command(message: Message, requester: Requester): boolean {
-    if (this.#early.role !== 'active' || this.#early.hasLeft) return false
+    if (this.#early.role !== 'active' || this.#early.isClosed) return false
     this.#dispatcher.receive(message, requester)
     return true
   }
@@ -368,7 +368,7 @@ export class Bridge {
     this.#upkeep.stop()
     this.#state.stop()
     for (const state of this.#states.values()) state.stop()
-    this.#early.hasLeft = this.contested
+    this.#early.isClosed = this.contested
     this.#presence.stop()
     // Allow the link to publish `offline`, because no other bridge will.
     if (this.role === 'undecided') this.#link.setWriting(true)

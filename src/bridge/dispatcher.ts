@@ -90,8 +90,8 @@ export class Dispatcher {
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
     if (requester === undefined && fleet !== undefined && !this.#isOurs(topic, fleet.isLeader)) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
-    const unread = { transaction: null, deadline: 0, expiresAt: Number.POSITIVE_INFINITY }
-    void this.#handle({ message, requester, topic, command, ...unread, replayed: false, asked: false })
+    const unparsed = { transaction: null, deadline: 0, expiresAt: Number.POSITIVE_INFINITY }
+    void this.#handle({ message, requester, topic, command, ...unparsed, replayed: false, writeSent: false })
   }
 
   /** Returns whether this member of the fleet answers: it serves the hub, or is the leader and no such hub exists. */
@@ -158,8 +158,9 @@ export class Dispatcher {
     const { clock } = this.#options
     const { receivedAt, expiresInMs = Number.POSITIVE_INFINITY } = request.message
     const now = clock.elapsed()
-    const said = reading.expiresAt === null ? Number.POSITIVE_INFINITY : now + reading.expiresAt - clock.now()
-    request.expiresAt = Math.min(receivedAt + expiresInMs, said)
+    const requestedExpiry =
+      reading.expiresAt === null ? Number.POSITIVE_INFINITY : now + reading.expiresAt - clock.now()
+    request.expiresAt = Math.min(receivedAt + expiresInMs, requestedExpiry)
     request.deadline = Math.min(receivedAt + MAX_WAIT_MS, request.expiresAt)
     if (request.deadline <= now) throw new CommandError('expired')
   }
@@ -174,12 +175,12 @@ export class Dispatcher {
     const isRepeatable = command.target === 'bridge' && command.repeatable === true
     if (!mayReturn || isRepeatable) return run()
     const { text, consult } = replayKey(message, transaction)
-    const known = consult ? this.#replay.recall(text) : undefined
-    request.replayed = known !== undefined
-    if (known !== undefined) return known
+    const earlier = consult ? this.#replay.recall(text) : undefined
+    request.replayed = earlier !== undefined
+    if (earlier !== undefined) return earlier
     if (isWrite && !this.#replay.hasRoom) throw new CommandError('busy', FULL)
     const running = run()
-    this.#replay.remember(text, running, isWrite ? () => request.asked : undefined)
+    this.#replay.remember(text, running, isWrite ? () => request.writeSent : undefined)
     return running
   }
 
@@ -287,11 +288,11 @@ export class Dispatcher {
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
     // Called just before the request is sent, because it may wait for a connection and for the hub's id.
-    const beginWrite = () => {
+    const beforeWrite = () => {
       // Earlier requests may have taken long, and permissions may have changed.
-      if ((!request.asked && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
+      if ((!request.writeSent && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
-      request.asked = true
+      request.writeSent = true
     }
     // Check before each retry, because several commands share one read of the list, which checks none of them.
     const again: Target['again'] = (read) =>
@@ -303,9 +304,9 @@ export class Dispatcher {
       argument,
       again,
       call: (operation, parameters) =>
-        again(() => hub.call(operation, parameters, OPERATIONS[operation].method === 'GET' ? check : beginWrite)),
+        again(() => hub.call(operation, parameters, OPERATIONS[operation].method === 'GET' ? check : beforeWrite)),
       callEndpoint: (endpoint) =>
-        again(() => hub.callEndpoint(endpoint, endpoint.method === 'GET' ? check : beginWrite)),
+        again(() => hub.callEndpoint(endpoint, endpoint.method === 'GET' ? check : beforeWrite)),
       send: (id, sent) => this.send({ hub: name, app: id, command: sent, payload: {}, by: 'update-all', isCurrent }),
       report: () => evidence.report(name, app),
       history: (hours) => {

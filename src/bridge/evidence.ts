@@ -262,8 +262,8 @@ export class Evidence {
     const own = crashes.get(app)
     if (crash === undefined || own === null) return false
     // For an app that had crashed before this run, only the broker's evidence may have samples.
-    const knowsMore = own?.samples.length === 0 && own.message === crash.message && own.version === crash.version
-    if (own !== undefined && !knowsMore && Date.parse(own.at) >= Date.parse(crash.at)) return false
+    const addsSamples = own?.samples.length === 0 && own.message === crash.message && own.version === crash.version
+    if (own !== undefined && !addsSamples && Date.parse(own.at) >= Date.parse(crash.at)) return false
     this.#learned += payload.length
     crashes.set(app, crash)
     return true

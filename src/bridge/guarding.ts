@@ -22,10 +22,10 @@ export interface Guardian {
   attentionOf(hub: string): readonly string[] | undefined
   /** Null if the guardian is off, undefined if its list is not available yet. */
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
-  /** Called before `begin`. `app` is empty for a topic of the hub. */
+  /** Called before `activate`. `app` is empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void
-  /** @param anew whether the broker's data is newer than that of this process */
-  begin(anew: boolean): void
+  /** @param restore whether the broker's data is newer than that of this process */
+  activate(restore: boolean): void
   /** Called when this bridge is no longer active. Records the outcome of running commands. */
   standBy(): void
   reconfigured(): void
@@ -72,7 +72,7 @@ export function guardedHub(
     apps: (): Iterable<App> => hub.apps.all.values(),
     shows: (app: string) => hub.apps.shows(app),
     /** Returns whether the hub is known to install a given version of an app. */
-    takesVersion: () => isNewer(hub.status),
+    acceptsVersion: () => isNewer(hub.status),
     /** Applies changes before it resolves. Returns false if, for example, the hub no longer has the app. */
     async read(app: string): Promise<boolean> {
       try {
@@ -84,9 +84,9 @@ export function guardedHub(
       }
     },
     /** Returns the HTTP status, null if the app does not respond, or undefined after any other failure. */
-    async ask(app: string, path: string): Promise<number | null | undefined> {
+    async requestApp(app: string, path: string): Promise<number | null | undefined> {
       try {
-        return await hub.askApp(app, path)
+        return await hub.requestApp(app, path)
       } catch (error) {
         // If the hub does not answer in time, the app has not responded. Other errors do not concern the app.
         return asHubError(error).code === 'no_answer' ? null : undefined

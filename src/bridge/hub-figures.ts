@@ -76,7 +76,7 @@ export class HubFigures {
     return (row === 'hubHealth' && this.health === undefined) || (row === 'appLinks' && this.#linksFrom === undefined)
   }
 
-  appGone(app: string): void {
+  appRemoved(app: string): void {
     this.links.delete(app)
   }
 
@@ -135,10 +135,10 @@ export class HubFigures {
 
   #schedule(ms: number): void {
     if (this.#stopped || this.#cancel !== undefined) return
-    this.#cancel = this.#options.clock.after(ms, () => void this.#look())
+    this.#cancel = this.#options.clock.after(ms, () => void this.#readNext())
   }
 
-  async #look(): Promise<void> {
+  async #readNext(): Promise<void> {
     const hub = this.#hub
     const { clock } = this.#options
     const now = clock.elapsed()

@@ -34,8 +34,8 @@ export async function usageHistory(query: Query): Promise<UsageHistory> {
   const covered = clock.now() - hours * HOUR_MS + 2 * own.resolution_seconds * 1000
   if (startOf(own) * 1000 <= covered || hub.permits('getLogs') !== 'yes') return own
   // Wait only half of the remaining time, so that the bridge can still answer.
-  const left = (deadline - clock.elapsed()) / 2
-  const found = await within(clock, left, fromHub(query)).catch(() => undefined)
+  const remaining = (deadline - clock.elapsed()) / 2
+  const found = await within(clock, remaining, fromHub(query)).catch(() => undefined)
   return found !== undefined && startOf(found) < startOf(own) ? found : own
 }
 
@@ -46,11 +46,11 @@ async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Query):
   if (cpu === undefined || memory === undefined) return undefined
   const resolution = hours === 1 ? 'lastHour' : hours <= 24 ? 'last24Hours' : 'last7Days'
   const entriesOf = ({ id }: InsightLog) => hub.read('getLogEntries', { owner, log: id, resolution })
-  const [used, held] = await Promise.all([entriesOf(cpu), entriesOf(memory)])
+  const [cpuEntries, memoryEntries] = await Promise.all([entriesOf(cpu), entriesOf(memory)])
   const now = clock.now()
   const points = (entries: readonly InsightEntry[], kind: Kind) =>
     pointsOf(entries, kind, now - hours * HOUR_MS, now + AHEAD_MS)
-  const [cpu_percent, memory_bytes] = [points(used, CPU), points(held, MEMORY)]
+  const [cpu_percent, memory_bytes] = [points(cpuEntries, CPU), points(memoryEntries, MEMORY)]
   const seconds = distance(cpu_percent)
   const isUsable = seconds > 0 && memory_bytes.length > 0
   return isUsable ? { resolution_seconds: seconds, cpu_percent, memory_bytes, source: 'hub' } : undefined

@@ -23,13 +23,13 @@ import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
 /** Common to all hubs, because each large read takes megabytes of memory. A slow read does not block others. */
-export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, patienceMs: 1_000 })
+export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, slotTimeoutMs: 1_000 })
 
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
   readonly log: Logger
   readonly table: RowTable
   readonly link: Pick<MqttLink, 'send'>
-  readonly guardian: Omit<Guardian, 'learn' | 'begin' | 'standBy' | 'reconfigured' | 'hubAdded' | 'hubRemoved'>
+  readonly guardian: Omit<Guardian, 'learn' | 'activate' | 'standBy' | 'reconfigured' | 'hubAdded' | 'hubRemoved'>
   readonly homeAssistant: Pick<Discovery, 'appsChanged' | 'hubChanged'> | undefined
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead' | 'former'>
   readonly updates: AppUpdates
@@ -90,7 +90,7 @@ export class HubState {
   }
 
   /** Call this after the broker's data has been read, and before any other part uses the data. */
-  begin(): void {
+  activate(): void {
     this.#formerId = this.#options.upkeep.former.idOf(this.#name)
     this.#compare()
   }
@@ -120,7 +120,7 @@ export class HubState {
 
   stop(): void {
     this.figures.stop()
-    this.#options.updates.hubGone(this.#name)
+    this.#options.updates.hubRemoved(this.#name)
     this.#evidence.stop()
   }
 
@@ -137,7 +137,7 @@ export class HubState {
     if (command.operation === 'installFromAppStore') {
       const { updates } = this.#options
       const app = this.#hub.apps.all.get(id)
-      if (phase === 'begun') updates.begin(this.#name, id, app)
+      if (phase === 'begun') updates.start(this.#name, id, app)
       else if (ok && app !== undefined) updates.confirm(this.#name, id, () => this.appChanged(id))
       else updates.end(this.#name, id)
       this.appChanged(id)
@@ -198,7 +198,7 @@ export class HubState {
       const { id, after } = change
       const events = eventsOf(change, at)
       if (events.length > 0) notable.push({ ...change, events })
-      if (after === undefined) this.#appGone(id)
+      if (after === undefined) this.#appRemoved(id)
       else if (events.length > 0) this.#setApp(after)
       else this.#apps.get(id)?.setUsage({ app: after })
       if (!silent) for (const event of events) this.sendEvent(event)
@@ -293,10 +293,10 @@ export class HubState {
     })
   }
 
-  #appGone(id: string): void {
-    this.#options.updates.appGone(this.#name, id)
-    this.settings.appGone(id)
-    this.figures.appGone(id)
+  #appRemoved(id: string): void {
+    this.#options.updates.appRemoved(this.#name, id)
+    this.settings.appRemoved(id)
+    this.figures.appRemoved(id)
     this.#apps.get(id)?.clear()
     this.#apps.delete(id)
   }

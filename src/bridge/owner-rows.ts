@@ -1,14 +1,14 @@
 /** Publishes the retained topics of one owner. */
 import type { Logger } from 'pino'
-import type { Facts, Held, OwnerKind, OwnerOf, PublicationName } from '../contract/publications.ts'
+import type { Facts, OwnerKind, OwnerOf, PublicationName, RetainedRow } from '../contract/publications.ts'
 import { rowsOf, type Topics } from '../contract/topics.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 
-export type Condition = NonNullable<Held<OwnerKind>['when']>
+export type Condition = NonNullable<RetainedRow<OwnerKind>['when']>
 
 interface Place<K extends OwnerKind> {
   readonly name: PublicationName
-  readonly row: Held<K>
+  readonly row: RetainedRow<K>
   /** The index among the owner's rows. */
   readonly at: number
 }
@@ -107,7 +107,11 @@ export class OwnerRows<K extends OwnerKind> {
   }
 }
 
-function sameBase<K extends OwnerKind>({ dependsOn, render }: Held<K>, before: Facts[K], after: Facts[K]): boolean {
+function sameBase<K extends OwnerKind>(
+  { dependsOn, render }: RetainedRow<K>,
+  before: Facts[K],
+  after: Facts[K],
+): boolean {
   if (dependsOn === undefined) return render(before) === render(after)
   const now = dependsOn(after)
   return dependsOn(before).every((value, i) => value === now[i])

@@ -1,7 +1,7 @@
 /** Determines who owns a retained topic, and whether to keep its message. */
 
 import { type DiscoveryTopic, hubIdOf, isOfBridge, nameIn, parseDiscoveryTopic } from '../contract/discovery.ts'
-import type { HeldElsewhere } from '../contract/publications.ts'
+import type { ExternalRow } from '../contract/publications.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { HubStatus } from '../hub/status.ts'
 import type { Discovery } from './bridge-options.ts'
@@ -15,7 +15,7 @@ export interface Ownership {
   /** `wait`: keep the message until this is decided. Only `ours` can be `clear`. */
   readonly verdict: 'keep' | 'clear' | 'wait'
   /** The part of this bridge that publishes the topic; only for `ours`. */
-  readonly writer?: 'table' | HeldElsewhere<unknown>['by']
+  readonly writer?: 'table' | ExternalRow<unknown>['by']
 }
 
 type Names = Pick<ReadonlySet<string>, 'has'>
@@ -39,7 +39,7 @@ export interface OwnershipState {
   readonly isShared: boolean
   readonly former: Names
   /** Hubs whose topics are not swept until they have been read again. */
-  readonly unread: Pick<ReadonlySet<string>, 'has' | 'size'>
+  readonly pendingReads: Pick<ReadonlySet<string>, 'has' | 'size'>
   /** Hubs whose first list may lack apps: none of their apps counts as removed before a second read. */
   readonly fresh: Names
   /** `held`: topics of the records that this process maintains. */
@@ -62,7 +62,7 @@ export function ownership(topic: string, payload: string | undefined, state: Own
 }
 
 /** Returns whether the apps of all hubs, and the ids of all hubs that have one, are known. */
-export function knowsAll(hubs: OwnershipState['hubs']): boolean {
+export function areComplete(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
 
@@ -85,7 +85,7 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
 }
 
 function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership['verdict'] {
-  const { hubs, states, unread, fresh, isShared } = state
+  const { hubs, states, pendingReads, fresh, isShared } = state
   // Until this run replaces it, `bridge/info` lists the former hubs. Another member may publish the fleet.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
   if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
@@ -95,11 +95,11 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
   // Until the list has been read, every app would seem removed. The hub's own rows need its status, which arrives
   // later.
   const isEarly = { hub: hub.status.reason === 'connecting', app: fresh.has(owner.hub), setting: false }
-  return !hub.apps.complete || unread.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'
+  return !hub.apps.complete || pendingReads.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'
 }
 
 function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: OwnershipState): Ownership {
-  const { topics, hubs, byId, unread, isShared, homeAssistant } = state
+  const { topics, hubs, byId, pendingReads, isShared, homeAssistant } = state
   const waits = { whose: 'ours', verdict: 'wait', writer: 'discovery' } as const
   // The device exists in the other format, or is queued: the publisher handles it.
   if (homeAssistant?.has(device.prefix, device.objectId)) return waits
@@ -112,6 +112,6 @@ function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: Ow
   const served = name === undefined ? undefined : hubs.get(name)?.hub
   const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER
-  const isKnown = owner === undefined ? knowsAll(hubs) && (name !== undefined || showIds(hubs)) : owner.apps.complete
-  return isKnown && unread.size === 0 ? { ...waits, verdict: 'clear' } : waits
+  const isKnown = owner === undefined ? areComplete(hubs) && (name !== undefined || showIds(hubs)) : owner.apps.complete
+  return isKnown && pendingReads.size === 0 ? { ...waits, verdict: 'clear' } : waits
 }

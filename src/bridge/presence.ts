@@ -56,7 +56,7 @@ export class Presence {
   #wasContested = false
   /** When to become active unless an older bridge answers, in `clock.elapsed()` milliseconds. */
   #decideAt = Number.POSITIVE_INFINITY
-  #cancelHello: () => void = () => {}
+  #cancelAnnouncement: () => void = () => {}
   #cancelCheck: () => void = () => {}
 
   constructor(options: PresenceOptions) {
@@ -84,7 +84,7 @@ export class Presence {
     // Active bridges report their role again in their answer.
     if (occupied) for (const other of this.#others.values()) other.active = false
     this.#update()
-    this.#sayHello(true)
+    this.#announce(true)
   }
 
   /** Gives older bridges `ANSWER_MS` to answer, after an `offline` on the state topic. */
@@ -94,7 +94,7 @@ export class Presence {
       if (this.#isOlder(other)) other.until = Math.min(other.until, clock.elapsed() + ANSWER_MS)
     }
     this.#update()
-    this.#sayHello(true)
+    this.#announce(true)
   }
 
   receive({ payload, retain }: Message): void {
@@ -112,22 +112,22 @@ export class Presence {
 
   /** Announces the stop to other bridges. */
   stop(): void {
-    this.#cancelHello()
+    this.#cancelAnnouncement()
     this.#cancelCheck()
     if (this.contested) this.#send({ role: this.#role, leaves: true })
   }
 
   #received({ instance, started_at, role = 'active', hubs }: Hello): void {
     const { clock, log, topic, upkeep, onOtherActive } = this.#options
-    const known = this.#others.get(instance)
+    const peer = this.#others.get(instance)
     this.#others.delete(instance)
     const active = role === 'active'
     const other = { instance, startedAt: Date.parse(started_at), active, until: clock.elapsed() + GONE_MS }
     this.#others.set(instance, other)
     for (const oldest of this.#others.keys()) if (this.#others.size > MAX_OTHERS) this.#others.delete(oldest)
     for (const name of hubs ?? []) upkeep.former.add(name)
-    if (active && !known?.active && !this.#stepsBack) onOtherActive()
-    if (known !== undefined) return
+    if (active && !peer?.active && !this.#stepsBack) onOtherActive()
+    if (peer !== undefined) return
     const does = this.#isOlder(other) ? 'it started first, this one stands by' : 'this one started first and is active'
     log.error(
       { topic, other_started_at: started_at },
@@ -172,10 +172,10 @@ export class Presence {
     else this.#cancelCheck = this.#options.clock.after(Math.max(1, next - now), () => this.#update())
   }
 
-  #sayHello(asks: boolean): void {
-    this.#cancelHello()
+  #announce(asks: boolean): void {
+    this.#cancelAnnouncement()
     this.#send({ role: this.#role, ...(asks && { asks }) })
-    this.#cancelHello = this.#options.clock.after(INTERVAL_MS, () => this.#sayHello(false))
+    this.#cancelAnnouncement = this.#options.clock.after(INTERVAL_MS, () => this.#announce(false))
   }
 
   #send(rest: Pick<Hello, 'role' | 'asks' | 'leaves'>): void {

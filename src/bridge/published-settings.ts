@@ -71,7 +71,7 @@ export class PublishedSettings {
     this.#published = new Map()
   }
 
-  appGone(app: string): void {
+  appRemoved(app: string): void {
     for (const name of this.#published.get(app)?.keys() ?? []) this.#rows.get(keyOf(app, name))?.clear()
   }
 

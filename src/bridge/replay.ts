@@ -71,10 +71,10 @@ export class Replay {
     return entry === undefined || this.#isOld(entry) ? undefined : entry.outcome
   }
 
-  /** @param hasAsked for a write: returns whether a request to change something was sent to the hub */
-  remember(key: string, outcome: Promise<Outcome>, hasAsked?: () => boolean): void {
+  /** @param isWriteSent for a write: returns whether a request to change something was sent to the hub */
+  remember(key: string, outcome: Promise<Outcome>, isWriteSent?: () => boolean): void {
     const entry: Entry = { key, outcome, at: this.#clock.elapsed(), length: 0 }
-    const line = hasAsked === undefined ? this.#reads : this.#writes
+    const line = isWriteSent === undefined ? this.#reads : this.#writes
     this.#writes.delete(key)
     this.#reads.delete(key)
     line.entries.set(key, entry)
@@ -84,7 +84,7 @@ export class Replay {
       if (result.ok) this.#keepData(entry, line, result.json)
       else {
         const isRetried = TRY_AGAIN.has(result.error.code)
-        const isHarmless = hasAsked?.() === false
+        const isHarmless = isWriteSent?.() === false
         if (isRetried || isHarmless) line.delete(key)
         if (!isRetried && isHarmless) this.#reads.entries.set(key, entry)
       }

@@ -49,7 +49,7 @@ export interface Request {
   expiresAt: number
   replayed: boolean
   /** Whether a request to change something was sent to the hub. */
-  asked: boolean
+  writeSent: boolean
 }
 
 export interface CommandRun {

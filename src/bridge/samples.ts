@@ -202,12 +202,12 @@ class HubSamples {
     if (cpu_percent === null && memory_bytes === null) return
     const at = HEAD + 2 * (bucket % size.short)
     const mean = record[at] ?? Number.NaN
-    const most = record[at + 1] ?? Number.NaN
+    const peak = record[at + 1] ?? Number.NaN
     const readings = record[READINGS] ?? 0
     // The first reading replaces the value that was carried over from the previous bucket.
     if (readings === 0 || Number.isNaN(mean)) record[at] = cpu
     else if (cpu_percent !== null) record[at] = mean + (cpu - mean) / (readings + 1)
-    if (readings === 0 || Number.isNaN(most) || memory > most) record[at + 1] = memory
+    if (readings === 0 || Number.isNaN(peak) || memory > peak) record[at + 1] = memory
     record[READINGS] = readings + 1
   }
 
@@ -249,7 +249,7 @@ function close(record: Float32Array, size: Size): void {
   const last = record[BUCKET] ?? Number.NaN
   if (size.long === 0 || Number.isNaN(last)) return
   const at = placeOf(size, 'long', Math.floor(last / LONG))
-  let [sum, known, most] = [0, 0, Number.NaN]
+  let [sum, known, peak] = [0, 0, Number.NaN]
   for (let bucket = last - (last % LONG); bucket <= last; bucket += 1) {
     const place = placeOf(size, 'short', bucket)
     const [cpu = Number.NaN, memory = Number.NaN] = [record[place], record[place + 1]]
@@ -257,10 +257,10 @@ function close(record: Float32Array, size: Size): void {
       sum += cpu
       known += 1
     }
-    if (!(memory <= most) && !Number.isNaN(memory)) most = memory
+    if (!(memory <= peak) && !Number.isNaN(memory)) peak = memory
   }
   record[at] = known === 0 ? Number.NaN : sum / known
-  record[at + 1] = most
+  record[at + 1] = peak
 }
 
 function widened(old: Float32Array, from: Size, to: Size): Float32Array {
@@ -276,9 +276,9 @@ function widened(old: Float32Array, from: Size, to: Size): Float32Array {
     for (let bucket = oldest; bucket <= newest && to[kind] > 0; bucket += 1) {
       const [place, at] = [placeOf(from, kind, bucket), placeOf(to, kind, Math.floor(bucket / ratio))]
       const [cpu = Number.NaN, memory = Number.NaN] = [old[place], old[place + 1]]
-      const { [at]: mean = Number.NaN, [at + 1]: most = Number.NaN } = record
+      const { [at]: mean = Number.NaN, [at + 1]: peak = Number.NaN } = record
       if (!Number.isNaN(cpu)) record[at] = Number.isNaN(mean) ? cpu : (mean + cpu) / 2
-      if (!Number.isNaN(memory) && !(memory <= most)) record[at + 1] = memory
+      if (!Number.isNaN(memory) && !(memory <= peak)) record[at + 1] = memory
     }
   }
   return record

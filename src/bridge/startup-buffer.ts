@@ -10,7 +10,7 @@ export class StartupBuffer {
   /** `active` only while this bridge publishes and executes. */
   role: Role = 'undecided'
   /** Set when this bridge stops and another bridge executes all later commands. */
-  hasLeft = false
+  isClosed = false
   readonly #clock: Clock
   #tasks: { readonly at: number; readonly run: () => void }[] = []
 
@@ -28,7 +28,7 @@ export class StartupBuffer {
 
   /** Runs a task when this bridge is active; drops it if another bridge is. */
   run(task: () => void): void {
-    if (this.hasLeft || this.role === 'standby') return
+    if (this.isClosed || this.role === 'standby') return
     if (this.role === 'active') task()
     else this.#tasks.push({ at: this.#clock.elapsed(), run: task })
     if (this.#tasks.length > MAX_TASKS) this.#tasks.shift()

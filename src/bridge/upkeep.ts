@@ -8,10 +8,10 @@ import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { BridgeOptions, Discovery } from './bridge-options.ts'
 import { FormerHubs, type Prefixes } from './former.ts'
-import { knowsAll, type Ownership, type OwnershipState, ownership, type ServedHub } from './ownership.ts'
+import { areComplete, type Ownership, type OwnershipState, ownership, type ServedHub } from './ownership.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
-interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread' | 'fresh'> {
+interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendingReads' | 'fresh'> {
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
   readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
   readonly link: Pick<MqttLink, 'sweep' | 'refresh'>
@@ -27,7 +27,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread
   readonly log: Logger
 }
 
-const SECOND_LOOK_MS = 2_000
+const REREAD_DELAY_MS = 2_000
 /** Changes within this time are restored together. */
 const SOON_MS = 500
 /** The minimum between two repairs, in case a client keeps changing the same topics. */
@@ -38,13 +38,13 @@ export class Upkeep {
   /** Former hubs on this base topic, and hubs of another bridge. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /** Hubs that are not swept until their list is read: on request (`asked`) or, if that fails, at the `next` read. */
-  readonly #unread = new Map<string, 'asked' | 'next'>()
+  /** Hubs that are not swept until their list is read: on request (`requested`) or, if that fails, at the `next` read. */
+  readonly #pendingReads = new Map<string, 'requested' | 'next'>()
   /** Hubs whose first list has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
   /** Contains the hub ids at the last sweep; a new hub id causes another sweep. */
   #state: OwnershipState
-  readonly #secondLooks = new Set<() => void>()
+  readonly #cancelRereads = new Set<() => void>()
   /** A sweep over many hubs is expensive, and each new hub requests one. */
   readonly #sweeping: Throttle
   /** Topics of this bridge that another client has changed. */
@@ -54,7 +54,13 @@ export class Upkeep {
 
   constructor(options: UpkeepOptions) {
     this.#options = options
-    this.#state = { ...options, former: this.former, unread: this.#unread, fresh: this.#fresh, byId: new Map() }
+    this.#state = {
+      ...options,
+      former: this.former,
+      pendingReads: this.#pendingReads,
+      fresh: this.#fresh,
+      byId: new Map(),
+    }
     this.#sweeping = new Throttle(options.clock, () => this.sweep())
   }
 
@@ -67,13 +73,13 @@ export class Upkeep {
     this.#fresh.add(name)
   }
 
-  hubGone(name: string): void {
-    this.#unread.delete(name)
+  hubRemoved(name: string): void {
+    this.#pendingReads.delete(name)
     this.#fresh.delete(name)
   }
 
   listRead(name: string): void {
-    if (this.#unread.get(name) === 'next') this.#wasRead(name)
+    if (this.#pendingReads.get(name) === 'next') this.#wasRead(name)
   }
 
   /** Reads hubs again, because another bridge may have published newer data about them. */
@@ -81,10 +87,10 @@ export class Upkeep {
     for (const name of names) {
       const hub = this.#options.hubs.get(name)?.hub
       if (hub === undefined) continue
-      this.#unread.set(name, 'asked')
+      this.#pendingReads.set(name, 'requested')
       const failed = (error: unknown) => {
         asHubError(error)
-        if (this.#unread.has(name)) this.#unread.set(name, 'next')
+        if (this.#pendingReads.has(name)) this.#pendingReads.set(name, 'next')
       }
       void hub.refresh().then(() => this.#wasRead(name), failed)
     }
@@ -96,10 +102,10 @@ export class Upkeep {
     if (early.role !== 'active' || live.awaitsHubs) return
     const byId = [...hubs].reverse().map(([name, { hub }]) => [hubIdOf(name, hub.status), hub] as const)
     this.#state = { ...this.#state, byId: new Map(byId) }
-    this.#lookTwice()
+    this.#rereadDoubtful()
     const cleared = link.sweep((topic, payload) => this.#verdictOf(topic, payload) === 'clear')
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that are no longer in use')
-    if (this.#unread.size > 0 || hubs.size === 0 || !knowsAll(hubs)) return
+    if (this.#pendingReads.size > 0 || hubs.size === 0 || !areComplete(hubs)) return
     prefixes.settle()
     onSettled()
   }
@@ -140,35 +146,35 @@ export class Upkeep {
   }
 
   stop(): void {
-    for (const cancel of this.#secondLooks) cancel()
+    for (const cancel of this.#cancelRereads) cancel()
     this.#sweeping.stop()
     this.forget()
   }
 
   #wasRead(name: string): void {
-    if (this.#unread.delete(name)) this.#sweeping.request()
+    if (this.#pendingReads.delete(name)) this.#sweeping.request()
   }
 
   /** Reads lists that lack apps again before clearing: a hub that is starting may list only a few apps. */
-  #lookTwice(): void {
+  #rereadDoubtful(): void {
     const { hubs, topics, link, clock } = this.#options
     const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))
     if (read.size === 0) return
     const doubtful = new Set<string>()
     link.sweep((topic, payload) => {
       const owner = topics.parse(topic)?.owner
-      const isFirst = owner?.kind === 'app' && read.has(owner.hub) && !this.#unread.has(owner.hub)
+      const isFirst = owner?.kind === 'app' && read.has(owner.hub) && !this.#pendingReads.has(owner.hub)
       if (isFirst && this.#verdictOf(topic, payload) === 'wait') doubtful.add(owner.hub)
       return false
     })
     for (const name of read) this.#fresh.delete(name)
     if (doubtful.size === 0) return
-    for (const name of doubtful) this.#unread.set(name, 'asked')
-    const cancel = clock.after(SECOND_LOOK_MS, () => {
-      this.#secondLooks.delete(cancel)
+    for (const name of doubtful) this.#pendingReads.set(name, 'requested')
+    const cancel = clock.after(REREAD_DELAY_MS, () => {
+      this.#cancelRereads.delete(cancel)
       this.readAgain(doubtful)
     })
-    this.#secondLooks.add(cancel)
+    this.#cancelRereads.add(cancel)
   }
 
   /** @param payload empty if it was too large to store */

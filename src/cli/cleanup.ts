@@ -98,25 +98,25 @@ export async function cleanup(options: CleanupOptions) {
     // Remember cleared messages: they contain the hubs and prefixes of the remaining messages.
     const seen = new Map<string, string>()
     const probeTopic = topics.of('bridgeProbe', {})
-    const read = async (heldFilters: readonly string[]) => {
-      const held = new Map<string, string>()
+    const read = async (readFilters: readonly string[]) => {
+      const messages = new Map<string, string>()
       reading = new ReadBack(connection, {
-        ...{ heldFilters, additionalFilters, probeTopic, clock, timeoutMs },
+        ...{ retainedFilters: readFilters, additionalFilters, probeTopic, clock, timeoutMs },
         subscribe: (filter, qos) => connection.subscribe(filter, { qos }),
         onFound(topic, text) {
-          held.set(topic, text)
+          messages.set(topic, text)
           seen.set(topic, text)
           filters.push(...additionalFilters(topic, text).filter((filter) => !filters.includes(filter)))
         },
       })
-      if ((await reading.run()).probe === 'ok') return held
+      if ((await reading.run()).probe === 'ok') return messages
       throw new ExpectedError(`the broker does not let this user publish and read ${probeTopic}`)
     }
     const readAll = async () => {
-      const held = await read(filters)
-      const running = await runningIn(held, options)
+      const messages = await read(filters)
+      const running = await runningIn(messages, options)
       if (running !== undefined) throw new ExpectedError(running)
-      return held
+      return messages
     }
     if (!clear) {
       const isComplete = (await readAll()).size <= CERTAIN || (await readInParts(read, filters, seen))
@@ -171,7 +171,7 @@ function partsOf(filter: string, topics: readonly string[]): string[] {
 
 /** Includes the topics of a fleet's members, but only those of hubs that are configured or in `bridge/info`. */
 function ownTopics(
-  held: ReadonlyMap<string, string>,
+  messages: ReadonlyMap<string, string>,
   seen: ReadonlyMap<string, string>,
   { topics, hubs }: CleanupOptions,
 ): string[] {
@@ -183,20 +183,22 @@ function ownTopics(
   const none = new Map<string, never>()
   const state = {
     topics,
-    ...{ hubs: none, byId: none, states: none, unread: none, fresh: none, rollouts: { held: none } },
+    ...{ hubs: none, byId: none, states: none, pendingReads: none, fresh: none, rollouts: { held: none } },
     live: { value: { hubs: {} } },
     isShared: true,
     former: { has: (hub: string) => configured.has(hub) || former.some((one) => one.has(hub)) },
     prefixes: { includes: () => true },
     homeAssistant: undefined,
   }
-  return [...held].flatMap(([topic, payload]) => (ownership(topic, payload, state).whose === 'foreign' ? [] : [topic]))
+  return [...messages].flatMap(([topic, payload]) =>
+    ownership(topic, payload, state).whose === 'foreign' ? [] : [topic],
+  )
 }
 
 /** Returns what the user must do first if a bridge is running. */
-async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
+async function runningIn(messages: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
   const { topics } = options
-  const members = [...held].flatMap(([topic, state]) => {
+  const members = [...messages].flatMap(([topic, state]) => {
     const found = topics.parseMember(topic)
     return found?.name === 'bridgeState' ? [{ topic, state }] : []
   })
@@ -204,7 +206,7 @@ async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOpti
   if (online !== undefined) {
     return `according to ${online.topic}, this member of a fleet is running: stop it first; if it no longer exists, clear that topic`
   }
-  if (held.get(topics.availability) !== 'online') return undefined
+  if (messages.get(topics.availability) !== 'online') return undefined
   if (await isAnswered(options)) return `a bridge is running with the base topic ${topics.base}: stop it first`
   // Members that stopped at the same time may each have relied on another to publish `offline`.
   if (members.length > 0) return undefined
@@ -228,10 +230,10 @@ async function cleared(
   onProgress: CleanupOptions['onProgress'],
 ): Promise<string[]> {
   const refused: string[] = []
-  const left = topics.values()
+  const remaining = topics.values()
   let done = 0
   const work = async () => {
-    for (const topic of left) {
+    for (const topic of remaining) {
       const { promise, resolve } = Promise.withResolvers<number>()
       connection.publish(topic, '', { qos: 1, retain: true }, resolve)
       if ((await promise) !== 0) refused.push(topic)

@@ -79,9 +79,9 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 const TRIES = 100
 
 /** Returns the wanted port if that port and the following 99 are in use. */
-async function firstFreePort({ host, port: wanted }: { host: string; port: number }, taken?: number): Promise<number> {
+async function firstFreePort({ host, port: wanted }: { host: string; port: number }, used?: number): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
-    const free = port === taken ? undefined : await freePort(host, port)
+    const free = port === used ? undefined : await freePort(host, port)
     if (free !== undefined) return free
   }
   return wanted

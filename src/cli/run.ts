@@ -25,7 +25,7 @@ export async function daemon(
   // mqtt-packet caches a small buffer for each packet length. Each of these keeps its pool alive: with pools of the
   // default size, memory would grow for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
-  const begun = await begin(request)
+  const begun = await load(request)
   const { log: wanted, http } = begun.loaded.config
   // Only the page shows the latest lines.
   const log = createLog({ ...wanted, secrets: begun.loaded.secrets, keep: http.enabled && http.page })
@@ -68,7 +68,7 @@ function printerOf(log: Log): (address: string) => void {
 }
 
 /** If the configuration only lacks a hub, also returns the mistake and the server of the setup page. */
-async function begin(request: LoadOptions) {
+async function load(request: LoadOptions) {
   try {
     return { loaded: loadConfig(request) }
   } catch (problem) {

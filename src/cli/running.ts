@@ -19,7 +19,7 @@ export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io,
     const why = enabled ? 'http.port is 0: only the log shows the port' : 'http.enabled is false'
     throw new ExpectedError(`${why}, so the address is unknown`)
   }
-  const answer = await askHealth({ host, port }, ready ? '/readyz' : '/healthz').catch((error: unknown) => {
+  const answer = await requestHealth({ host, port }, ready ? '/readyz' : '/healthz').catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error)
     throw new ExpectedError(`no answer from ${host}:${port}: ${why}`, { cause: error })
   })
@@ -34,7 +34,7 @@ export const open: Body<ConfigFlag> = async ({ env, print }, { config: file }) =
   const http = loadValidHttpConfig({ file, env, requireFile: false })
   const address = pageAddress(http, { file, env })
   // Send the token only to hub2mqtt. If nothing answers, hub2mqtt may still be starting.
-  const answer = await askHealth(http, '/healthz').catch(() => undefined)
+  const answer = await requestHealth(http, '/healthz').catch(() => undefined)
   if (answer?.isOurs === false) throw anotherProgram(http)
   print(address)
   return ok.code
@@ -53,7 +53,7 @@ const TIMEOUT_MS = 4000
 const MAX_BYTES = 1024 * 1024
 
 /** Rejects if there is no complete answer in time. */
-function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') {
+function requestHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string; isOurs: boolean }>()
   const signal = AbortSignal.timeout(TIMEOUT_MS)
   // The environment may set a proxy for the global agent.

@@ -57,7 +57,7 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
 
     /** Call this with each retained message that the link reads when it connects. */
     readBack(topic: string, payload: string): void {
-      fleet?.heard(topic, payload)
+      fleet?.receive(topic, payload)
       rollouts.readBack(topic, payload)
     },
 

@@ -25,7 +25,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   let served: ReadonlySet<string> = new Set()
   let published = ''
   let configured: { readonly hubs: Config['hubs']; readonly resources: readonly string[] } | undefined
-  let known: { readonly hubs: Config['hubs']; readonly value: FleetStatus } | undefined
+  let cached: { readonly hubs: Config['hubs']; readonly value: FleetStatus } | undefined
   const leads = () => served.has(LEADER)
   const { fleet, store } = join()
   const others = [...fleet.view.members.keys()].filter((name) => name !== topics.member)
@@ -37,7 +37,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     member: fleet.member,
     memberStates,
 
-    heard: (topic: string, payload: string): void => peers?.(topic, payload),
+    receive: (topic: string, payload: string): void => peers?.(topic, payload),
 
     get epoch(): number {
       return fleet.view.epoch
@@ -82,10 +82,10 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 
     async [Symbol.asyncDispose](): Promise<void> {
       const isLeader = leads()
-      const areOthersLeft = await fleet.leave()
+      const othersRemain = await fleet.leave()
       await leader?.stop('handover')
       // If another member leads after all, it publishes `online` again.
-      if (!(areOthersLeft ?? !isLeader)) publishOffline()
+      if (!(othersRemain ?? !isLeader)) publishOffline()
       await store?.[Symbol.asyncDispose]()
     },
   }
@@ -111,9 +111,9 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   function status(): FleetStatus {
     const { hubs } = live.value
     const acts = fleet.mayAct()
-    const before = known?.hubs === hubs && known.value.epoch === fleet.view.epoch ? known.value : undefined
+    const before = cached?.hubs === hubs && cached.value.epoch === fleet.view.epoch ? cached.value : undefined
     const value = before?.acts === acts ? before : { ...(before ?? report(Object.keys(hubs))), acts }
-    known = { hubs, value }
+    cached = { hubs, value }
     return value
   }
 

@@ -89,7 +89,7 @@ export class LeasedFleet implements Fleet {
     const onRenewed = (from: Instant) => {
       if (row === this.#row) this.#extend(from)
     }
-    const handlers = { onRenewed, onTaken: () => this.#lose() }
+    const handlers = { onRenewed, onReplaced: () => this.#lose() }
     const row: ReturnType<typeof newOwnRow> = newOwnRow(this.#options, this.#rows, this.#lease, handlers, ready)
     return row
   }
@@ -141,7 +141,7 @@ export class LeasedFleet implements Fleet {
     this.#stopped = true
     this.#cancelTurn()
     await this.#release()
-    return await within(this.#options.clock, FAREWELL_MS, this.#sayFarewell())
+    return await within(this.#options.clock, FAREWELL_MS, this.#leave())
   }
 
   #release(): Promise<void> {
@@ -153,7 +153,7 @@ export class LeasedFleet implements Fleet {
   }
 
   /** Returns whether other members remain; `undefined` if unknown. */
-  async #sayFarewell(): Promise<boolean | undefined> {
+  async #leave(): Promise<boolean | undefined> {
     try {
       if (!(await this.#row.leave())) return undefined
       this.#lease.lost()
@@ -186,11 +186,11 @@ export class LeasedFleet implements Fleet {
   }
 
   #extend(from: Instant): void {
-    const held = this.#lease.holds
+    const wasHeld = this.#lease.holds
     this.#lease.renewed(from)
     this.#cancelFence()
-    this.#cancelFence = this.#options.clock.after(this.#lease.leftMs + 1, () => this.#fence())
-    if (!held && this.#lease.holds) void this.#follow()
+    this.#cancelFence = this.#options.clock.after(this.#lease.remainingMs + 1, () => this.#fence())
+    if (!wasHeld && this.#lease.holds) void this.#follow()
   }
 
   #fence(): void {
@@ -274,7 +274,7 @@ export class LeasedFleet implements Fleet {
     this.#isAway = true
     await this.#release()
     // If no other member remains, keep the hubs.
-    if ((await this.#sayFarewell()) === false) this.#comeBack()
+    if ((await this.#leave()) === false) this.#comeBack()
   }
 
   #comeBack(): void {

@@ -120,7 +120,7 @@ export class NatsStore implements Store, AsyncDisposable {
   async #run(): Promise<void> {
     const { clock, log } = this.#options
     const { signal } = this.#stop
-    for (let said = ''; !signal.aborted; await sleep(clock, AGAIN_MS, signal)) {
+    for (let logged = ''; !signal.aborted; await sleep(clock, AGAIN_MS, signal)) {
       try {
         this.#connection ??= await this.#connect()
         if (signal.aborted) return await this.#connection.close()
@@ -129,13 +129,13 @@ export class NatsStore implements Store, AsyncDisposable {
         const former = this.#bucket
         this.#bucket = bucket
         if (former !== undefined && former.mark !== bucket.mark) this.#onLost()
-        said = ''
+        logged = ''
         await this.#follow(bucket)
       } catch (error) {
         this.#failed(error)
         const detail = error instanceof Error ? error.message : String(error)
-        if (signal.aborted || detail === said) continue
-        said = detail
+        if (signal.aborted || detail === logged) continue
+        logged = detail
         log.warn({ detail }, 'the bucket of the fleet cannot be used: trying again')
       }
     }
@@ -255,19 +255,19 @@ const textOf = (entry: KvEntry) => (entry.operation === 'PUT' ? Buffer.from(entr
 
 /** Returns `undefined` if no member has used the bucket, `null` if the bucket's mark is invalid. */
 export async function nameIn(kv: KV, key: string): Promise<string | null | undefined> {
-  const known = await kv.get(MARK_KEY)
-  if (known === null) return undefined
-  const mark = textOf(known)
+  const entry = await kv.get(MARK_KEY)
+  if (entry === null) return undefined
+  const mark = textOf(entry)
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
 /** Writes a new mark if the bucket has no valid mark or still has `former`. The first member to do so wins. */
 async function markOf(kv: KV, former?: string): Promise<string> {
-  const known = await kv.get(MARK_KEY)
-  const text = known === null ? '' : textOf(known)
+  const entry = await kv.get(MARK_KEY)
+  const text = entry === null ? '' : textOf(entry)
   if (MARK.test(text) && text !== former) return text
   const mark = randomUUID()
-  await (known === null ? kv.create(MARK_KEY, mark) : kv.update(MARK_KEY, mark, known.revision, CALL_MS))
+  await (entry === null ? kv.create(MARK_KEY, mark) : kv.update(MARK_KEY, mark, entry.revision, CALL_MS))
   return mark
 }
 

@@ -27,10 +27,10 @@ export function newLease(clock: Clock, leaseMs: number) {
       from = undefined
     },
     get holds(): boolean {
-      return lease.leftMs > 0
+      return lease.remainingMs > 0
     },
     /** Milliseconds for which the member may act; 0 if the lease is over. */
-    get leftMs(): number {
+    get remainingMs(): number {
       if (from === undefined) return 0
       const { elapsed, uptime } = now()
       const age = elapsed - from.elapsed
@@ -48,7 +48,7 @@ interface Handlers {
   /** Called after a successful renewal that began at `from`. */
   onRenewed(from: Instant): void
   /** Called when another process has overwritten the row. Resolves when this member has stopped everything. */
-  onTaken(): Promise<void>
+  onReplaced(): Promise<void>
 }
 
 /** @param ready nothing is written before this promise resolves */
@@ -119,9 +119,9 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
 
   /** Returns the revision that the first write replaces; 0 if no row exists, `undefined` if another process owns it. */
   function free(found?: Row): number | undefined {
-    const known = rows.member(member)
-    const record = found === undefined ? known?.record : readMember(found.value)
-    return record === undefined || 'gone' in record ? (found?.revision ?? known?.revision ?? 0) : undefined
+    const stored = rows.member(member)
+    const record = found === undefined ? stored?.record : readMember(found.value)
+    return record === undefined || 'gone' in record ? (found?.revision ?? stored?.revision ?? 0) : undefined
   }
 
   /**
@@ -147,7 +147,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     begunAt = undefined
     row.adopted = 0
     // Wait until everything has stopped: before that, a new lease would be mistaken for the former one.
-    await handlers.onTaken()
+    await handlers.onReplaced()
     return found
   }
 }

@@ -36,19 +36,19 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     for (let { roster } = rows; roster !== before; { roster } = rows) {
       before = roster
       if (roster?.record.members[member]?.nonce !== nonce) return true
-      const left = without(roster.record, [member])
-      const next = { ...left, epoch: rows.highestEpoch + 1 }
-      if (await write(next, roster.revision)) return Object.keys(left.members).length > 0
+      const remaining = without(roster.record, [member])
+      const next = { ...remaining, epoch: rows.highestEpoch + 1 }
+      if (await write(next, roster.revision)) return Object.keys(remaining.members).length > 0
     }
     return undefined
   }
 
   async function writeOff(name: string): Promise<boolean> {
-    const known = rows.member(name)
+    const row = rows.member(name)
     if (rows.silentMs(name) < leaseMs) return false
-    const nonce = known?.record !== undefined && 'nonce' in known.record ? known.record.nonce : 'unknown'
+    const nonce = row?.record !== undefined && 'nonce' in row.record ? row.record.nonce : 'unknown'
     try {
-      await put(memberKey(name), JSON.stringify({ gone: nonce }), known?.revision)
+      await put(memberKey(name), JSON.stringify({ gone: nonce }), row?.revision)
       log.warn({ member: name }, 'a member of the fleet has not renewed its lease: the others take over')
       return true
     } catch {
@@ -61,17 +61,17 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     const epoch = Math.max(rows.highestEpoch, adopted) + 1
     if (roster === undefined) return { epoch, settled: false, members: { [member]: self } }
     const { members, settled } = roster.record
-    const gone: string[] = []
+    const stopped: string[] = []
     for (const [name, listed] of Object.entries(members)) {
-      if (name !== member && (rows.isOver(name, listed) || (await writeOff(name)))) gone.push(name)
+      if (name !== member && (rows.hasStopped(name, listed) || (await writeOff(name)))) stopped.push(name)
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
     // A member that has confirmed a later epoch gains no hubs from this roster, which cannot be from a member.
     const isBehind = roster.record.epoch < rows.highestEpoch
-    if (isListed && gone.length === 0 && !settles && !isBehind) return undefined
-    const left = without({ ...roster.record, epoch }, gone)
-    return { epoch, settled: settled || settles, members: { ...left.members, [member]: self } }
+    if (isListed && stopped.length === 0 && !settles && !isBehind) return undefined
+    const remaining = without({ ...roster.record, epoch }, stopped)
+    return { epoch, settled: settled || settles, members: { ...remaining.members, [member]: self } }
   }
 
   /** Returns whether the write succeeded. */

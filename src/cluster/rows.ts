@@ -31,7 +31,7 @@ export interface Store {
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void
 }
 
-interface Known<T> {
+interface StoredRow<T> {
   readonly record: T
   readonly revision: number
   /** When this member first saw the revision, in `clock.elapsed()` milliseconds. */
@@ -44,9 +44,9 @@ export class Rows {
   readonly #store: Writable
   readonly #clock: Clock
   #formerEpoch: number
-  readonly #members = new Map<string, Known<MemberRecord | undefined>>()
+  readonly #members = new Map<string, StoredRow<MemberRecord | undefined>>()
   /** Only this class changes this field and the next one. */
-  roster: Known<Roster> | undefined
+  roster: StoredRow<Roster> | undefined
   /** Revision of the roster's key, whether its value is valid or not; `undefined` if unknown. */
   rosterRevision: number | undefined
   #reachableSince = Number.NEGATIVE_INFINITY
@@ -58,7 +58,7 @@ export class Rows {
     this.#formerEpoch = formerEpoch
   }
 
-  member(name: string): Known<MemberRecord | undefined> | undefined {
+  member(name: string): StoredRow<MemberRecord | undefined> | undefined {
     return this.#members.get(name)
   }
 
@@ -94,15 +94,15 @@ export class Rows {
   }
 
   /** Returns whether a later row proves that a listed member has stopped. A key without a valid row proves nothing. */
-  isOver(name: string, { nonce, revision }: Listed): boolean {
-    const known = this.#members.get(name)
-    if (known?.record === undefined || known.revision <= revision) return false
-    return !('nonce' in known.record) || known.record.nonce !== nonce
+  hasStopped(name: string, { nonce, revision }: Listed): boolean {
+    const row = this.#members.get(name)
+    if (row?.record === undefined || row.revision <= revision) return false
+    return !('nonce' in row.record) || row.record.nonce !== nonce
   }
 
   /** Returns whether a listed member no longer serves other members' hubs: it has confirmed the epoch, or has ended. */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
-    if (this.isOver(name, listed)) return true
+    if (this.hasStopped(name, listed)) return true
     const record = this.#members.get(name)?.record
     return record !== undefined && 'nonce' in record && record.nonce === listed.nonce && record.adopted >= epoch
   }

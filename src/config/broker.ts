@@ -74,15 +74,15 @@ export function linkOptions(
   mayAct: (() => boolean) | undefined,
 ): LinkOptions {
   const { mqtt, discovery } = live.value
-  const held = [...topics.retainedFilters, ...others, ...discoveryFilters(discovery.prefix)]
+  const filters = [...topics.retainedFilters, ...others, ...discoveryFilters(discovery.prefix)]
   return {
     ...brokerAccess(mqtt, urls),
     clientId: clientIdOf(mqtt, topics, instance),
     stateTopic: topics.of('bridgeState', {}),
     probeTopic: topics.of('bridgeProbe', {}),
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
-    heldFilters: held,
-    watchedFilters: held,
+    retainedFilters: filters,
+    watchedFilters: filters,
     transientFilters: topics.transientFilters,
     delaysOnline: (topic) => topic.startsWith(`${topics.base}/`),
     credentials: live.credentials,
@@ -138,8 +138,8 @@ function pathOf(name: string, platform: NodeJS.Platform): string {
 }
 
 async function hold(path: string): Promise<Server | 'taken' | 'refused'> {
-  const held = await listen(path)
-  if (held !== 'taken' || !path.startsWith('/') || (await isAlive(path))) return held
+  const server = await listen(path)
+  if (server !== 'taken' || !path.startsWith('/') || (await isAlive(path))) return server
   rmSync(path, { force: true })
   return await listen(path)
 }

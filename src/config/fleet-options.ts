@@ -12,8 +12,8 @@ const shard = v.pipe(
     pattern: /^[1-9]\d{0,2}\/[1-9]\d{0,2}$/,
   }),
   v.check(
-    (said) => {
-      const [number = 0, of = 0] = said.split('/').map(Number)
+    (value) => {
+      const [number = 0, of = 0] = value.split('/').map(Number)
       return number <= of
     },
     ({ input }) => `expected a number up to ${input.split('/')[1]}`,

@@ -46,7 +46,7 @@ export function readHubsDir(
 }
 
 /** Milliseconds between checks of the folder. */
-export const LOOK_MS = 10_000
+export const CHECK_MS = 10_000
 
 /** Also reports changes since `readAt` (epoch milliseconds of the system's clock, as in file times; default: now). */
 export async function watchFolder(
@@ -55,19 +55,19 @@ export async function watchFolder(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  let known = await look(folder)
-  if (known.changedAt > readAt && !signal.aborted) onChange()
+  let last = await readStamps(folder)
+  if (last.changedAt > readAt && !signal.aborted) onChange()
   for (;;) {
-    await sleep(clock, LOOK_MS, signal)
+    await sleep(clock, CHECK_MS, signal)
     if (signal.aborted) return
-    const now = await look(folder)
+    const now = await readStamps(folder)
     if (signal.aborted) return
-    if (now.stamps !== known.stamps) onChange()
-    known = now
+    if (now.stamps !== last.stamps) onChange()
+    last = now
   }
 }
 
-async function look(folder: string) {
+async function readStamps(folder: string) {
   try {
     // Adding or removing a file also changes the folder's time.
     const { mtimeMs } = await stat(folder)

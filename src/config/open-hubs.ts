@@ -53,7 +53,7 @@ export class Hubs implements AsyncDisposable {
     const hub = new Hub(
       {
         ...camelKeys(config),
-        mayAsk: mayAct && fence,
+        beforeRequest: mayAct && fence,
         apiKey: () => live.value.hubs[name]?.api_key ?? '',
         renewKey: () => live.renewKey(name),
         onCall: (call) => {

@@ -82,6 +82,6 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
     } else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.renewed()
   }
   // Call this after adding hubs, because it removes the topics of unknown hubs.
-  bridge.hubsKnown()
+  bridge.hubsComplete()
   fleet?.hubsChanged()
 }

@@ -192,14 +192,14 @@ function quantity(name: string, units: Units) {
     return `${value / factor}${suffix || Object.keys(units).at(-1)}`
   }
   return (minimum: string, maximum: string) => {
-    const [least, most] = [parse(minimum), parse(maximum)]
+    const [min, max] = [parse(minimum), parse(maximum)]
     const expected = `expected a ${name} from ${minimum} to ${maximum}`
     const withUnit = `${expected}, written with its unit (${Object.keys(units).join(', ')})`
     return v.pipe(
       v.string(withUnit),
       v.regex(pattern, withUnit),
       v.transform(parse),
-      v.check((value) => value >= least && value <= most, expected),
+      v.check((value) => value >= min && value <= max, expected),
       v.metadata({ name: `${name}, ${minimum} to ${maximum}`, quotable: true, show: inverse }),
     )
   }

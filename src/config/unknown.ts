@@ -44,7 +44,7 @@ const ALIASES: Readonly<Record<string, string>> = {
 }
 
 /** Returns a hint such as `; did you mean url?`, based on similarity or on `ALIASES`; empty if there is none. */
-function meant(name: string, known: readonly string[], prefix = ''): string {
+function suggestion(name: string, known: readonly string[], prefix = ''): string {
   const hint = didYouMean(name, known, prefix)
   if (hint !== '') return hint
   const upper = name === name.toUpperCase()
@@ -62,7 +62,7 @@ const PLAIN_WORD = /^[a-z_]{1,32}$/
 export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
   for (const name of env.keys()) {
     if (known.includes(name) || REMOVED_VARIABLES.includes(name)) continue
-    const hint = meant(name, known, VARIABLE_PREFIX)
+    const hint = suggestion(name, known, VARIABLE_PREFIX)
     const isPlain = hint !== '' || PLAIN_WORD.test(name.slice(VARIABLE_PREFIX.length).toLowerCase())
     const subject =
       (isPlain ? mistakes.name(name) : undefined) ?? `an environment variable that begins with ${VARIABLE_PREFIX}`
@@ -110,7 +110,7 @@ function isKnown(keys: readonly string[], known: readonly string[], file: Config
   if (known.includes(written)) {
     return add(true, `expected nested keys, such as ${example(file.path, ['mqtt', 'url'])}`)
   }
-  const hint = isName ? meant(written, names) : ''
+  const hint = isName ? suggestion(written, names) : ''
   const isShown = isName && (hint !== '' || PLAIN_WORD.test(written))
   return add(isShown, `${UNKNOWN}${hint || `; there are ${names.join(', ')}`}`)
 }

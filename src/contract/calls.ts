@@ -1,10 +1,10 @@
 /** The command `hub/call`, and the effects that it shares with other commands. */
 import * as v from 'valibot'
-import { hasLeftOut, isRecord, type Json, LEFT_OUT } from '../base/json.ts'
+import { DROPPED_KEYS, hasDroppedKey, isRecord, type Json } from '../base/json.ts'
 import { type Endpoint, readEndpoint, SECTIONS } from '../hub/endpoints.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { OperationName } from '../hub/operations.ts'
-import { askedBy, lookFor } from '../hub/written.ts'
+import { effectOfEndpoint, writeCheck } from '../hub/written.ts'
 import type { Capability, Target } from './command.ts'
 import { CommandError } from './errors.ts'
 import { enveloped } from './payload.ts'
@@ -15,8 +15,8 @@ export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
 
 const QUERY_VALUE = v.union([v.string(), v.pipe(v.number(), v.finite()), v.boolean()])
 const KEPT_KEYS = v.check(
-  (value: unknown) => !isRecord(value) || !hasLeftOut(value),
-  `expected other keys than ${LEFT_OUT.join(', ')}.`,
+  (value: unknown) => !isRecord(value) || !hasDroppedKey(value),
+  `expected other keys than ${DROPPED_KEYS.join(', ')}.`,
 )
 
 export const called = enveloped(
@@ -60,7 +60,7 @@ export function capabilitiesOfCall({ operation, query, body }: Endpoint): readon
 
 /** Omits hidden apps from the list of apps. */
 export async function callEndpoint({ hub, callEndpoint: send }: Target, endpoint: Endpoint): Promise<Json> {
-  const answer = await confirmed(send(endpoint), lookFor(hub, askedBy(endpoint)))
+  const answer = await confirmed(send(endpoint), writeCheck(hub, effectOfEndpoint(endpoint)))
   if (endpoint.operation !== 'getApps' || typeof answer !== 'object' || answer === null) return answer
   return Object.fromEntries(Object.entries(answer).filter(([id]) => hub.apps.shows(id)))
 }

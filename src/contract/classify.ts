@@ -44,8 +44,8 @@ export function hasCrashed(before: App | undefined, after: App, isDown = true): 
     return isCrashed(after) || (isStopped && reasonOf(after.crash_message) === 'unloaded')
   }
   const countedAgain = (after.crash_count ?? 0) > (before.crash_count ?? 0)
-  const saysWhy = after.crash_message !== null && after.crash_message !== before.crash_message
+  const hasReason = after.crash_message !== null && after.crash_message !== before.crash_message
   const fell = isUp(before) && after.state === 'crashed'
-  if (isCrashed(after)) return !isCrashed(before) || countedAgain || (!isDown && (saysWhy || fell))
-  return isStopped && before.state !== 'stopped' && (countedAgain || saysWhy)
+  if (isCrashed(after)) return !isCrashed(before) || countedAgain || (!isDown && (hasReason || fell))
+  return isStopped && before.state !== 'stopped' && (countedAgain || hasReason)
 }

@@ -7,7 +7,7 @@ import { HISTORY_HOURS } from './crash.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { changeChannel, install, installUpdate, updateAll } from './installs.ts'
 import { LOG_LEVELS } from './log-levels.ts'
-import { anyValue, duration, durationMs, either, inner, object, someOf, spoken, word } from './payload.ts'
+import { anyValue, duration, durationMs, either, inner, object, someOf, speech, word } from './payload.ts'
 import { rolloutOrder } from './rollout.ts'
 import { write } from './writes.ts'
 
@@ -164,7 +164,7 @@ const ROWS = [
     async run(target, { confirm, purge_settings }) {
       if (confirm !== target.app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
       const done = await write(target, 'uninstallApp', { id: target.app, purgeSettings: purge_settings })
-      target.hub.apps.expectGone(target.app)
+      target.hub.apps.expectRemoved(target.app)
       return done
     },
   }),
@@ -253,7 +253,7 @@ const ROWS = [
     run: updateAll,
   }),
   row('hub', 'speak', {
-    payload: spoken,
+    payload: speech,
     operation: 'speak',
     doc: 'Speaks a text (older hubs).',
     async run({ call }, { text }) {

@@ -32,14 +32,14 @@ export function reportOf(app: string, crash: Crash): string {
 function sentenceOf(app: string, { at, before, others_crashed }: Crash): string | undefined {
   const own = Date.parse(at)
   const since = own - 10 * 60_000
-  const known = new Map<string, number>()
+  const crashTimes = new Map<string, number>()
   for (const { what, app: other, at } of before) {
     const isAmong = what === 'crashed' && other !== null && other !== app && others_crashed.includes(other)
-    if (isAmong && Date.parse(at) >= since) known.set(other, Date.parse(at))
+    if (isAmong && Date.parse(at) >= since) crashTimes.set(other, Date.parse(at))
   }
-  const later = others_crashed.filter((id) => !known.has(id)).map(() => own)
+  const later = others_crashed.filter((id) => !crashTimes.has(id)).map(() => own)
   const shown = before.map((one) => ({ ...one, to: versionOf(one.to) }))
-  const sentence = together([own, ...known.values(), ...later], shown)
+  const sentence = together([own, ...crashTimes.values(), ...later], shown)
   return others_crashed.length < MAX_OTHERS ? sentence : sentence && `At least ${sentence}`
 }
 
@@ -106,7 +106,8 @@ function wordsOf(app: string, { what, app: of, from, to, by }: PriorEvent): stri
 const SIGNAL = /^SIG[A-Z0-9]{2,8}$/
 const COMMAND = /^[a-z-]{1,32}$/
 const VERSION = /^\d{1,5}(?:\.\d{1,5}){0,2}(?:-(?:alpha|beta|rc)(?:\.\d{1,5})?)?$/
-const versionOf = (said: string | null) => (said !== null && VERSION.test(said) ? said : '(unknown version)')
+const versionOf = (version: string | null) =>
+  version !== null && VERSION.test(version) ? version : '(unknown version)'
 
 /** Accepts ids such as `com.athom.hue`, but not an email or IP address. */
 function isAppId(id: string): boolean {
@@ -182,10 +183,10 @@ function isPlainPart(part: string, dots: number): boolean {
 }
 
 /** A text with more digits may contain a phone number, or part of a key. */
-const hasFewDigits = (text: string, most: number) => text.split(/\d/).length - 1 <= most
+const hasFewDigits = (text: string, max: number) => text.split(/\d/).length - 1 <= max
 
-function identifier(said: string): string {
-  const [bare = ''] = said.split(' [as ')
+function identifier(text: string): string {
+  const [bare = ''] = text.split(' [as ')
   const names = bare.split(' ').filter((word) => !['', 'async', 'new', 'get', 'set'].includes(word))
   const [name = ''] = names
   if (name === '') return ''

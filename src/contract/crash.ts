@@ -9,8 +9,8 @@ const count = v.pipe(amount, v.integer(), v.minValue(0))
 const time = v.pipe(v.string(), v.isoTimestamp())
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
 const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
-const list = <S extends v.GenericSchema>(schema: S, most: number) =>
-  v.pipe(v.array(schema), v.maxLength(most), v.readonly())
+const list = <S extends v.GenericSchema>(schema: S, max: number) =>
+  v.pipe(v.array(schema), v.maxLength(max), v.readonly())
 
 const figure = v.nullable(amount)
 
@@ -103,7 +103,7 @@ export const USAGE_HISTORY = frozen({
 export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 
 /** Replaces a text that is too long to be valid with `null`: truncated, it could still contain part of a key. */
-export const shortOrNull = (said: string | null) => (said === null || said.length > 256 ? null : said)
+export const shortOrNull = (text: string | null) => (text === null || text.length > 256 ? null : text)
 
 /** Returns `null` if the message has only one line, and therefore no stack. */
 export function stackHead(message: string | null): string | null {
@@ -117,14 +117,14 @@ export function stackHead(message: string | null): string | null {
  */
 export function fitted(crash: Crash): Crash {
   let excess = bytesOf(crash) - MAX_CRASH_BYTES
-  const kept = <T>(items: readonly T[]): T[] => {
-    const left = [...items]
-    while (excess > 0 && left.length > 0) excess -= bytesOf(left.pop()) + 1
-    return left
+  const shorten = <T>(items: readonly T[]): T[] => {
+    const remaining = [...items]
+    while (excess > 0 && remaining.length > 0) excess -= bytesOf(remaining.pop()) + 1
+    return remaining
   }
-  const before = kept(crash.before)
-  const others_crashed = kept(crash.others_crashed)
-  const samples = kept(crash.samples.toReversed()).reverse()
+  const before = shorten(crash.before)
+  const others_crashed = shorten(crash.others_crashed)
+  const samples = shorten(crash.samples.toReversed()).reverse()
   return { ...crash, before, others_crashed, samples, ...(excess > 0 && { stack_head: null }) }
 }
 

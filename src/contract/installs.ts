@@ -21,13 +21,13 @@ type Before = AppPatch | null | undefined
 
 export async function install(target: Target, id: string, wanted: StoreVersion): Promise<null> {
   if (!target.hub.apps.shows(id)) throw new CommandError('not_allowed', 'apps.include or apps.exclude hides the app.')
-  return await installOver(await lookUp(target.hub, id), target, id, wanted)
+  return await installOver(await readListed(target.hub, id), target, id, wanted)
 }
 
 /** Updates an installed app; never installs a new one. */
 export async function installUpdate(target: Target, wanted: StoreVersion): Promise<null> {
   const { hub, app } = target
-  const before = await lookUp(hub, app)
+  const before = await readListed(hub, app)
   if (before === null || (before === undefined && !hub.apps.all.has(app))) throw new CommandError('unknown_app')
   return await installOver(before, target, app, wanted)
 }
@@ -56,12 +56,12 @@ export async function updateAll({ hub, send, signal }: Target): Promise<{ update
 
 /** Changes an app's channel by installing from it, because hubs do not accept the channel as a value. */
 export async function changeChannel(target: Target, channel: string): Promise<null> {
-  const before = await lookUp(target.hub, target.app)
+  const before = await readListed(target.hub, target.app)
   if (before?.channel === channel) return null
   return await installOver(before, target, target.app, { channel })
 }
 
-function lookUp(hub: Hub, id: string): Promise<Before> {
+function readListed(hub: Hub, id: string): Promise<Before> {
   return tried(() => listedApp(hub, id))
 }
 
@@ -86,14 +86,14 @@ async function shows(
   { hub, clock, signal }: Target,
   id: string,
   proves: (after: AppPatch) => boolean,
-  patiently: boolean,
+  repeats: boolean,
 ): Promise<boolean | undefined> {
   const ended = AbortSignal.any([signal, hub.apps.ended])
   let found: false | undefined
-  for (const pause of [0, ...(patiently ? PAUSES_MS : [])]) {
+  for (const pause of [0, ...(repeats ? PAUSES_MS : [])]) {
     await sleep(clock, pause, ended)
     if (ended.aborted) return found
-    const after = await lookUp(hub, id)
+    const after = await readListed(hub, id)
     if (after && proves(after)) return true
     if (after !== undefined) found = false
   }

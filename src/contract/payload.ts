@@ -130,11 +130,11 @@ export const anyValue: PayloadKind<Json> = {
   emptyIsValue: true,
 }
 
-const SPOKEN = { text: v.pipe(v.string(), v.nonEmpty()) }
+const SPEECH = { text: v.pipe(v.string(), v.nonEmpty()) }
 
-export const spoken: PayloadKind<{ text: string }> = either(
-  bare(SPOKEN.text, (text) => check(v.strictObject(SPOKEN), { text: text.trim() })),
-  object(SPOKEN),
+export const speech: PayloadKind<{ text: string }> = either(
+  bare(SPEECH.text, (text) => check(v.strictObject(SPEECH), { text: text.trim() })),
+  object(SPEECH),
 )
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

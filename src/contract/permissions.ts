@@ -171,17 +171,17 @@ export function appFilter(include: readonly string[], exclude: readonly string[]
 /** Matches without a regular expression, which might backtrack. At a mismatch, extends the last `*` by a character. */
 function fits(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern], [...text]]
-  let [next, at, star, taken] = [0, 0, -1, 0]
+  let [next, at, star, matched] = [0, 0, -1, 0]
   while (at < given.length) {
     if (wanted[next] === '*') {
       star = next++
-      taken = at
+      matched = at
     } else if (wanted[next] === '?' || wanted[next] === given[at]) {
       next += 1
       at += 1
     } else if (star >= 0) {
       next = star + 1
-      at = ++taken
+      at = ++matched
     } else return false
   }
   return wanted.slice(next).every((char) => char === '*')

@@ -92,7 +92,7 @@ interface Row<S> {
 }
 
 /** A retained row, rendered from its owner's facts. */
-export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.GenericSchema> extends Row<S> {
+export interface RetainedRow<K extends OwnerKind, S extends v.GenericSchema = v.GenericSchema> extends Row<S> {
   readonly retained: true
   readonly of: K
   /** The part of the configuration that enables this row; default: always enabled. */
@@ -106,7 +106,7 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
 }
 
 /** A retained row that another part publishes: the connection (also as its will), discovery, or a rollout. */
-export interface HeldElsewhere<S> extends Row<S> {
+export interface ExternalRow<S> extends Row<S> {
   readonly retained: true
   readonly of: 'bridge' | 'device'
   readonly by: 'connection' | 'discovery' | 'rollout'
@@ -117,29 +117,29 @@ export interface Sent<S> extends Row<S> {
   readonly of: 'bridge' | 'hub' | 'app'
 }
 
-const held =
+const retainedRow =
   <K extends OwnerKind>(of: K) =>
   <const T extends string, S extends v.GenericSchema>(
-    row: Omit<Held<K, S>, 'of' | 'retained'> & { readonly topic: T },
+    row: Omit<RetainedRow<K, S>, 'of' | 'retained'> & { readonly topic: T },
   ) =>
     ({ of, retained: true, ...row }) as const
-const elsewhere = <const T extends string, S, const O extends HeldElsewhere<S>['of']>(
-  row: Omit<HeldElsewhere<S>, 'retained'> & { readonly topic: T; readonly of: O },
+const externalRow = <const T extends string, S, const O extends ExternalRow<S>['of']>(
+  row: Omit<ExternalRow<S>, 'retained'> & { readonly topic: T; readonly of: O },
 ) => ({ retained: true, ...row }) as const
 const sent = <const T extends string, S, const O extends Sent<S>['of']>(
   row: Omit<Sent<S>, 'retained'> & { readonly topic: T; readonly of: O },
 ) => ({ retained: false, ...row }) as const
 
-const bridge = held('bridge')
-const hub = held('hub')
-const app = held('app')
-const setting = held('setting')
+const bridge = retainedRow('bridge')
+const hub = retainedRow('hub')
+const app = retainedRow('app')
+const setting = retainedRow('setting')
 
 const AVAILABILITY = { schema: schemas.AVAILABILITY, text: true, message: 'availability' } as const
 const DISCOVERY = { schema: schemas.DISCOVERY, message: 'discovery', of: 'device', by: 'discovery' } as const
 
 export const PUBLICATIONS = {
-  bridgeState: elsewhere({
+  bridgeState: externalRow({
     ...AVAILABILITY,
     topic: '{base}/bridge/state',
     of: 'bridge',
@@ -205,7 +205,7 @@ export const PUBLICATIONS = {
     schema: schemas.PRESENCE,
     doc: 'Bridges on the same base topic announce themselves here, at each connect and every minute.',
   }),
-  rollout: elsewhere({
+  rollout: externalRow({
     topic: '{base}/rollout/{transaction}',
     of: 'bridge',
     by: 'rollout',
@@ -333,12 +333,12 @@ export const PUBLICATIONS = {
     of: 'app',
     doc: 'Events of the app.',
   }),
-  discoveryDevice: elsewhere({
+  discoveryDevice: externalRow({
     ...DISCOVERY,
     topic: '{prefix}/device/{object_id}/config',
     doc: 'A device with all of its entities, if `discovery.format` is `device`; for Home Assistant.',
   }),
-  discoveryComponent: elsewhere({
+  discoveryComponent: externalRow({
     ...DISCOVERY,
     topic: '{prefix}/{platform}/hub2mqtt/{unique_id}/config',
     doc: 'One entity, if `discovery.format` is `component`; for Home Assistant.',
@@ -355,8 +355,8 @@ export type Payload<N extends PublicationName> = v.InferOutput<Publications[N]['
 
 /** Any row, for code that does not depend on its types. */
 export type Publication =
-  | { readonly [K in OwnerKind]: Held<K> }[OwnerKind]
-  | HeldElsewhere<v.GenericSchema>
+  | { readonly [K in OwnerKind]: RetainedRow<K> }[OwnerKind]
+  | ExternalRow<v.GenericSchema>
   | Sent<v.GenericSchema>
 
 /** Returns `null` to clear the topic while the guardian is off, `undefined` before it knows the app. */

@@ -1,13 +1,13 @@
 /** Builds and parses topics: those of `publications.ts`, and command topics. No other module builds topics. */
 import { MEMBER_NAME } from '../base/member-name.ts'
 import {
-  type Held,
   type Owner,
   type OwnerKind,
   PUBLICATIONS,
   type Publication,
   type PublicationName,
   type PublicationParameters,
+  type RetainedRow,
 } from './publications.ts'
 import { decodeLevel, encodeLevel, levelsBelow, type Parameters, Template, widest } from './templates.ts'
 
@@ -24,8 +24,8 @@ const ROWS: readonly (readonly [PublicationName, Publication])[] = (Object.keys(
 /** Returns the rows that are rendered from the facts of one kind of owner. */
 export function rowsOf<K extends OwnerKind>(
   kind: K,
-): readonly { readonly name: PublicationName; readonly row: Held<K> }[] {
-  const isOf = (row: object): row is Held<K> => 'of' in row && row.of === kind && 'render' in row
+): readonly { readonly name: PublicationName; readonly row: RetainedRow<K> }[] {
+  const isOf = (row: object): row is RetainedRow<K> => 'of' in row && row.of === kind && 'render' in row
   return ROWS.flatMap(([name, row]) => (isOf(row) ? [{ name, row }] : []))
 }
 

@@ -1,17 +1,17 @@
 /** Runs writes that succeed only if the hub confirms them, by its response or in a check of its state. */
 import { asHubError, HubError } from '../hub/errors.ts'
 import { OPERATIONS, type OperationName, type Parameters } from '../hub/operations.ts'
-import { askedOf, lookFor } from '../hub/written.ts'
+import { effectOf, writeCheck } from '../hub/written.ts'
 import type { Target } from './command.ts'
 import { CommandError } from './errors.ts'
 
 /** Resolves to `null` if only a check confirms the write. @throws CommandError `outcome_unknown`, or HubError */
-export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lookFor>): Promise<T | null> {
+export async function confirmed<T>(write: Promise<T>, check: ReturnType<typeof writeCheck>): Promise<T | null> {
   try {
     return await write
   } catch (error) {
-    if (!isUndecided(error) || look === undefined) throw error
-    const done = await tried(look)
+    if (!isUndecided(error) || check === undefined) throw error
+    const done = await tried(check)
     if (done === true) return null
     throw undecided(error, done === false)
   }
@@ -23,15 +23,15 @@ export async function write<N extends OperationName>(
   name: N,
   parameters: Parameters<N>,
 ): Promise<null> {
-  const asked = askedOf(name, parameters, OPERATIONS[name].body?.(parameters))
-  await confirmed(call(name, parameters), lookFor(hub, asked))
+  const effect = effectOf(name, parameters, OPERATIONS[name].body?.(parameters))
+  await confirmed(call(name, parameters), writeCheck(hub, effect))
   return null
 }
 
 /** Resolves to `undefined` if the check fails. */
-export async function tried<T>(look: () => Promise<T>): Promise<T | undefined> {
+export async function tried<T>(check: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await look()
+    return await check()
   } catch (error) {
     asHubError(error)
     return undefined

@@ -86,18 +86,18 @@ type Send = (uri: string, event: string, payload: unknown) => void
 
 /** Passes the hub's events to its listeners; the active behaviours can drop, duplicate or delay an event. */
 export function eventGate(behaviours: Behaviours, send: Send) {
-  let held: (() => void) | undefined
+  let delayed: (() => void) | undefined
 
   const flush = () => {
-    const waiting = held
-    held = undefined
+    const waiting = delayed
+    delayed = undefined
     waiting?.()
   }
   const pass: Send = (uri, event, payload) => {
     if (behaviours.claim('realtime-silent', event) ?? behaviours.claim('lose-events', event)) return
     const sendNow = () => send(uri, event, payload)
-    if (held === undefined && behaviours.claim('reorder-events', event)) {
-      held = sendNow
+    if (delayed === undefined && behaviours.claim('reorder-events', event)) {
+      delayed = sendNow
       return
     }
     sendNow()

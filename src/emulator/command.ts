@@ -146,7 +146,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
       ...hub,
       keys: { ...hub.keys, ...spare },
       id: state.hubId,
-      kept: state,
+      hubStore: state,
       storedKeys: (key) => keys.scopesOf(key),
       onSpeak: speak,
       backend: (host) => {

@@ -1,7 +1,7 @@
 /** The control port: HTTP on loopback, for programs on the same machine. Each endpoint is one row. */
 import { createServer, type IncomingMessage } from 'node:http'
 import * as v from 'valibot'
-import { mayAsk } from '../base/hosts.ts'
+import { isAllowedHost } from '../base/hosts.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import { isUp } from './apps.ts'
 import { described, type Endpoint, type Input, optional, type Request, requestOf } from './core/endpoint.ts'
@@ -15,7 +15,7 @@ import { fill, readBody, split } from './rest.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 interface ControlRow extends Pick<Endpoint, 'doc' | 'method' | 'path'> {
-  readonly takes: v.ObjectEntries
+  readonly accepts: v.ObjectEntries
   /** `args` contains the parameters of the path and the fields of the body. @throws HubError */
   perform(hub: EmulatedHub, args: Readonly<Record<string, unknown>>): unknown
 }
@@ -23,22 +23,22 @@ interface ControlRow extends Pick<Endpoint, 'doc' | 'method' | 'path'> {
 interface Row<R extends Request, E extends v.ObjectEntries> {
   readonly doc: string
   readonly request: R
-  readonly takes?: E
+  readonly accepts?: E
   run(hub: EmulatedHub, input: Input<R, E>): unknown
 }
 
-// biome-ignore lint/complexity/noBannedTypes: a row without `takes` adds `{}` to the parameters of its path.
+// biome-ignore lint/complexity/noBannedTypes: a row without `accepts` adds `{}` to the parameters of its path.
 function row<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): ControlRow
-function row({ doc, request, takes = {}, run }: Row<Request, v.ObjectEntries>): ControlRow {
-  const { read, ...route } = requestOf(request, takes)
-  return { doc, takes, ...route, perform: (hub, args) => run(hub, read(args)) }
+function row({ doc, request, accepts = {}, run }: Row<Request, v.ObjectEntries>): ControlRow {
+  const { read, ...route } = requestOf(request, accepts)
+  return { doc, accepts, ...route, perform: (hub, args) => run(hub, read(args)) }
 }
 
 /** The whole body of the request becomes `options`. */
 const OPTIONS = { options: v.record(v.string(), v.unknown()) }
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0))
 
-function known(name: string) {
+function behaviourNamed(name: string) {
   if (isBehaviour(name)) return name
   throw new HubError(404, 'not_found', `There is no behaviour ${name}`)
 }
@@ -51,12 +51,12 @@ function installed(hub: EmulatedHub, id: string): AppRecord {
 
 /** Validates the options of a behaviour and sets it. @throws HubError 400, 404 */
 function behave(hub: EmulatedHub, name: string, options: unknown): void {
-  const parsed = v.safeParse(BEHAVIOURS[known(name)].options, options)
+  const parsed = v.safeParse(BEHAVIOURS[behaviourNamed(name)].options, options)
   if (!parsed.success) {
     const [issue] = parsed.issues
     throw new HubError(400, 'invalid_parameter', `${v.getDotPath(issue) ?? 'the options'}: ${issue.message}`)
   }
-  hub.behave(known(name), parsed.output)
+  hub.behave(behaviourNamed(name), parsed.output)
 }
 
 export const CONTROL: readonly ControlRow[] = [
@@ -68,13 +68,13 @@ export const CONTROL: readonly ControlRow[] = [
   row({
     doc: 'Sets a behaviour. The body contains its options.',
     request: 'PUT /behaviours/:name',
-    takes: OPTIONS,
+    accepts: OPTIONS,
     run: (hub, { name, options }) => behave(hub, name, options),
   }),
   row({
     doc: 'Clears all variants of a behaviour.',
     request: 'DELETE /behaviours/:name',
-    run: (hub, { name }) => hub.behave(known(name), false),
+    run: (hub, { name }) => hub.behave(behaviourNamed(name), false),
   }),
   row({
     doc: 'Clears all behaviours.',
@@ -104,7 +104,7 @@ export const CONTROL: readonly ControlRow[] = [
   row({
     doc: 'Makes an app crash. A simulated app crashes with the message.',
     request: 'POST /apps/:id/crash',
-    takes: { message: optional(v.string(), 'The message of the crash.') },
+    accepts: { message: optional(v.string(), 'The message of the crash.') },
     run: (hub, { id, message }) => {
       if (!isUp(installed(hub, id).state)) throw new HubError(503, 'not_running', 'The app is not running')
       return hub.provokeCrash(id, message)
@@ -113,13 +113,13 @@ export const CONTROL: readonly ControlRow[] = [
   row({
     doc: "Makes an app's devices unavailable, or available again.",
     request: 'PUT /apps/:id/devices',
-    takes: { state: described(v.picklist(['away', 'back']), '`away`: unavailable; `back`: available.') },
+    accepts: { state: described(v.picklist(['away', 'back']), '`away`: unavailable; `back`: available.') },
     run: (hub, { id, state }) => hub.setDevices(installed(hub, id).id, state),
   }),
   row({
     doc: 'Ends all realtime sessions.',
     request: 'POST /realtime/drop',
-    takes: {
+    accepts: {
       how: optional(
         v.picklist(['goodbye', 'cut']),
         '`goodbye`, the default, closes the sessions; `cut` drops the connections.',
@@ -130,7 +130,7 @@ export const CONTROL: readonly ControlRow[] = [
   row({
     doc: 'Reboots the hub; answers when it is back.',
     request: 'POST /reboot',
-    takes: {
+    accepts: {
       downMs: optional(v.pipe(whole, v.maxValue(3_600_000)), 'How long the hub is down, in milliseconds; default 0.'),
       version: optional(v.string(), 'The firmware after the reboot.'),
       id: optional(v.string(), 'The id of the hub after the reboot.'),
@@ -167,7 +167,7 @@ async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ sta
 
 /** Refuses requests from web pages, because there is no login and the name of a page's host may resolve to loopback. */
 function refuseStrangers({ headers }: IncomingMessage): void {
-  if (!mayAsk(headers.host, [])) throw new HubError(421, 'misdirected', 'Use an IP address or localhost')
+  if (!isAllowedHost(headers.host, [])) throw new HubError(421, 'misdirected', 'Use an IP address or localhost')
   if (headers.origin !== undefined) throw new HubError(403, 'forbidden', 'Not for web pages')
 }
 
@@ -178,7 +178,7 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
     const params = row.method === method ? fill(split(row.path), segments) : undefined
     if (params === undefined) continue
     const body = await bodyOf(request)
-    return await row.perform(hub, 'options' in row.takes ? { options: body, ...params } : { ...body, ...params })
+    return await row.perform(hub, 'options' in row.accepts ? { options: body, ...params } : { ...body, ...params })
   }
   throw new HubError(404, 'not_found', 'Not Found')
 }

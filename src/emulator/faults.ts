@@ -72,11 +72,11 @@ interface Rate extends Pick<Refusal, 'retryAfter'> {
 
 /** Limits the requests within a sliding window. Refused requests do not count. */
 export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): Fault {
-  let taken: number[] = []
+  let accepted: number[] = []
   const meets = (now: number) => {
-    taken = taken.filter((at) => now - at < windowMs)
-    if (taken.length >= requests) return true
-    taken.push(now)
+    accepted = accepted.filter((at) => now - at < windowMs)
+    if (accepted.length >= requests) return true
+    accepted.push(now)
     return false
   }
   return { ...refuse({ status: 429, retryAfter }), meets }

@@ -267,7 +267,7 @@ export class EmulatedHub implements AsyncDisposable {
       get apps() {
         return hub.#apps
       },
-      store: this.#options.kept,
+      store: this.#options.hubStore,
       keys: (key) => this.#given.get(key) ?? this.#options.storedKeys?.(key),
       behaviours: new Behaviours(),
       timers: new Timers(clock),
@@ -292,7 +292,7 @@ function normalised(keys: Readonly<Record<string, readonly string[]>>): Readonly
   return new Map(Object.entries(keys).map(([key, scopes]) => [key, scopes.map(normaliseScope)]))
 }
 
-function keepLast<T>(items: T[], item: T, most: number): void {
+function keepLast<T>(items: T[], item: T, max: number): void {
   items.push(item)
-  if (items.length > most) items.shift()
+  if (items.length > max) items.shift()
 }

@@ -38,8 +38,8 @@ export function listeningPort(server: Server, host: string) {
   async function close(): Promise<void> {
     // An error of close() means that the server was not listening, which is fine here.
     const closed = new Promise((resolve) => server.close(resolve))
-    const gone = [...sockets].map((socket) => once(socket.destroy(), 'close'))
-    await Promise.all([closed, ...gone])
+    const destroyed = [...sockets].map((socket) => once(socket.destroy(), 'close'))
+    await Promise.all([closed, ...destroyed])
   }
 
   function cutUpgraded(): void {

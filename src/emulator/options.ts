@@ -22,7 +22,7 @@ export interface EmulatedHubOptions {
   /** Creates other apps, such as processes, instead of simulated ones. The methods for simulated apps then throw. */
   backend?: ((host: AppsHost) => HubApps) | undefined
   /** Storage for the hub's own data. Default: in memory. */
-  kept?: HubStore | undefined
+  hubStore?: HubStore | undefined
   store?: readonly AppSeed[] | undefined
   onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
@@ -65,7 +65,7 @@ export function settle(given: EmulatedHubOptions) {
     keys: given.keys ?? {},
     apps: given.apps ?? DEFAULT_APPS,
     store: given.store ?? DEFAULT_STORE,
-    kept: given.kept ?? hubStoreInMemory(() => clock.now()),
+    hubStore: given.hubStore ?? hubStoreInMemory(() => clock.now()),
     id: given.id ?? '5f0c8a1b2d3e4f5061728394',
     version: given.version ?? (GENERATIONS[flavour].isNewer ? '12.4.0' : '8.1.6'),
     prefix: given.prefix ?? (flavour === 'reference' ? 'managers' : 'both'),

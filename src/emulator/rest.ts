@@ -234,9 +234,9 @@ function matchApp(method: string, path: string): Match {
 }
 
 function otherParams({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
-  const { method, takes, wholeBody } = endpoint
+  const { method, accepts, wholeBody } = endpoint
   if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
-  if (takes.length === 0) return {}
+  if (accepts.length === 0) return {}
   if (body !== undefined && !isRecord(body)) throw noObject()
   if (wholeBody === undefined) return body ?? {}
   if (body === undefined) throw noObject()

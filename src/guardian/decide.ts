@@ -18,22 +18,22 @@ import {
   type Turn,
   type WatchedHub,
 } from './turn.ts'
-import { backedUp, beginUpdate, followUpdate, installAnswered, isStillWanted } from './updates.ts'
+import { backedUp, followUpdate, installAnswered, isStillWanted, startUpdate } from './updates.ts'
 import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
 
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
   take(turn, input)
   // Usage changes are by far the most frequent inputs, and make nothing due.
-  const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
+  const isUsage = input.kind === 'requested' || (input.kind === 'apps' && !input.read && hub.update === null)
   if (!isUsage || turn.hasMoved) proceed(turn)
-  if (turn.isActing && !isUsage) beginUpdate(turn)
+  if (turn.isActing && !isUsage) startUpdate(turn)
   return turn
 }
 
 const TAKE: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => void } = {
   apps: appsChanged,
-  begin,
+  activate,
   configured,
   online: setOnline,
   booted,
@@ -46,7 +46,7 @@ const TAKE: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => 
   schedule,
   wake() {},
   read: (turn, { watched, isRead }) => wasRead(turn, watched, isRead),
-  asked: (_, { watched, isGood }) => inputs.wasAsked(watched, isGood),
+  requested: (_, { watched, isGood }) => inputs.wasRequested(watched, isGood),
   backup: (turn, { update, failure }) => backedUp(turn, update, failure),
   outcome(turn, { order, outcome }) {
     if (order.command === 'restart') restartEnded(turn, order, outcome)
@@ -103,14 +103,14 @@ function countAttention(turn: Turn): void {
 function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): void {
   const { hub } = turn
   for (const { id, before, after } of changes) {
-    if (after === undefined) appGone(turn, id, silent)
+    if (after === undefined) appRemoved(turn, id, silent)
     else appChanged(turn, before, after)
   }
   // The apps disappeared only because the configuration or the hub has changed.
   if (silent && hub.apps.size === 0) hub.gone.clear()
   hub.isRead ||= read
   if (read) recall(turn)
-  else if (changes.some(({ before, after }) => before === undefined || after === undefined)) rememberGone(turn)
+  else if (changes.some(({ before, after }) => before === undefined || after === undefined)) updateGoneApps(turn)
   if (!read || !turn.isActing) return
   const apps = [...hub.apps.values()]
   const reportsUsage = apps.some(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null)
@@ -120,7 +120,7 @@ function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): vo
 function appChanged(turn: Turn, before: App | undefined, after: App): void {
   const { hub } = turn
   const watched = hub.apps.get(after.id)
-  if (watched === undefined) appCame(turn, after)
+  if (watched === undefined) appAdded(turn, after)
   else if (turn.isActing) inputs.changed(turn, watched, before ?? watched.app, after)
   else see(watched, after)
 }
@@ -132,21 +132,21 @@ function see(watched: WatchedApp, app: App): void {
 }
 
 /** Handles an app that is new, or that is back after less than a day. */
-function appCame(turn: Turn, app: App): void {
+function appAdded(turn: Turn, app: App): void {
   const { hub } = turn
-  const known = hub.gone.take(turn.now, app.id)
-  const isBack = known instanceof WatchedApp
-  const watched = isBack ? known : new WatchedApp(app, turn.now)
+  const remembered = hub.gone.take(turn.now, app.id)
+  const isBack = remembered instanceof WatchedApp
+  const watched = isBack ? remembered : new WatchedApp(app, turn.now)
   hub.apps.set(app.id, watched)
   turn.hasMoved = true
   if (!turn.isActing) see(watched, app)
   else if (isBack) {
     inputs.changed(turn, watched, watched.app, app)
     turn.facts.add(app.id)
-  } else inputs.begin(turn, watched, known ?? turn.saved.take(hub.name, app.id))
+  } else inputs.start(turn, watched, remembered ?? turn.saved.take(hub.name, app.id))
 }
 
-function appGone(turn: Turn, id: string, silent: boolean): void {
+function appRemoved(turn: Turn, id: string, silent: boolean): void {
   const { hub } = turn
   const watched = hub.apps.get(id)
   if (watched === undefined) return
@@ -162,13 +162,13 @@ function appGone(turn: Turn, id: string, silent: boolean): void {
 function recall(turn: Turn): void {
   const { hub } = turn
   if (!turn.isActing) return
-  for (const { app, left, hours } of turn.saved.takeAll(hub.name)) {
-    if (!hub.apps.has(app) && !hub.gone.has(app)) hub.gone.add(turn.now, app, left, hours)
+  for (const { app, saved, hours } of turn.saved.takeAll(hub.name)) {
+    if (!hub.apps.has(app) && !hub.gone.has(app)) hub.gone.add(turn.now, app, saved, hours)
   }
-  rememberGone(turn)
+  updateGoneApps(turn)
 }
 
-function rememberGone(turn: Turn): void {
+function updateGoneApps(turn: Turn): void {
   const { hub } = turn
   if (!turn.isActing || !hub.isRead) return
   const payload = hub.gone.payload(turn.now)
@@ -177,9 +177,9 @@ function rememberGone(turn: Turn): void {
   turn.attention = true
 }
 
-function begin(turn: Turn, { anew }: InputOf<'begin'>): void {
+function activate(turn: Turn, { restore }: InputOf<'activate'>): void {
   const { hub } = turn
-  if (anew) {
+  if (restore) {
     hub.gone.clear()
     hub.storm = CALM
     hub.restarts = []
@@ -187,21 +187,21 @@ function begin(turn: Turn, { anew }: InputOf<'begin'>): void {
   // Discard the saved states: this process has newer data.
   else if (hub.isRead) turn.saved.takeAll(hub.name)
   for (const watched of hub.apps.values()) {
-    const left = turn.saved.take(hub.name, watched.id)
+    const saved = turn.saved.take(hub.name, watched.id)
     if (!turn.isActing) continue
-    if (anew) inputs.begin(turn, watched, left)
+    if (restore) inputs.start(turn, watched, saved)
     else settle(turn, watched)
   }
   if (hub.isRead) recall(turn)
   // An update that ended while another bridge was active sends no event.
-  if (anew && hub.update !== null && hub.update.deadline !== null) hub.update = null
+  if (restore && hub.update !== null && hub.update.deadline !== null) hub.update = null
 }
 
 function configured(turn: Turn, { wasOn, isOn }: InputOf<'configured'>): void {
   const { hub } = turn
   for (const watched of hub.apps.values()) {
     if (turn.isActing && wasOn) settle(turn, watched)
-    else if (turn.isActing) inputs.begin(turn, watched, turn.saved.take(hub.name, watched.id))
+    else if (turn.isActing) inputs.start(turn, watched, turn.saved.take(hub.name, watched.id))
     if (wasOn !== isOn) turn.facts.add(watched.id)
   }
   if (wasOn !== isOn) turn.attention = true
@@ -216,12 +216,12 @@ function setOnline({ hub, now }: Turn, { online }: InputOf<'online'>): void {
 }
 
 /** Plans the restarts that are configured for a start of the hub, unless the hub was only unreachable. */
-function booted(turn: Turn, { at: said }: InputOf<'booted'>): void {
+function booted(turn: Turn, { at: reportedAt }: InputOf<'booted'>): void {
   const { hub } = turn
   const before = hub.boot
-  const boot = { at: turn.now - (turn.wall - said), said }
+  const boot = { at: turn.now - (turn.wall - reportedAt), reportedAt }
   const hasBooted = before !== undefined && turn.decisions.hasBooted(before, boot)
-  hub.boot = before === undefined || hasBooted ? boot : { ...before, said }
+  hub.boot = before === undefined || hasBooted ? boot : { ...before, reportedAt }
   if (before !== undefined && !hasBooted) return
   turn.hasMoved = true
   if (!turn.isActing) return

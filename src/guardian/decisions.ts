@@ -57,7 +57,7 @@ export const isStorm = (crashed: number, least: number) => crashed >= least
 
 /** Whether the hub has restarted and was not only unreachable: its clock and the elapsed time must both show it. */
 export function hasBooted(before: Boot, after: Boot): boolean {
-  return after.at - before.at > SAME_BOOT_MS && after.said - before.said > SAME_BOOT_MS
+  return after.at - before.at > SAME_BOOT_MS && after.reportedAt - before.reportedAt > SAME_BOOT_MS
 }
 
 /** Whether enough devices of an app are unavailable to restart the app; `false` if the numbers are unknown. */
@@ -82,9 +82,9 @@ export function isBad(crashes: number, sinceUpdateMs: number): boolean {
 /** Epoch milliseconds; `undefined` outside of quiet hours. `hours`: for example `23:00-07:00`; `null`: none. */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
-  const [begin, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))
+  const [start, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))
   // During quiet hours, the next end is before the next start. If both times are equal, there are no quiet hours.
-  return end !== undefined && end < (begin ?? 0) ? end : undefined
+  return end !== undefined && end < (start ?? 0) ? end : undefined
 }
 
 const daily = (time: string) => `${time.split(':').reverse().map(Number).join(' ')} * * *`

@@ -4,7 +4,7 @@ import type { SavedState } from './restart-state.ts'
 import type { WatchedApp } from './watched-app.ts'
 
 const HOUR_MS = 3_600_000
-const KEPT_MS = 24 * HOUR_MS
+const MEMORY_MS = 24 * HOUR_MS
 /** Per hub; the newest apps are kept. */
 const MAX_APPS = 50
 /** Limits on the broker: history entries per app, and characters for all apps. */
@@ -13,7 +13,7 @@ const MAX_LENGTH = 64 * 1024
 
 interface Gone {
   /** The app as last seen, or its state as saved by an earlier run. */
-  readonly known: WatchedApp | SavedState
+  readonly state: WatchedApp | SavedState
   /** In `elapsed` milliseconds; may be before this run. */
   readonly since: number
 }
@@ -23,31 +23,31 @@ export function newGoneApps(shows: (app: string) => boolean) {
   const apps = new Map<string, Gone>()
   return { has: (app: string) => apps.has(app), clear: () => apps.clear(), add, take, payload }
 
-  function add(now: number, app: string, known: WatchedApp | SavedState, hours = 0): void {
-    if (isNothing(leftOf(known))) return
+  function add(now: number, app: string, state: WatchedApp | SavedState, hours = 0): void {
+    if (isNothing(savedStateOf(state))) return
     apps.delete(app)
-    apps.set(app, { known, since: now - hours * HOUR_MS })
+    apps.set(app, { state, since: now - hours * HOUR_MS })
     forget(now)
   }
 
   /** Returns and forgets the state of an app; `undefined` if none is remembered. */
   function take(now: number, app: string): WatchedApp | SavedState | undefined {
     forget(now)
-    const known = apps.get(app)?.known
+    const state = apps.get(app)?.state
     apps.delete(app)
-    return known
+    return state
   }
 
   /** Returns all apps with as much history as fits or, if no history fits, the newest apps without history. */
   function payload(now: number): readonly GoneApp[] {
     forget(now)
-    const all = [...apps].reverse().map(([app, { known, since }]): GoneApp => {
-      const { guard, history, memory } = leftOf(known)
+    const all = [...apps].reverse().map(([app, { state, since }]): GoneApp => {
+      const { guard, history, memory } = savedStateOf(state)
       return { app, gone_hours: Math.floor((now - since) / HOUR_MS), guard, history, memory }
     })
-    const withEntries = (most: number) => all.map((one) => ({ ...one, history: one.history.slice(0, most) }))
-    for (let most = MAX_ENTRIES; most > 0; most -= 1) {
-      const entries = withEntries(most)
+    const withEntries = (max: number) => all.map((one) => ({ ...one, history: one.history.slice(0, max) }))
+    for (let max = MAX_ENTRIES; max > 0; max -= 1) {
+      const entries = withEntries(max)
       if (JSON.stringify(entries).length <= MAX_LENGTH) return entries
     }
     let room = MAX_LENGTH - 2
@@ -60,14 +60,14 @@ export function newGoneApps(shows: (app: string) => boolean) {
   function forget(now: number): void {
     const surplus = apps.size - MAX_APPS
     for (const [i, [app, { since }]] of [...apps].entries()) {
-      if (i < surplus || now - since >= KEPT_MS || !shows(app)) apps.delete(app)
+      if (i < surplus || now - since >= MEMORY_MS || !shows(app)) apps.delete(app)
     }
   }
 }
 
-function leftOf(known: WatchedApp | SavedState): SavedState {
-  if (!('facts' in known)) return known
-  const { state: guard = null, history = [], memory = null } = known.facts ?? {}
+function savedStateOf(state: WatchedApp | SavedState): SavedState {
+  if (!('facts' in state)) return state
+  const { state: guard = null, history = [], memory = null } = state.facts ?? {}
   return { guard, history, memory }
 }
 

@@ -67,9 +67,9 @@ export class Guard implements Guardian {
     if (isSavedName(name)) this.#saved.add(name, hub, app, text)
   }
 
-  begin(anew: boolean): void {
+  activate(restore: boolean): void {
     this.#active = true
-    this.#decideAll({ kind: 'begin', anew })
+    this.#decideAll({ kind: 'activate', restore })
     this.#schedule()
   }
 
@@ -239,11 +239,11 @@ export class Guard implements Guardian {
         if (!isRead) log.info(details, 'guardian: no restart yet, because the app could not be read')
         return this.#decide(hub, { kind: 'read', watched, isRead })
       }
-      case 'ask': {
+      case 'request': {
         const { watched, web } = effect
-        const status = await port.ask(watched.id, web.path)
+        const status = await port.requestApp(watched.id, web.path)
         const isGood = status === undefined ? undefined : status !== null && web.expects(status)
-        return this.#decide(hub, { kind: 'asked', watched, isGood })
+        return this.#decide(hub, { kind: 'requested', watched, isGood })
       }
       case 'backup': {
         const failure = await port.backup()

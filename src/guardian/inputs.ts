@@ -19,12 +19,12 @@ export const ALONE_MS = 60_000
 const RISING_AGAIN_MS = 24 * 3_600_000
 
 /** Takes responsibility for the app, and restores the app's state from the broker. */
-export function begin(turn: Turn, watched: WatchedApp, left: watch.SavedState | undefined): void {
+export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState | undefined): void {
   const { now } = turn
   const { app } = watched
   watched.seenAt = undefined
-  if (left !== undefined) restore(turn, watched, left)
-  if (isNewCrash(turn, watched, left)) crashed(turn, watched)
+  if (saved !== undefined) restore(turn, watched, saved)
+  if (isNewCrash(turn, watched, saved)) crashed(turn, watched)
   else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
@@ -48,26 +48,26 @@ export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isN
   if (isNow || due > now) watched.bootDue = due
 }
 
-function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, left: watch.SavedState): void {
-  watched.watch = watch.restored(left, now, offset)
-  watched.history = left.history.slice(0, config.guard.history)
-  const times = left.history.filter(isOwnRestart).map(({ at }) => Math.min(Date.parse(at) - offset, now))
+function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved: watch.SavedState): void {
+  watched.watch = watch.restored(saved, now, offset)
+  watched.history = saved.history.slice(0, config.guard.history)
+  const times = saved.history.filter(isOwnRestart).map(({ at }) => Math.min(Date.parse(at) - offset, now))
   const { recent } = watched.watch
   hub.restarts = [...hub.restarts, ...(times.length > recent.length ? times : recent)].sort((a, b) => a - b)
-  watched.offered = left.memory?.offered ?? null
-  const updated = left.memory?.updated ?? null
+  watched.offered = saved.memory?.offered ?? null
+  const updated = saved.memory?.updated ?? null
   watched.updated = updated && { ...updated, at: Math.min(Date.parse(updated.at) - offset, now) }
   watched.bad = lasting(watched.history, 'bad_update', watched.app.version) ?? null
-  const said = left.history.find(({ what }) => what === 'memory_rising')
-  if (said !== undefined) watched.risingSaidAt = Math.min(Date.parse(said.at) - offset, now)
+  const reported = saved.history.find(({ what }) => what === 'memory_rising')
+  if (reported !== undefined) watched.risingReportedAt = Math.min(Date.parse(reported.at) - offset, now)
 }
 
 /** Whether an app that is new to this process has crashed since an earlier run saw it. */
-function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, left: watch.SavedState | undefined): boolean {
+function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, saved: watch.SavedState | undefined): boolean {
   if (!decisions.hasCrashed(undefined, app) || watch.phase !== 'idle') return false
-  const [newest] = left?.history ?? []
-  const known = isUp(app) ? left?.guard?.last_crash : newest?.what === 'crash' ? newest : undefined
-  return known?.message !== headOf(app.crash_message) || known.version !== app.version
+  const [newest] = saved?.history ?? []
+  const earlier = isUp(app) ? saved?.guard?.last_crash : newest?.what === 'crash' ? newest : undefined
+  return earlier?.message !== headOf(app.crash_message) || earlier.version !== app.version
 }
 
 /** Whether the app has crashed and was neither restarted nor given up. */
@@ -89,7 +89,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
     watched.away = undefined
   }
   const hasCrashed = decisions.hasCrashed(before, after, wasDown)
-  watched.isLeftStopped = !hasCrashed && !wasDown && isLeftStopped(watched, before)
+  watched.isCleanlyStopped = !hasCrashed && !wasDown && isCleanStop(watched, before)
   if (hasCrashed) crashed(turn, watched, countsForStorm(turn, watched))
   else if (after.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(after)) {
@@ -108,8 +108,8 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
 }
 
 /** Some hubs leave the crash flag set on an app that runs again. */
-function isLeftStopped({ app, isLeftStopped }: WatchedApp, before: App): boolean {
-  return isStopped(app) && (isUp(before) || isLeftStopped)
+function isCleanStop({ app, isCleanlyStopped }: WatchedApp, before: App): boolean {
+  return isStopped(app) && (isUp(before) || isCleanlyStopped)
 }
 
 /** @param counts whether the crash counts towards a storm */
@@ -166,16 +166,16 @@ export function wasListed(turn: Turn, watched: WatchedApp, reportsUsage: boolean
     if (levels !== undefined) followMemory(turn, watched, levels, memory_bytes)
   }
   seeOffer(turn, watched)
-  look(turn, watched, reportsUsage)
+  checkProbes(turn, watched, reportsUsage)
   const web = isRunning && isOn(turn, watched) ? patterns.webProbe(watched.id) : undefined
   // Send at most one request to an app at a time.
-  if (web === undefined || watched.isAsked) return
-  watched.isAsked = true
-  turn.effects.push({ kind: 'ask', watched, web })
+  if (web === undefined || watched.isRequestPending) return
+  watched.isRequestPending = true
+  turn.effects.push({ kind: 'request', watched, web })
 }
 
-/** Decides whether to restart a running app. `reportsUsage`: see `Look`. */
-function look(turn: Turn, watched: WatchedApp, reportsUsage: boolean | undefined): void {
+/** Decides whether to restart a running app. `reportsUsage`: see `ProbeInput`. */
+function checkProbes(turn: Turn, watched: WatchedApp, reportsUsage: boolean | undefined): void {
   const { now, config, patterns, decisions } = turn
   const { app, away, changedAt } = watched
   const isRunning = app.state === 'running'
@@ -204,12 +204,12 @@ export function linked(turn: Turn, watched: WatchedApp, links: Links | null): vo
   if (!isAway && watched.away === undefined) return
   const since = watched.away?.since ?? turn.now
   watched.away = isAway ? { since, ms: turn.now - since } : undefined
-  if (turn.isActing) look(turn, watched, undefined)
+  if (turn.isActing) checkProbes(turn, watched, undefined)
 }
 
 /** Records, for the next read, whether the app's web API responded as expected; `undefined` if inconclusive. */
-export function wasAsked(watched: WatchedApp, isGood: boolean | undefined): void {
-  watched.isAsked = false
+export function wasRequested(watched: WatchedApp, isGood: boolean | undefined): void {
+  watched.isRequestPending = false
   if (watched.app.state === 'running') watched.probed = { ...watched.probed, isAnswered: isGood }
 }
 
@@ -218,8 +218,8 @@ function followMemory(turn: Turn, watched: WatchedApp, levels: readonly MemorySa
   const trend = trendOf(levels)
   watched.trend = shownTrend(watched.trend, trend)
   const rising = decisions.isRising(levels, trend, patterns.memoryLimit(watched.id), watched.memory.peak)
-  if (rising && !watched.rising && now - watched.risingSaidAt >= RISING_AGAIN_MS) {
-    watched.risingSaidAt = now
+  if (rising && !watched.rising && now - watched.risingReportedAt >= RISING_AGAIN_MS) {
+    watched.risingReportedAt = now
     const message = `${mebibytes(bytes)} MiB, and ${mebibytes(trend ?? 0)} MiB more each hour`
     note(turn, watched, 'memory_rising', 'memory_limit', null, message)
     emit(turn, watched.id, 'memory_rising', 'memory_limit', { message })

@@ -73,7 +73,7 @@ export class Probed {
 
 export const UNPROBED: Probed = { ...new Probed() }
 
-export interface Look extends Pick<Read, 'quietMs' | 'awayMs'> {
+export interface ProbeInput extends Pick<Read, 'quietMs' | 'awayMs'> {
   readonly limits: Patterns['limits']
   /** Number of consecutive bad reads after which a probe fails. */
   readonly reads: number
@@ -82,17 +82,17 @@ export interface Look extends Pick<Read, 'quietMs' | 'awayMs'> {
 }
 
 /** Called after each read of the list of apps and, for the timed probes, whenever time has passed. */
-export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, look: Look): Probed {
-  const { limits, reads, reportsUsage } = look
+export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, input: ProbeInput): Probed {
+  const { limits, reads, reportsUsage } = input
   const isMissing = app.memory_bytes === null && app.cpu_percent === null
-  const read = { ...look, app, isSilent: isMissing && hadUsage && reportsUsage === true, isAnswered }
+  const read = { ...input, app, isSilent: isMissing && hadUsage && reportsUsage === true, isAnswered }
   const failures: number[] = []
   let found: Reason | undefined
   let noticed: Reason | undefined
   for (const row of PROBES) {
     const limit = limits[failures.length]?.(app.id)
-    const known = before[failures.length] ?? 0
-    const count = reportsUsage === undefined && !row.timed ? known : badReads(row, known, read, limit)
+    const previous = before[failures.length] ?? 0
+    const count = reportsUsage === undefined && !row.timed ? previous : badReads(row, previous, read, limit)
     failures.push(count)
     if (count < (row.timed ? 1 : reads)) continue
     if (limit !== undefined) found ??= row.reason

@@ -172,8 +172,8 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
   const { times, versions } = sinceCalm(history, CALM_MS)
   // Assume the latest possible time for restarts that are missing in the history.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
-  const known = times.map((time) => Math.min(time - offset, now))
-  const recent = lost > 0 ? [...known, ...Array<number>(lost).fill(known.at(-1) ?? now)] : known
+  const listed = times.map((time) => Math.min(time - offset, now))
+  const recent = lost > 0 ? [...listed, ...Array<number>(lost).fill(listed.at(-1) ?? now)] : listed
   const snoozedUntil = state.snoozed_until === null ? null : at(state.snoozed_until)
   const dueAt = state.next_restart_at === null ? now : Math.min(at(state.next_restart_at), now + MAX_WAIT_MS)
   const { state: last } = state

@@ -66,8 +66,8 @@ function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): bool
 
 /** Logs once per window that apps must wait because the hub had too many restarts. */
 function logBudget({ hub, now, config: { guard }, effects }: Turn): void {
-  if (now < hub.saidUntil) return
-  hub.saidUntil = now + guard.window
+  if (now < hub.loggedUntil) return
+  hub.loggedUntil = now + guard.window
   const details = { restarts: guard.hub_max_restarts }
   const text = 'guardian: guard.hub_max_restarts is reached; other apps wait'
   effects.push({ kind: 'log', level: 'warn', details, text })

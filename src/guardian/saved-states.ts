@@ -25,9 +25,9 @@ export class SavedStates {
     const apps = this.#hubs.get(hub) ?? new Map<string, Partial<Record<SavedName, string>>>()
     const { [name]: before, ...others } = apps.get(app) ?? {}
     const length = this.#length - (before?.length ?? 0)
-    const isKept = text !== '' && text.length <= MAX_LENGTH && length + text.length <= MAX_TOTAL
-    this.#length = isKept ? length + text.length : length
-    this.#hubs.set(hub, apps.set(app, isKept ? { ...others, [name]: text } : others))
+    const isStored = text !== '' && text.length <= MAX_LENGTH && length + text.length <= MAX_TOTAL
+    this.#length = isStored ? length + text.length : length
+    this.#hubs.set(hub, apps.set(app, isStored ? { ...others, [name]: text } : others))
   }
 
   /** Returns and forgets the saved state; `undefined` if there is none. */
@@ -45,14 +45,14 @@ export class SavedStates {
   }
 
   /** Returns and forgets the states of apps that a hub no longer lists, with the hours since each app disappeared. */
-  takeAll(hub: string): readonly { readonly app: string; readonly left: SavedState; readonly hours: number }[] {
+  takeAll(hub: string): readonly { readonly app: string; readonly saved: SavedState; readonly hours: number }[] {
     const gone = [...this.#goneFrom(hub).values()].reverse()
     const hours = new Map(gone.map(({ app, gone_hours }) => [app, gone_hours]))
     // Other apps that have saved data may have disappeared as well.
     for (const app of this.#hubs.get(hub)?.keys() ?? []) hours.set(app, hours.get(app) ?? 0)
     return [...hours].flatMap(([app, hours]) => {
-      const left = this.take(hub, app)
-      return left === undefined ? [] : [{ app, left, hours }]
+      const saved = this.take(hub, app)
+      return saved === undefined ? [] : [{ app, saved, hours }]
     })
   }
 
@@ -63,8 +63,8 @@ export class SavedStates {
 
   #goneFrom(hub: string): Map<string, GoneApp> {
     const { hubGuardMemory: text } = this.#take(hub, '')
-    const known = text === undefined ? this.#gone.get(hub) : undefined
-    const gone = known ?? new Map(readJson(GONE_APPS, text ?? '')?.map((one) => [one.app, one]))
+    const cached = text === undefined ? this.#gone.get(hub) : undefined
+    const gone = cached ?? new Map(readJson(GONE_APPS, text ?? '')?.map((one) => [one.app, one]))
     this.#gone.set(hub, gone)
     return gone
   }

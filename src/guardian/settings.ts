@@ -47,13 +47,13 @@ const MAX_REMEMBERED = 10_000
 
 /** Caches results by app: each read of the list needs them, and matching patterns is slower than a map lookup. */
 function remembered<T>(answer: (id: string) => T): (id: string) => T {
-  const known = new Map<string, { readonly value: T }>()
+  const cache = new Map<string, { readonly value: T }>()
   return (id) => {
-    const last = known.get(id)
+    const last = cache.get(id)
     if (last !== undefined) return last.value
     const value = answer(id)
-    if (known.size >= MAX_REMEMBERED) known.clear()
-    known.set(id, { value })
+    if (cache.size >= MAX_REMEMBERED) cache.clear()
+    cache.set(id, { value })
     return value
   }
 }

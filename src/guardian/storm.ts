@@ -50,8 +50,8 @@ export function countCrash(turn: Turn, app: string): void {
 }
 
 /** Exempts the app's next restart from the limit, but not too often: an app that always crashes may cause storms. */
-function spare(watched: WatchedApp | undefined, most: number): void {
-  if (watched?.watch.down && watched.watch.spared < most) watched.watch = { ...watched.watch, isSpared: true }
+function spare(watched: WatchedApp | undefined, max: number): void {
+  if (watched?.watch.down && watched.watch.spared < max) watched.watch = { ...watched.watch, isSpared: true }
 }
 
 export function followStorm(turn: Turn): void {

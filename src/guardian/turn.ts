@@ -35,10 +35,10 @@ export interface Context {
   readonly mayUpdate: () => boolean
 }
 
-/** The start of a hub: `at` in `elapsed` milliseconds, `said` as reported by the hub in epoch milliseconds. */
+/** The start of a hub: `at` in `elapsed` milliseconds, `reportedAt` as reported by the hub in epoch milliseconds. */
 export interface Boot {
   readonly at: number
-  readonly said: number
+  readonly reportedAt: number
 }
 
 /** Crashes of several apps of a hub in quick succession: the cause is the hub or the internet. */
@@ -70,9 +70,9 @@ export class WatchedHub {
   backAt: number | null = null
   boot: Boot | undefined
   storm: Storm = CALM
-  /** Times of the guardian's restarts within the window. Until `saidUntil`, the log does not repeat that apps wait. */
+  /** Times of the guardian's restarts within the window. Until `loggedUntil`, the log does not repeat that apps wait. */
   restarts: readonly number[] = []
-  saidUntil = Number.NEGATIVE_INFINITY
+  loggedUntil = Number.NEGATIVE_INFINITY
   /** The guardian does one thing at a time on a hub: a restart or an update. */
   restarting: WatchedApp | null = null
   update: Update | null = null
@@ -123,7 +123,7 @@ export type GuardRun = Omit<CommandRun, 'app'>
 /** The inputs by kind. `Guardian` documents the inputs that have no comment here. */
 interface Inputs {
   readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
-  readonly begin: { readonly anew: boolean }
+  readonly activate: { readonly restore: boolean }
   /** `wasOn`, `isOn`: whether the guardian was on before the change of the configuration, and is on now. */
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
   readonly online: { readonly online: boolean }
@@ -137,7 +137,7 @@ interface Inputs {
   readonly wake: object
   /** The results of effects. */
   readonly read: { readonly watched: WatchedApp; readonly isRead: boolean }
-  readonly asked: { readonly watched: WatchedApp; readonly isGood: boolean | undefined }
+  readonly requested: { readonly watched: WatchedApp; readonly isGood: boolean | undefined }
   readonly backup: { readonly update: Update; readonly failure: string | undefined }
   readonly outcome: { readonly order: Order; readonly outcome: Outcome }
 }
@@ -146,7 +146,7 @@ export type Input = InputOf<keyof Inputs>
 
 export type Effect =
   | { readonly kind: 'read'; readonly watched: WatchedApp }
-  | { readonly kind: 'ask'; readonly watched: WatchedApp; readonly web: WebProbe }
+  | { readonly kind: 'request'; readonly watched: WatchedApp; readonly web: WebProbe }
   | { readonly kind: 'backup'; readonly update: Update }
   | { readonly kind: 'order'; readonly order: Order }
   | { readonly kind: 'log'; readonly level: 'info' | 'warn'; readonly details: object; readonly text: string }

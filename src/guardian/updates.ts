@@ -41,19 +41,19 @@ export function shownOffer(offer: Offer | null, holdDays: number): Offer | null 
   return { ...offer, seen_seconds: steps * STEP_SECONDS }
 }
 
-export function beginUpdate(turn: Turn): void {
+export function startUpdate(turn: Turn): void {
   const { hub } = turn
   const { policy, hold_days, backup } = turn.config.updates
   if (policy === 'manual' || hub.restarting !== null || hub.update !== null || !hub.online) return
-  const takesVersion = !hub.ignoresVersion && hub.port.takesVersion()
+  const acceptsVersion = !hub.ignoresVersion && hub.port.acceptsVersion()
   for (const watched of hub.apps.values()) {
-    const verdict = verdictOn(turn, watched, takesVersion)
-    if (verdict === 'unheld') nameUnheld(turn, watched)
+    const verdict = verdictOn(turn, watched, acceptsVersion)
+    if (verdict === 'unheld') logUnholdable(turn, watched)
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
     // Name the version: otherwise, the hub could install a newer one that was not held, or that is too large a step.
-    const isNamed = hold_days > 0 || (takesVersion && turn.patterns.severity(watched.id) !== undefined)
+    const isNamed = hold_days > 0 || (acceptsVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }
     hub.update = update
@@ -64,17 +64,17 @@ export function beginUpdate(turn: Turn): void {
 }
 
 /** `unheld`: never, because a version must be held first, and the hub does not report or does not accept versions. */
-function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean): 'due' | 'later' | 'unheld' {
+function verdictOn(context: Context, watched: WatchedApp, acceptsVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates
   if (app.update_available !== true || app.enabled === false || offered === null) return 'later'
-  if (isLeftOut(context, watched) || context.now - updateFailedAt < RETRY_MS) return 'later'
+  if (isExcluded(context, watched) || context.now - updateFailedAt < RETRY_MS) return 'later'
   if (!context.decisions.mayInstall(app, context.patterns.severity(app.id))) return 'later'
-  if (hold_days > 0 && (offered.version === null || !takesVersion)) return 'unheld'
+  if (hold_days > 0 && (offered.version === null || !acceptsVersion)) return 'unheld'
   return offered.version === app.latest_version && offered.seen_seconds >= hold_days * DAY_SECONDS ? 'due' : 'later'
 }
 
-function isLeftOut({ patterns }: Context, { id, watch }: WatchedApp): boolean {
+function isExcluded({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   if (watch.snoozedUntil !== null) return true
   return watch.switched === null ? patterns.ignores(id) : !watch.switched
 }
@@ -84,9 +84,9 @@ function isFree({ now, quietUntil }: Context, { installs, aloneUntil, watch: { p
   return isIdle && quietUntil() === undefined
 }
 
-function nameUnheld(turn: Turn, watched: WatchedApp): void {
-  if (watched.isNamedUnheld) return
-  watched.isNamedUnheld = true
+function logUnholdable(turn: Turn, watched: WatchedApp): void {
+  if (watched.isUnholdableLogged) return
+  watched.isUnholdableLogged = true
   const why = 'the hub does not report which version it would install, or does not accept a version'
   const text = `not updated: updates.hold_days cannot hold the update, because ${why}; install it by hand`
   turn.effects.push({ kind: 'log', level: 'warn', details: { app: watched.id }, text })
@@ -106,7 +106,7 @@ export function backedUp(turn: Turn, update: Update, failure: string | undefined
 }
 
 export function isStillWanted(context: Context, { watched }: Update): boolean {
-  return context.config.updates.policy !== 'manual' && watched.app.enabled !== false && !isLeftOut(context, watched)
+  return context.config.updates.policy !== 'manual' && watched.app.enabled !== false && !isExcluded(context, watched)
 }
 
 /** The versions that the hub reports later show whether the install succeeded. */

@@ -30,16 +30,16 @@ export class WatchedApp {
   /** Bytes per hour. */
   trend: number | null = null
   rising = false
-  risingSaidAt = Number.NEGATIVE_INFINITY
+  risingReportedAt = Number.NEGATIVE_INFINITY
   probed: Probed = UNPROBED
   changedAt: number
   /** When too many of the app's devices became unavailable, and how long reads have confirmed this. */
   away: { readonly since: number; readonly ms: number } | undefined
   /** Whether the app stopped without a sign of a new crash. */
-  isLeftStopped = false
+  isCleanlyStopped = false
   /** When the restart after the hub's start is due. */
   bootDue: number | undefined
-  isAsked = false
+  isRequestPending = false
   /** Reason of the crashes after a bad update. */
   bad: Reason | null = null
   /** Whether the app was seen to stop or start since its restart began. */
@@ -58,7 +58,7 @@ export class WatchedApp {
   installedBy: string | null = null
   updateFailedAt = Number.NEGATIVE_INFINITY
   /** Whether the log has reported that the app is excluded from updates. */
-  isNamedUnheld = false
+  isUnholdableLogged = false
 
   constructor(app: App, now: number) {
     this.id = app.id
@@ -136,8 +136,8 @@ function plan(turn: Turn, watched: WatchedApp): void {
 }
 
 function needsRestart(context: Context, watched: WatchedApp): boolean {
-  const { app, isLeftStopped } = watched
-  return isOn(context, watched) && isFallen(watched.watch, app) && app.enabled !== false && !isLeftStopped
+  const { app, isCleanlyStopped } = watched
+  return isOn(context, watched) && isFallen(watched.watch, app) && app.enabled !== false && !isCleanlyStopped
 }
 
 function planRetry(turn: Turn, watched: WatchedApp): void {
@@ -145,19 +145,19 @@ function planRetry(turn: Turn, watched: WatchedApp): void {
   const { dueAt, retries } = watched.watch
   const delay = decisions.retryDelay(retries, config.guard)
   const isNeeded = needsRestart(turn, watched)
-  const isOver = delay === undefined || (!isNeeded && dueAt !== null && dueAt <= now)
-  const next = isOver ? null : isNeeded ? (dueAt ?? now + delay) : dueAt
+  const isPastDue = delay === undefined || (!isNeeded && dueAt !== null && dueAt <= now)
+  const next = isPastDue ? null : isNeeded ? (dueAt ?? now + delay) : dueAt
   if (next !== dueAt) watched.watch = { ...watched.watch, dueAt: next }
 }
 
 /** Waits until the app has started. If the app is not running, other rules decide. */
 function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
-  const { app, watch: held } = watched
+  const { app, watch: state } = watched
   if (app.state === 'starting') return
   watched.bootDue = undefined
-  const isIdle = held.phase === 'idle' && held.snoozedUntil === null && app.state === 'running'
+  const isIdle = state.phase === 'idle' && state.snoozedUntil === null && app.state === 'running'
   if (!isIdle || !isOn(turn, watched) || app.enabled === false) return
-  watched.watch = watch.planned(held, 'schedule', turn.now, true)
+  watched.watch = watch.planned(state, 'schedule', turn.now, true)
 }
 
 export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {

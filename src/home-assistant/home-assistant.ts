@@ -32,7 +32,7 @@ interface HomeAssistantOptions {
 }
 
 /** A hub with an id. */
-interface Known {
+interface DiscoveredHub {
   readonly facts: HubFacts
   /** Everything that all devices of the hub depend on, as text. */
   readonly signature: string
@@ -48,8 +48,8 @@ export class HomeAssistant implements Discovery {
   readonly #options: HomeAssistantOptions
   readonly #link: DiscoveryLink
   readonly #publisher: Publisher
-  readonly #known = new Map<string, Known>()
-  /** Id of a known hub → its name. */
+  readonly #discovered = new Map<string, DiscoveredHub>()
+  /** Id of a discovered hub → its name. */
   readonly #names = new Map<string, string>()
   /** Hubs that are configured twice: the names that are not published. */
   readonly #duplicates = new Set<string>()
@@ -88,7 +88,7 @@ export class HomeAssistant implements Discovery {
   }
 
   appsChanged(name: string, changes: readonly Change[]): void {
-    const hubId = this.#known.get(name)?.facts.id
+    const hubId = this.#discovered.get(name)?.facts.id
     if (hubId === undefined) return
     for (const change of changes) {
       if (change.after === undefined) this.#publisher.withdraw(objectIdOf({ kind: 'app', hubId, app: change.id }))
@@ -114,8 +114,8 @@ export class HomeAssistant implements Discovery {
     const facts = { name, id, firmware, api, url }
     const entities = { app: this.#offered('app', hub), hub: this.#offered('hub', hub) }
     const signature = this.#signature(facts, [...entities.app, ...entities.hub], hub)
-    if (this.#known.get(name)?.signature === signature) return false
-    this.#know(name, { facts, signature, entities })
+    if (this.#discovered.get(name)?.signature === signature) return false
+    this.#setDiscovered(name, { facts, signature, entities })
     this.#bridgeChanged()
     this.#wantHub(name)
     for (const app of hub.apps.all.values()) this.#appChanged(name, app)
@@ -123,45 +123,45 @@ export class HomeAssistant implements Discovery {
   }
 
   hubRemoved(name: string): void {
-    const known = this.#known.get(name)
-    this.#know(name, undefined)
+    const discovered = this.#discovered.get(name)
+    this.#setDiscovered(name, undefined)
     this.#duplicates.delete(name)
     this.#bridgeChanged()
-    if (known !== undefined) {
-      this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }), FAREWELL_MS)
+    if (discovered !== undefined) {
+      this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }), FAREWELL_MS)
     }
-    for (const other of [...this.#known.keys(), ...this.#duplicates]) this.hubChanged(other)
+    for (const other of [...this.#discovered.keys(), ...this.#duplicates]) this.hubChanged(other)
   }
 
   hubReleased(name: string): void {
-    const known = this.#known.get(name)
-    this.#know(name, undefined)
+    const discovered = this.#discovered.get(name)
+    this.#setDiscovered(name, undefined)
     this.#duplicates.delete(name)
-    if (known !== undefined) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }))
+    if (discovered !== undefined) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }))
   }
 
   /** Called when another hub answers under this name, or the same hub sends its id for the first time. */
   #forgetFormer(name: string, id: string): boolean {
-    const former = this.#known.get(name)?.facts.id
+    const former = this.#discovered.get(name)?.facts.id
     if (former === undefined || former === id) return false
-    this.#know(name, undefined)
+    this.#setDiscovered(name, undefined)
     this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: former }))
     for (const other of [...this.#duplicates]) this.hubChanged(other)
     return true
   }
 
-  #know(name: string, known: Known | undefined): void {
-    const before = this.#known.get(name)?.facts.id
+  #setDiscovered(name: string, discovered: DiscoveredHub | undefined): void {
+    const before = this.#discovered.get(name)?.facts.id
     if (before !== undefined && this.#names.get(before) === name) this.#names.delete(before)
-    if (known === undefined) this.#known.delete(name)
+    if (discovered === undefined) this.#discovered.delete(name)
     else {
-      this.#known.set(name, known)
-      this.#names.set(known.facts.id, name)
+      this.#discovered.set(name, discovered)
+      this.#names.set(discovered.facts.id, name)
     }
   }
 
   hubAdded(): void {
-    for (const name of this.#known.keys()) this.hubChanged(name)
+    for (const name of this.#discovered.keys()) this.hubChanged(name)
   }
 
   /** Whether the hub is configured under another name as well: its devices cannot exist twice. */
@@ -182,17 +182,17 @@ export class HomeAssistant implements Discovery {
   }
 
   #appChanged(name: string, app: App): void {
-    const known = this.#known.get(name)
+    const discovered = this.#discovered.get(name)
     const hub = this.#options.hubs.get(name)?.hub
-    if (known === undefined || hub === undefined) return
+    if (discovered === undefined || hub === undefined) return
     const { live } = this.#options
     const { id, name: shown, version, author, origin } = app
-    this.#publisher.want(objectIdOf({ kind: 'app', hubId: known.facts.id, app: id }), () => {
+    this.#publisher.want(objectIdOf({ kind: 'app', hubId: discovered.facts.id, app: id }), () => {
       const own = settingEntities(live.value.settings.publish.get(id)).filter((entity) =>
         isOffered(entity, hub, this.#policy),
       )
-      const entities = [...known.entities.app, ...own]
-      return appDevice(entities, known.facts, { id, name: shown, version, author, origin }, this.#surroundings)
+      const entities = [...discovered.entities.app, ...own]
+      return appDevice(entities, discovered.facts, { id, name: shown, version, author, origin }, this.#surroundings)
     })
   }
 
@@ -201,7 +201,7 @@ export class HomeAssistant implements Discovery {
     // The members of a fleet have no device: a hub may move between members, and its device should not change.
     if (this.#options.isShared) return
     const [first] = this.#options.hubs.keys()
-    const id = (first === undefined ? undefined : this.#known.get(first)?.facts.id) ?? null
+    const id = (first === undefined ? undefined : this.#discovered.get(first)?.facts.id) ?? null
     if (id === null) return
     const before = this.#bridgeId
     this.#bridgeId = id
@@ -210,14 +210,14 @@ export class HomeAssistant implements Discovery {
     if (before !== null && before !== id) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
     this.#publisher.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
     if (before === id) return
-    for (const name of this.#known.keys()) this.#wantHub(name)
+    for (const name of this.#discovered.keys()) this.#wantHub(name)
   }
 
   #wantHub(name: string): void {
-    const known = this.#known.get(name)
-    if (known === undefined) return
-    const objectId = objectIdOf({ kind: 'hub', hubId: known.facts.id })
-    this.#publisher.want(objectId, () => hubDevice(known.entities.hub, known.facts, this.#surroundings))
+    const discovered = this.#discovered.get(name)
+    if (discovered === undefined) return
+    const objectId = objectIdOf({ kind: 'hub', hubId: discovered.facts.id })
+    this.#publisher.want(objectId, () => hubDevice(discovered.entities.hub, discovered.facts, this.#surroundings))
   }
 
   #welcome(): void {

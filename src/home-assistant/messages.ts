@@ -38,13 +38,13 @@ function asComponents({ objectId, info, origin, components }: Device, topics: Di
  */
 export type Platforms = ReadonlyMap<string, string>
 
-const known = new Map<string, Platforms>()
+const cache = new Map<string, Platforms>()
 
 function same(entries: readonly (readonly [string, string])[]): Platforms {
   const text = JSON.stringify(entries)
-  const platforms = known.get(text) ?? new Map(entries)
+  const platforms = cache.get(text) ?? new Map(entries)
   // Payloads of other clients could make the cache grow without limit.
-  if (known.size < MAX_KNOWN) known.set(text, platforms)
+  if (cache.size < MAX_KNOWN) cache.set(text, platforms)
   return platforms
 }
 
@@ -80,10 +80,10 @@ export function withFormerDefaults(device: Device, before: Platforms): Device {
 /** Omitting a component does not remove it: a message must first contain a stub, which has only its platform. */
 export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
   if (before === now) return undefined
-  const gone = [...before].filter(([key, platform]) => now.get(key) !== platform)
-  if (gone.length === 0) return undefined
+  const removed = [...before].filter(([key, platform]) => now.get(key) !== platform)
+  if (removed.length === 0) return undefined
   const whole: unknown = JSON.parse(payload)
   if (!isRecord(whole) || !isRecord(whole['components'])) return undefined
-  const stubs = Object.fromEntries(gone.map(([key, platform]) => [key, { platform }]))
+  const stubs = Object.fromEntries(removed.map(([key, platform]) => [key, { platform }]))
   return JSON.stringify({ ...whole, components: { ...whole['components'], ...stubs } })
 }

@@ -58,10 +58,10 @@ export function isGreeting(answer: Answer): boolean {
 
 /**
  * Returns whether the hub itself sent a response to a request with the API key. A hub that `signs` its responses signs
- * all of them. From other hubs, JSON and empty bodies are accepted, and text if `takesText`.
+ * all of them. From other hubs, JSON and empty bodies are accepted, and text if `acceptsText`.
  */
-export function isHubs(answer: Answer, signs: boolean, takesText = false): boolean {
+export function isHubs(answer: Answer, signs: boolean, acceptsText = false): boolean {
   if (header(answer, 'x-homey-id') !== null) return true
   if (isUnsigned(answer, signs) || answer.isCut) return false
-  return takesText || textOf(answer).trim() === '' || parse(answer) !== undefined
+  return acceptsText || textOf(answer).trim() === '' || parse(answer) !== undefined
 }

@@ -17,9 +17,9 @@ import type { ProvenHub } from './proven-hub.ts'
 import { type Release, Releases } from './releases.ts'
 
 /** A list that lacks a known app is read again after this pause. */
-const SECOND_LOOK_MS = 2000
+const REREAD_DELAY_MS = 2000
 /** After this many reads, the latest list is accepted even if it differs from the list before it. */
-const MAX_LOOKS = 5
+const MAX_READS = 5
 /** After this many changes, yields to the event loop, which thousands of changes would block. */
 const AT_ONCE = 500
 /** Maximum delay of an event: on a slow channel, it may arrive after a newer list. */
@@ -121,14 +121,14 @@ export class AppManager {
 
   /** Reads one app, even while live. @throws as `getApp` */
   async readApp(id: string): Promise<App> {
-    for (let looks = 1; ; looks += 1) {
+    for (let reads = 1; ; reads += 1) {
       this.#refuseIfDestroyed()
       if (!this.shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
       const known = this.#apps.get(id)
       const patch = await this.#client.call('getApp', { id })
       // An event during the request is newer than the response, and may be partial.
       const isOvertaken = this.complete && this.#apps.get(id) !== known
-      if (isOvertaken && looks < MAX_LOOKS) continue
+      if (isOvertaken && reads < MAX_READS) continue
       if (this.complete && !isOvertaken) this.receive({ type: 'update', id, patch })
       return this.#apps.get(id) ?? patchApp(undefined, id, patch)
     }
@@ -140,7 +140,7 @@ export class AppManager {
   }
 
   /** Accepts lists without the app, because the hub has confirmed its uninstallation. */
-  expectGone(id: string): void {
+  expectRemoved(id: string): void {
     this.#uninstalled.add(id)
   }
 
@@ -156,20 +156,20 @@ export class AppManager {
     return patch !== undefined
   }
 
-  receive(said: AppEvent): void {
-    const { type, id } = said
-    const isFilled = said.type !== 'delete' && this.releases.all.size > 0
-    const event = isFilled ? { ...said, patch: this.releases.fill(id, said.patch, this.#apps.get(id)) } : said
+  receive(event: AppEvent): void {
+    const { type, id } = event
+    const isFilled = event.type !== 'delete' && this.releases.all.size > 0
+    const filled = isFilled ? { ...event, patch: this.releases.fill(id, event.patch, this.#apps.get(id)) } : event
     // Hiding an app removes it, so a known app is not hidden.
     const isKnown = this.#apps.has(id)
     if (!isKnown && (this.ended.aborted || !this.shows(id))) return
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
-    this.#eventsDuringRead?.push(event)
+    this.#eventsDuringRead?.push(filled)
     // The first read of the list, which is running, applies the event.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
-    const change = reduceEvent(this.#apps, event)
+    const change = reduceEvent(this.#apps, filled)
     if (change !== undefined) this.#apply({ changes: [change], silent: false, read: false })
   }
 
@@ -251,7 +251,7 @@ export class AppManager {
     return this.#hidden.has(id) || this.#formerlyShown?.(id) === false
   }
 
-  #filterTaken(): void {
+  #filterApplied(): void {
     this.#formerlyShown = undefined
     for (const id of this.#hidden) if (this.shows(id)) this.#hidden.delete(id)
   }
@@ -259,7 +259,7 @@ export class AppManager {
   async #read(): Promise<void> {
     const shows = this.shows
     this.#eventsDuringRead = []
-    const records = await this.#readBelievable()
+    const records = await this.#readConfirmed()
     if (this.ended.aborted) return
     this.replaceNow()
     const silent = !this.complete
@@ -276,7 +276,7 @@ export class AppManager {
         before === undefined && this.#newlyShown(id) ? 'shownAnew' : 'others',
       )
       if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
-      if (read && shows === this.shows) this.#filterTaken()
+      if (read && shows === this.shows) this.#filterApplied()
       this.#apply({ changes: others, silent, read })
       if (read) return
       await turn()
@@ -303,13 +303,13 @@ export class AppManager {
    * Reads a list that lacks known apps again until two consecutive lists have the same apps, because a hub may omit
    * apps, for example while starting. Only apps that both lists lack are removed.
    */
-  async #readBelievable(): Promise<AppList> {
+  async #readConfirmed(): Promise<AppList> {
     let before: AppList = new Map()
-    let list = await this.#readSurely()
-    for (let looks = 1; looks < MAX_LOOKS && this.#lacksApps(list); looks += 1) {
-      await sleep(this.#clock, SECOND_LOOK_MS, this.ended)
+    let list = await this.#readVerified()
+    for (let reads = 1; reads < MAX_READS && this.#lacksApps(list); reads += 1) {
+      await sleep(this.#clock, REREAD_DELAY_MS, this.ended)
       before = list
-      list = await this.#readSurely()
+      list = await this.#readVerified()
       if (sameKeys(before, list)) break
     }
     const missedOnce = [...before.keys()].filter((id) => !list.has(id) && !this.#uninstalled.has(id))
@@ -322,17 +322,17 @@ export class AppManager {
   }
 
   /** Returns a list that is certainly the hub's: it has the hub's id or the known apps, or a ping confirms the hub. */
-  async #readSurely(): Promise<AppList> {
+  async #readVerified(): Promise<AppList> {
     for (;;) {
       const generation = this.generation
       const list = await this.#client.call('getApps', {})
       for (const id of list.keys()) if (!this.shows(id)) list.delete(id)
-      if (!this.#client.hub.listSigned && this.#isSurprising(list)) await this.#client.hub.confirm()
+      if (!this.#client.hub.listSigned && this.#isUnexpected(list)) await this.#client.hub.confirm()
       if (generation === this.generation) return list
     }
   }
 
-  #isSurprising(list: AppList): boolean {
+  #isUnexpected(list: AppList): boolean {
     return !this.complete || this.#onReplaced !== undefined || !sameKeys(list, this.#apps)
   }
 

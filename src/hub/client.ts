@@ -9,7 +9,7 @@ import type { RestOptions, Sending } from './http-client.ts'
 import { OPERATIONS, type Operation, type OperationName, type Parameters, type Result } from './operations.ts'
 import { type ApiPrefix, type HubCall, ProvenHub } from './proven-hub.ts'
 import { type RefusedCall, refusal, STAND_IN } from './refusal.ts'
-import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
+import { checkResponse, effectOf, effectOfEndpoint, type WriteEffect } from './written.ts'
 
 export interface HubClientOptions extends RestOptions {
   /** `auto`: finds the prefix that the hub supports. */
@@ -18,7 +18,7 @@ export interface HubClientOptions extends RestOptions {
   /** Removes the API key from the hub's texts. */
   readonly clean?: Clean | undefined
   /** Returns whether an app is known to exist, which decides what a 404 means. */
-  readonly knows: (appId: string) => boolean
+  readonly hasApp: (appId: string) => boolean
 }
 
 export class HubClient {
@@ -38,7 +38,7 @@ export class HubClient {
   }
 
   /** Reads to verify a result: accepts only the hub's own response. @throws HubError */
-  look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
+  readVerified<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.hub.observed(name, this.#call(name, parameters, undefined, true))
   }
 
@@ -46,21 +46,21 @@ export class HubClient {
     name: N,
     parameters: Parameters<N>,
     mayLeave: Sending['mayLeave'],
-    isLook: boolean,
+    isVerified: boolean,
   ): Promise<Result<N>> {
     const operation: Operation<Parameters<N>, Result<N>> = OPERATIONS[name]
     const { clean = asItIs } = this.#options
     const refused = () => this.#refusal({ name, operation: OPERATIONS[name], parameters }, answer)
-    let answer = await this.#ask(operation, operation.path, parameters, mayLeave)
+    let answer = await this.#request(operation, operation.path, parameters, mayLeave)
     const { status } = answer
     if (operation.otherPath !== undefined && (status === 404 || (status === 500 && refused().code === 'unsupported'))) {
-      answer = await this.#ask(operation, operation.otherPath, parameters, mayLeave)
+      answer = await this.#request(operation, operation.otherPath, parameters, mayLeave)
     }
     if (operation.method !== 'GET') {
-      const asked = askedOf(name, parameters, operation.body?.(parameters))
-      return operation.decode(this.#judge(answer, asked, refused), parameters, clean)
+      const effect = effectOf(name, parameters, operation.body?.(parameters))
+      return operation.decode(this.#judge(answer, effect, refused), parameters, clean)
     }
-    if (isLook && !isHubs(answer, this.hub.signs)) {
+    if (isVerified && !isHubs(answer, this.hub.signs)) {
       this.hub.distrust()
       throw new HubError('nonsense', 'Another server answered in place of the hub.')
     }
@@ -77,7 +77,7 @@ export class HubClient {
     }
   }
 
-  #ask<I extends object>(
+  #request<I extends object>(
     { manager, method, query, body, maxBytes }: Operation<I, unknown>,
     template: string,
     input: I,
@@ -87,7 +87,7 @@ export class HubClient {
     const path = template.replace(/:(\w+)/g, (_, name: string) => encodeSegment(Reflect.get(input, name)))
     const whole = `/api/${this.hub.prefix}/${manager}${path}${search === '' ? '' : `?${search}`}`
     const text = body === undefined ? undefined : JSON.stringify(body(input))
-    return this.hub.ask(method, whole, { body: text, maxBytes, mayLeave })
+    return this.hub.request(method, whole, { body: text, maxBytes, mayLeave })
   }
 
   /** Returns text if an app's response is not JSON. @throws HubError */
@@ -99,9 +99,9 @@ export class HubClient {
     const { section, method, body } = endpoint
     const text = body === undefined ? undefined : JSON.stringify(body)
     const sending = { body: text, maxBytes: MAX_ENDPOINT_BYTES, mayLeave }
-    const answer = await this.hub.ask(method, pathOf(endpoint, this.hub.prefix), sending)
+    const answer = await this.hub.request(method, pathOf(endpoint, this.hub.prefix), sending)
     const refused = () => this.#refusal(refusedEndpoint(endpoint), answer)
-    if (method !== 'GET') return this.#judge(answer, section === 'app' ? null : askedBy(endpoint), refused)
+    if (method !== 'GET') return this.#judge(answer, section === 'app' ? null : effectOfEndpoint(endpoint), refused)
     this.#checkRead(answer, refused)
     try {
       return decodeJson(section === 'app' ? jsonOrText(answer) : json(answer))
@@ -119,11 +119,11 @@ export class HubClient {
   }
 
   /** Sends a GET request to an app's own web API, and returns the HTTP status. @throws HubError */
-  async askApp(id: string, path: string): Promise<number> {
+  async requestApp(id: string, path: string): Promise<number> {
     // Source: the official client's paths for app sections.
     const whole = `/api/app/${encodeSegment(id)}${path}`
     if (!path.startsWith('/') || !isPath(whole)) throw new HubError('invalid_argument', 'Expected a path.')
-    return (await this.hub.ask('GET', whole, { once: true })).status
+    return (await this.hub.request('GET', whole, { once: true })).status
   }
 
   /** Rejects pending calls with `unreachable` or `no_answer`; safe to call twice. */
@@ -139,9 +139,9 @@ export class HubClient {
     throw new HubError('failed', `${STAND_IN} ${status}.`, { status, foreign: true })
   }
 
-  #judge(answer: Answer, asked: Asked | null, refused: () => HubError): Json {
+  #judge(answer: Answer, effect: WriteEffect | null, refused: () => HubError): Json {
     try {
-      return judgeWritten(answer, asked, isHubs(answer, this.hub.signs, asked === null), refused)
+      return checkResponse(answer, effect, isHubs(answer, this.hub.signs, effect === null), refused)
     } catch (error) {
       const code = error instanceof HubError ? error.code : undefined
       if (code === 'no_answer' || code === 'nonsense') this.hub.distrust()
@@ -150,8 +150,8 @@ export class HubClient {
   }
 
   #refusal(call: RefusedCall, answer: Answer): HubError {
-    const { knows, clean } = this.#options
-    return refusal(call, answer, { knows, signs: this.hub.signsLists, now: this.#clock.now(), clean })
+    const { hasApp, clean } = this.#options
+    return refusal(call, answer, { hasApp, signs: this.hub.signsLists, now: this.#clock.now(), clean })
   }
 }
 

@@ -89,7 +89,7 @@ export function explain(error: HubError, url: string): Advice {
 const NOTHING_THERE = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/
 
 /** Returns whether another server may be listening at the address. */
-export function isTaken({ code, cause }: HubError): boolean {
+export function mayBeOtherServer({ code, cause }: HubError): boolean {
   return (code === 'unreachable' || code === 'no_answer') && !NOTHING_THERE.test(systemCode(cause))
 }
 

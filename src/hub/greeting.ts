@@ -6,14 +6,14 @@ import type { HubStatus } from './status.ts'
 
 export type Greeting = Identity & Pick<HubStatus, 'scopes' | 'missing'>
 
-/** @param known the previous result: on the same hub and firmware, missing operations stay missing. @throws HubError */
-export async function greet(client: HubClient, known: Greeting | undefined): Promise<Greeting> {
+/** @param previous the last result: on the same hub and firmware, missing operations stay missing. @throws HubError */
+export async function greet(client: HubClient, previous: Greeting | undefined): Promise<Greeting> {
   const identity = await client.hub.identify()
   const { id, firmware } = identity
   const scopes = await unless(['unsupported', 'forbidden', 'rejected'], client.call('getSessionMe', {}))
   // A hub that does not report its firmware may have been updated.
-  const isSame = firmware !== null && firmware === known?.firmware && id === known.id
-  const missing = new Set(isSame ? known.missing : [])
+  const isSame = firmware !== null && firmware === previous?.firmware && id === previous.id
+  const missing = new Set(isSame ? previous.missing : [])
   if (isNewer(identity)) {
     // Newer hubs have no garbage collection. Reading the voices shows, without a side effect, whether a hub can speak.
     missing.add('garbageCollectApp')

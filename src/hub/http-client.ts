@@ -18,7 +18,7 @@ export interface RestOptions {
   readonly timeoutMs: number
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
-  readonly mayAsk?: (() => void) | undefined
+  readonly beforeRequest?: (() => void) | undefined
   /** Called when the last connection has closed: the next connection may lead to another server. */
   readonly onDisconnected?: (() => void) | undefined
 }
@@ -80,11 +80,11 @@ export class HttpClient {
 
   /** @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`; every status resolves */
   request(method: Method, path: string, { key, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
-    const { apiKey, mayAsk, timeoutMs } = this.#options
+    const { apiKey, beforeRequest, timeoutMs } = this.#options
     const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}
     if (body !== undefined) headers['content-type'] = 'application/json'
     const limit = maxBytes ?? MAX_RESPONSE_BYTES
-    const { answer, handler, timeOut } = exchange(limit, method !== 'GET', [mayAsk, mayLeave])
+    const { answer, handler, timeOut } = exchange(limit, method !== 'GET', [beforeRequest, mayLeave])
     const cancel = this.#clock.after(timeoutMs, () => timeOut(timeoutMs))
     this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, handler)
     return answer.finally(cancel)

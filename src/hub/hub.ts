@@ -8,7 +8,7 @@ import { OPERATIONS, type OperationName, type Parameters, type Result } from './
 import { type HubDependencies, Session } from './session.ts'
 import { grants, type HubStatus, StatusTracker } from './status.ts'
 
-export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
+export interface HubOptions extends Omit<HubClientOptions, 'hasApp'> {
   readonly realtime: boolean
   /** Interval between reads of the list, in milliseconds. */
   readonly pollInterval: number
@@ -43,8 +43,8 @@ export class Hub {
       // An open realtime channel proves that the hub is still the same.
       if (this.status.realtime !== 'connected') this.#client.hub.doubt()
     }
-    const knows = (id: string) => this.apps.all.has(id)
-    this.#client = new HubClient({ ...options, knows, onDisconnected }, clock)
+    const hasApp = (id: string) => this.apps.all.has(id)
+    this.#client = new HubClient({ ...options, hasApp, onDisconnected }, clock)
     const onUnknownApp = () => this.#session.onUnknownApp()
     this.apps = new AppManager(this.#client, clock, options.shows, onUnknownApp)
     this.#session = new Session(options, dependencies, this.#client, this.apps, this.#status)
@@ -121,8 +121,8 @@ export class Hub {
   }
 
   /** Reads to verify a result: accepts only the hub's own response. @throws HubError */
-  look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
-    return this.#client.look(name, parameters)
+  readVerified<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
+    return this.#client.readVerified(name, parameters)
   }
 
   /** Updates the status from the outcome, like `call`. @throws HubError */
@@ -145,8 +145,8 @@ export class Hub {
     return this.#client.file(path, maxBytes)
   }
 
-  askApp(id: string, path: string): Promise<number> {
-    return this.#client.askApp(id, path)
+  requestApp(id: string, path: string): Promise<number> {
+    return this.#client.requestApp(id, path)
   }
 
   /** Reads the list immediately, to get newly shown apps. */
@@ -175,8 +175,8 @@ export class Hub {
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')
-    const look = typeof id === 'string' ? this.#client.call('getApp', { id }) : this.#client.hub.confirm()
-    if ((await look.then(() => undefined, asHubError)) !== undefined) return
+    const check = typeof id === 'string' ? this.#client.call('getApp', { id }) : this.#client.hub.confirm()
+    if ((await check.then(() => undefined, asHubError)) !== undefined) return
     const again = this.#doubted.has(name)
     this.#doubted.add(name)
     if (status === 404 && typeof id === 'string' && !again) return

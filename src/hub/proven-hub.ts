@@ -48,7 +48,7 @@ export class ProvenHub {
   signsLists = false
   /** Whether the response with the latest list of apps contained the hub's id. */
   listSigned = false
-  readonly #options: Omit<HubClientOptions, 'knows'>
+  readonly #options: Omit<HubClientOptions, 'hasApp'>
   readonly #clock: Clock
   readonly #http: HttpClient
   readonly #limiter: Limiter
@@ -66,7 +66,7 @@ export class ProvenHub {
   /** When the hub stops limiting requests, in `clock.elapsed()` milliseconds. */
   #limitedUntil = Number.NEGATIVE_INFINITY
 
-  constructor(options: Omit<HubClientOptions, 'knows'>, clock: Clock) {
+  constructor(options: Omit<HubClientOptions, 'hasApp'>, clock: Clock) {
     this.#options = options
     this.#clock = clock
     this.#http = new HttpClient(options, clock)
@@ -121,7 +121,7 @@ export class ProvenHub {
    * connection that the hub is closing, except with `once`. Never repeats a write: it may have been carried out.
    * @throws HubError
    */
-  async ask(
+  async request(
     method: Method,
     path: string,
     { once, ...sending }: Omit<Sending, 'key'> & { once?: boolean },
@@ -229,15 +229,15 @@ export class ProvenHub {
     let failure = new HubError('unsupported', 'The hub has no known API path.', { status: 404 })
     for (const prefix of candidates) {
       const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false })
-      const said = header(answer, 'x-homey-id')
+      const sentId = header(answer, 'x-homey-id')
       // Ignore an id that contains the API key: the id becomes part of topics.
-      const id = said !== null && clean(said) === said ? said : null
+      const id = sentId !== null && clean(sentId) === sentId ? sentId : null
       // Any server can answer like a hub without an id, so it must not replace a hub that has sent one.
       const isNameless = id === null && (this.#identity?.id ?? null) !== null
       if (isGreeting(answer) && !isNameless) {
         return { id, firmware: header(answer, 'x-homey-version'), api: prefix }
       }
-      const context = { knows: () => false, signs: this.signsLists, now: this.#clock.now(), clean }
+      const context = { hasApp: () => false, signs: this.signsLists, now: this.#clock.now(), clean }
       const refused = refusal({ name: 'ping', operation: OPERATIONS.ping, parameters: {} }, answer, context)
       // The other prefix may be right if another server answered, or if this path does not exist.
       const isElsewhere = answer.status < 500 && answer.status !== 429

@@ -29,7 +29,7 @@ interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   /** Called once connected, before the API key is sent; a HubError ends the session. */
   readonly prove: () => Promise<void>
   /** Called just before each message; if it throws, the session ends. */
-  readonly mayAsk?: (() => void) | undefined
+  readonly beforeRequest?: (() => void) | undefined
   /** Called once subscribed; only the settling time remains. */
   readonly onSubscribed?: () => void
   readonly apps: { receive(event: AppEvent): void }
@@ -81,7 +81,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     watch(root)
     await connected(root, options, ended)
     await options.prove()
-    const [, welcome] = await ask(root, options, ended, 'handshakeClient', {
+    const [, welcome] = await emitWithAck(root, options, ended, 'handshakeClient', {
       token: options.apiKey,
       homeyId: options.hubId,
     })
@@ -97,7 +97,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
       if (event !== undefined) options.apps.receive(event)
     })
     await connected(api, options, ended)
-    await ask(api, options, ended, 'subscribe', APPS_URI)
+    await emitWithAck(api, options, ended, 'subscribe', APPS_URI)
     options.onSubscribed?.()
     const reason = await within(options.clock, options.settleMs, ended)
     if (reason !== undefined) throw closed(reason)
@@ -118,14 +118,14 @@ async function connected(socket: Socket, options: RealtimeOptions, ended: Promis
 }
 
 /** Emits a message and waits for its acknowledgement `(error, …result)`. */
-async function ask(
+async function emitWithAck(
   socket: Socket,
   options: RealtimeOptions,
   ended: Promise<string>,
   event: string,
   argument: unknown,
 ): Promise<unknown[]> {
-  options.mayAsk?.()
+  options.beforeRequest?.()
   const { promise, resolve } = Promise.withResolvers<unknown[]>()
   socket.emit(event, argument, (...answer: unknown[]) => resolve(answer))
   const answer = await inTime(promise, options, ended)

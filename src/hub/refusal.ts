@@ -23,11 +23,11 @@ export function refusal(
   call: RefusedCall,
   answer: Answer,
   {
-    knows,
+    hasApp,
     signs,
     now,
     clean = asItIs,
-  }: Pick<HubClientOptions, 'knows' | 'clean'> & {
+  }: Pick<HubClientOptions, 'hasApp' | 'clean'> & {
     /** Whether the hub sends its id with its responses to reads. */
     readonly signs: boolean
     /** Epoch milliseconds. */
@@ -36,17 +36,17 @@ export function refusal(
 ): HubError {
   const { status } = answer
   const { scope } = call.operation
-  const said = hubWords(answer, clean)
-  const reason = said === '' ? '' : `, ${said}`
+  const detail = hubWords(answer, clean)
+  const reason = detail === '' ? '' : `, ${detail}`
   if (status === 401) return new HubError('unauthorized', 'The hub does not accept the API key.', { status })
-  if (status === 403 && lacksLicence(`${hubText(answer, 'error', clean)} ${said}`)) {
+  if (status === 403 && lacksLicence(`${hubText(answer, 'error', clean)} ${detail}`)) {
     return new HubError('subscription', `The hub has no valid licence${reason}.`, { status })
   }
   if (status === 403) {
     const lacks = scope === undefined ? `forbids ${call.name}${reason}` : `reports that the API key lacks ${scope}`
     return new HubError('forbidden', `The hub ${lacks}.`, { status, ...(scope && { scope }) })
   }
-  if (status === 404) return notFound(call, isUnsigned(answer, signs), knows)
+  if (status === 404) return notFound(call, isUnsigned(answer, signs), hasApp)
   if (status === 429) {
     const retryAfterMs = retryAfter(answer, now)
     return new HubError('rate_limited', 'The hub asks for fewer requests.', { status, retryAfterMs })
@@ -63,13 +63,13 @@ export function refusal(
  * A 404 may mean that the app, its setting or the operation is missing: the path and the known apps decide. A gateway's
  * response proves nothing about an app.
  */
-function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, knows: HubClientOptions['knows']) {
+function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, hasApp: HubClientOptions['hasApp']) {
   const details = { status: 404, foreign }
   const id = 'id' in parameters ? parameters.id : 'appId' in parameters ? parameters.appId : undefined
   if (foreign && typeof id === 'string') {
     return new HubError('failed', `${STAND_IN} 404.`, details)
   }
-  const known = typeof id === 'string' && knows(id)
+  const known = typeof id === 'string' && hasApp(id)
   if (typeof id !== 'string' || (known && operation.optional)) {
     return new HubError('unsupported', `This hub has no ${name}.`, details)
   }
@@ -101,18 +101,18 @@ function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {
   return isRecord(parsed) ? parsed : {}
 }
 
-function oneLine(said: unknown, clean: Clean): string {
-  if (typeof said !== 'string') return ''
+function oneLine(value: unknown, clean: Clean): string {
+  if (typeof value !== 'string') return ''
   // biome-ignore lint/suspicious/noControlCharactersInRegex: it removes control characters.
-  return shortText(said, HUB_TEXT_LENGTH, (text) => clean(text).replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' '))
+  return shortText(value, HUB_TEXT_LENGTH, (text) => clean(text).replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' '))
 }
 
 /**
  * Returns `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3), but at least one second and
  * at most `most` (default: five minutes). `undefined` if the header is missing.
  */
-export function retryAfter(answer: Answer, now: number, most = MAX_RETRY_AFTER_MS): number | undefined {
+export function retryAfter(answer: Answer, now: number, maxMs = MAX_RETRY_AFTER_MS): number | undefined {
   const value = header(answer, 'retry-after') ?? ''
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now
-  return Number.isFinite(ms) ? Math.min(Math.max(ms, 1000), most) : undefined
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 1000), maxMs) : undefined
 }

@@ -8,7 +8,7 @@ export interface Release {
   readonly changelog: string | null
 }
 
-const MOST = 5_000
+const MAX_RELEASES = 5_000
 
 export class Releases {
   /** `isNamed`: the hub itself reports the newest version. */
@@ -18,9 +18,9 @@ export class Releases {
 
   /** Returns the change of the app, which the hub may not have listed yet; `undefined` if the release is the same. */
   learn(id: string, release: Release | undefined, app: App | undefined): AppPatch | undefined {
-    const known = this.#all.get(id)
-    if (known?.release === release || (known === undefined && this.#all.size >= MOST)) return undefined
-    const isNamed = known?.isNamed ?? (app?.latest_version ?? null) !== null
+    const cached = this.#all.get(id)
+    if (cached?.release === release || (cached === undefined && this.#all.size >= MAX_RELEASES)) return undefined
+    const isNamed = cached?.isNamed ?? (app?.latest_version ?? null) !== null
     if (release === undefined) this.#all.delete(id)
     else this.#all.set(id, { release, isNamed })
     return isNamed || app === undefined ? {} : { latest_version: newerThan(app, release) }

@@ -34,7 +34,7 @@ export interface HubDependencies {
  * Limits how many hubs connect concurrently: a thousand logins would delay each other until all time out. After a
  * second, a hub that has not responded gives up its slot, so that unreachable hubs do not block the others.
  */
-export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, patienceMs: 1000 })
+export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, slotTimeoutMs: 1000 })
 
 export class Session {
   readonly #options: HubOptions
@@ -122,7 +122,7 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // As in `#readPatiently`, a hub that limits requests is not offline.
+        // As in `#readWhenPermitted`, a hub that limits requests is not offline.
         if (failure.code === 'rate_limited' && this.#status.current.online) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
@@ -214,18 +214,18 @@ export class Session {
   /** A busy hub may fail one read: it counts as offline only if the next read, a second later, fails too. */
   async #poll(): Promise<void> {
     try {
-      await this.#readPatiently()
+      await this.#readWhenPermitted()
     } catch (error) {
       const { code, message } = asHubError(error)
       if (code === 'unauthorized') throw error
       this.#dependencies.log.debug({ reason: code }, `reading the hub failed, trying once more: ${message}`)
       await this.#pause(SECOND_TRY_MS)
-      await this.#readPatiently()
+      await this.#readWhenPermitted()
     }
   }
 
   /** A hub that limits requests is not offline: reads again when the hub permits it. */
-  async #readPatiently(): Promise<void> {
+  async #readWhenPermitted(): Promise<void> {
     for (let wait = LIMITED_MS.min; !this.#stop.signal.aborted; wait = Math.min(2 * wait, LIMITED_MS.max)) {
       try {
         return await this.#read()
@@ -305,9 +305,9 @@ export class Session {
   /** Returns the milliseconds until the list may be read early for this reason; if 0, records an early read. */
   #earlyReadDelay(reason: keyof typeof EARLY_READ_MS): number {
     const now = this.#dependencies.clock.elapsed()
-    const left = Math.max(0, this.#earlyReadAt[reason] + EARLY_READ_MS[reason] - now)
-    if (left === 0) this.#earlyReadAt[reason] = now
-    return left
+    const remaining = Math.max(0, this.#earlyReadAt[reason] + EARLY_READ_MS[reason] - now)
+    if (remaining === 0) this.#earlyReadAt[reason] = now
+    return remaining
   }
 
   /** After a start or a network failure, many hubs are read together. A random delay spreads their next reads. */
@@ -322,9 +322,9 @@ export class Session {
     for (;;) {
       const connected = this.#status.current.realtime === 'connected'
       const interval = connected ? pollInterval : Math.min(pollInterval, pollIntervalFallback)
-      const left = Math.max(0, this.#readAt + interval * this.#part - clock.elapsed())
+      const remaining = Math.max(0, this.#readAt + interval * this.#part - clock.elapsed())
       this.#turning = new AbortController()
-      await sleep(clock, left, AbortSignal.any([this.#stop.signal, this.#waking.signal, this.#turning.signal]))
+      await sleep(clock, remaining, AbortSignal.any([this.#stop.signal, this.#waking.signal, this.#turning.signal]))
       if (!this.#turning.signal.aborted || this.#waking.signal.aborted || this.#stop.signal.aborted) break
     }
     const isWoken = this.#waking.signal.aborted

@@ -18,7 +18,7 @@ import { newerThan, type Release } from './releases.ts'
 
 export const STORE_URL = 'https://apps-api.athom.com/api/v1'
 
-interface Known {
+interface StoreEntry {
   /** `null`: unreachable for days. `undefined`: no response yet, so the previous run's release applies. */
   readonly releases: Offers | null | undefined
   /** In `clock.elapsed()` milliseconds, like `dueAt`. */
@@ -35,7 +35,7 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 /** How long a response is valid while the store is unreachable. */
-const KEPT_MS = 2 * DAY_MS
+const VALID_MS = 2 * DAY_MS
 const APART_MS = 2_000
 const TIMEOUT_MS = 15_000
 /** A response contains the app's whole manifest. */
@@ -46,7 +46,7 @@ interface Surroundings {
   readonly url: string
   readonly isOn: () => boolean
   /** Whether this process is active, not a standby. */
-  readonly mayAsk: () => boolean
+  readonly isActive: () => boolean
   readonly clock: Clock
   readonly log: Logger
   readonly random: () => number
@@ -56,7 +56,7 @@ export class Store implements AsyncDisposable {
   readonly #options: Surroundings
   readonly #client: HttpClient
   readonly #followed = new Map<string, Followed>()
-  readonly #known = new Map<string, Known>()
+  readonly #entries = new Map<string, StoreEntry>()
   /** Set while look-ups are enabled. */
   #running: AbortController | undefined
   #failing = false
@@ -88,7 +88,7 @@ export class Store implements AsyncDisposable {
   /** Restores an app's release from a message of the previous run. The release is valid until the store responds. */
   recall(hub: string, id: string, payload: string): void {
     const followed = this.#followed.get(hub)
-    if (this.#running === undefined || followed === undefined || this.#known.has(id)) return
+    if (this.#running === undefined || followed === undefined || this.#entries.has(id)) return
     const published = parseJson(payload)
     const { latest_version, release_summary } = isRecord(published) ? published : {}
     const release = releaseOf(latest_version, release_summary)
@@ -103,16 +103,16 @@ export class Store implements AsyncDisposable {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    const { clock, mayAsk, random } = this.#options
+    const { clock, isActive, random } = this.#options
     let pause = MINUTE_MS * (0.1 + 0.9 * random())
     for (;;) {
       await sleep(clock, pause, signal)
       pause = MINUTE_MS
-      for (const id of signal.aborted || !mayAsk() ? [] : this.#due()) {
-        pause = Math.max(pause, await this.#look(id, signal))
+      for (const id of signal.aborted || !isActive() ? [] : this.#due()) {
+        pause = Math.max(pause, await this.#lookUp(id, signal))
         if (pause > MINUTE_MS) break
         await sleep(clock, APART_MS, signal)
-        if (signal.aborted || !mayAsk()) break
+        if (signal.aborted || !isActive()) break
       }
       if (signal.aborted) return
     }
@@ -128,14 +128,14 @@ export class Store implements AsyncDisposable {
         this.#share(hub, app)
       }
     }
-    for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id)
+    for (const id of this.#entries.keys()) if (!wanted.has(id)) this.#entries.delete(id)
     const now = this.#options.clock.elapsed()
-    const dueAt = (id: string) => this.#known.get(id)?.dueAt ?? 0
+    const dueAt = (id: string) => this.#entries.get(id)?.dueAt ?? 0
     return [...wanted].filter((id) => dueAt(id) <= now).sort((one, other) => dueAt(one) - dueAt(other))
   }
 
   #share(hub: string, app: App): void {
-    const { releases } = this.#known.get(app.id) ?? {}
+    const { releases } = this.#entries.get(app.id) ?? {}
     if (releases === undefined && isInStore(app)) return
     const release = releases && isInStore(app) ? releaseFor(app, releases) : undefined
     const { apps, onRelease } = this.#followed.get(hub) ?? {}
@@ -143,17 +143,17 @@ export class Store implements AsyncDisposable {
   }
 
   /** Resolves with the pause that the store requests, in milliseconds; 0 for none. */
-  async #look(id: string, signal: AbortSignal): Promise<number> {
+  async #lookUp(id: string, signal: AbortSignal): Promise<number> {
     const { clock, log, random } = this.#options
-    const { releases, ...failure } = await this.#ask(id, signal)
+    const { releases, ...failure } = await this.#fetch(id, signal)
     if (signal.aborted) return 0
     const now = clock.elapsed()
-    const before = this.#known.get(id) ?? { releases: undefined, answeredAt: now }
-    const kept = { ...before, ...(now - before.answeredAt > KEPT_MS && { releases: null }) }
+    const before = this.#entries.get(id) ?? { releases: undefined, answeredAt: now }
+    const cached = { ...before, ...(now - before.answeredAt > VALID_MS && { releases: null }) }
     const { pause = 0 } = failure
     const wait = releases === undefined ? Math.max(HOUR_MS, pause) : DAY_MS
     const dueAt = now + wait * (1 + 0.1 * random())
-    this.#known.set(id, releases === undefined ? { ...kept, dueAt } : { releases, answeredAt: now, dueAt })
+    this.#entries.set(id, releases === undefined ? { ...cached, dueAt } : { releases, answeredAt: now, dueAt })
     if (releases === undefined && !this.#failing)
       log.warn({ app: id, ...failure }, 'a look-up in the public store failed')
     this.#failing = releases === undefined
@@ -164,7 +164,10 @@ export class Store implements AsyncDisposable {
     return pause
   }
 
-  async #ask(id: string, signal: AbortSignal): Promise<{ releases?: Offers; code?: string | number; pause?: number }> {
+  async #fetch(
+    id: string,
+    signal: AbortSignal,
+  ): Promise<{ releases?: Offers; code?: string | number; pause?: number }> {
     const path = `/app/${encodeURIComponent(id)}`
     try {
       const answer = await this.#get(path)
@@ -202,7 +205,7 @@ export class Store implements AsyncDisposable {
   }
 
   #forget(): void {
-    this.#known.clear()
+    this.#entries.clear()
     for (const { apps, onRelease } of this.#followed.values()) {
       for (const id of [...apps.releases.all.keys()]) if (apps.learn(id, undefined)) onRelease(id)
     }

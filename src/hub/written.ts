@@ -13,7 +13,7 @@ import { type Body, OPERATIONS, type OperationName } from './operations.ts'
 import { STAND_IN } from './refusal.ts'
 
 /** The effect that a write requested, for comparison with its response and with a later check. */
-export interface Asked {
+export interface WriteEffect {
   /** `null` if the operation is not one of `OPERATIONS`. */
   readonly operation: OperationName | null
   readonly id?: string | undefined
@@ -24,7 +24,7 @@ export interface Asked {
   readonly value?: Json | undefined
 }
 
-export function askedOf(operation: OperationName, parameters: object, body: Body | Json | undefined): Asked {
+export function effectOf(operation: OperationName, parameters: object, body: Body | Json | undefined): WriteEffect {
   const given = new Map<string, unknown>(Object.entries(parameters))
   const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
   return {
@@ -36,20 +36,25 @@ export function askedOf(operation: OperationName, parameters: object, body: Body
   }
 }
 
-export function askedBy({ operation, parameters, app, body }: Endpoint): Asked {
+export function effectOfEndpoint({ operation, parameters, app, body }: Endpoint): WriteEffect {
   return operation === null
     ? { operation }
-    : askedOf(operation, { ...parameters, ...(app !== null && { id: app }) }, body)
+    : effectOf(operation, { ...parameters, ...(app !== null && { id: app }) }, body)
 }
 
 /**
  * Returns the data in the response to a write; `null` if there is none, or if it is too large or too deep to pass on.
- * @param asked `null` for a response of an app
+ * @param effect `null` for a response of an app
  * @param isHubs whether the response is the hub's own; a 4xx is a refusal even if a gateway sent it
  * @throws the error of `refused` for a refusal
  * @throws HubError `no_answer` if the outcome is unknown, `nonsense` for a refusal with a success status
  */
-export function judgeWritten(answer: Answer, asked: Asked | null, isHubs: boolean, refused: () => HubError): Json {
+export function checkResponse(
+  answer: Answer,
+  effect: WriteEffect | null,
+  isHubs: boolean,
+  refused: () => HubError,
+): Json {
   const { status } = answer
   const isNoAnswer = status < 200 || (status >= 300 && status < 400)
   if (isNoAnswer || (!isHubs && !(status >= 400 && status < 500))) {
@@ -58,20 +63,20 @@ export function judgeWritten(answer: Answer, asked: Asked | null, isHubs: boolea
   if (!isSuccess('POST', status)) throw refused()
   const text = textOf(answer)
   const value = text.trim() === '' ? null : parse(answer)
-  const said = value === undefined ? text : value
-  if (!isShallow(said, JSON_LEVELS)) return null
-  if (asked !== null) judgeSaid(said, asked)
-  return said
+  const data = value === undefined ? text : value
+  if (!isShallow(data, JSON_LEVELS)) return null
+  if (effect !== null) checkResponseData(data, effect)
+  return data
 }
 
-function judgeSaid(said: Json, { id, shows, value }: Asked): void {
-  if (said === null) return
-  const layers = layersOf(said)
+function checkResponseData(data: Json, { id, shows, value }: WriteEffect): void {
+  if (data === null) return
+  const layers = layersOf(data)
   const isNo = layers.some(isNegative)
-  const isEcho = value !== undefined && sameJson(said, value)
+  const isEcho = value !== undefined && sameJson(data, value)
   if (isNo && !isEcho) throw new HubError('nonsense', 'The hub sent an error with a success status.')
   // `false`, 0 and an empty text may be the setting's value or a refusal.
-  const isOther = value !== undefined && (!isEcho || isNo || !said)
+  const isOther = value !== undefined && (!isEcho || isNo || !data)
   const records = shows === undefined ? [] : layers.flatMap((layer) => (isRecord(layer) ? [layer] : []))
   if (isOther || records.some((record) => isOfAnother(record, id) || !agrees(decodePatch(record), shows ?? {}))) {
     throw new HubError('no_answer', 'The hub answered, but not with what was requested.')
@@ -79,8 +84,8 @@ function judgeSaid(said: Json, { id, shows, value }: Asked): void {
 }
 
 /** Returns a response and the values that it wraps: `[record]`, `{"result": record}`. */
-function layersOf(said: Json): Json[] {
-  const layers = [said]
+function layersOf(data: Json): Json[] {
+  const layers = [data]
   for (const layer of layers) {
     const [inner] = Array.isArray(layer) && layer.length === 1 ? layer : isRecord(layer) ? [layer['result']] : []
     if (inner !== undefined) layers.push(inner)
@@ -89,7 +94,7 @@ function layersOf(said: Json): Json[] {
 }
 
 /** Returns whether a response with a success status is a refusal. */
-export const saysNo = (said: Json | undefined): boolean => said !== undefined && layersOf(said).some(isNegative)
+export const isRefusal = (data: Json | undefined): boolean => data !== undefined && layersOf(data).some(isNegative)
 
 function isNegative(layer: Json): boolean {
   if (!isRecord(layer)) return layer === false
@@ -102,8 +107,8 @@ function isOfAnother({ id }: Record<string, unknown>, wanted: string | undefined
 }
 
 /** Returns whether the keys that a hub sent have the requested values. */
-export function agrees(said: AppPatch, wanted: AppPatch): boolean {
-  const found = new Map<string, unknown>(Object.entries(said))
+export function agrees(received: AppPatch, wanted: AppPatch): boolean {
+  const found = new Map<string, unknown>(Object.entries(received))
   return Object.entries(wanted).every(([key, value]) => (found.get(key) ?? value) === value)
 }
 
@@ -115,43 +120,43 @@ export function isErrorBody(value: unknown): boolean {
 }
 
 /** Returns a function that checks on the hub whether a write was done; `undefined` if no check is possible. */
-export function lookFor(hub: Hub, { operation, id, name, shows = {}, value }: Asked) {
+export function writeCheck(hub: Hub, { operation, id, name, shows = {}, value }: WriteEffect) {
   if (id === undefined) return undefined
-  if (operation === 'uninstallApp') return () => appIsGone(hub, id)
-  if (operation === 'unsetAppSetting' && name !== undefined) return () => settingIsGone(hub, id, name)
+  if (operation === 'uninstallApp') return () => appIsRemoved(hub, id)
+  if (operation === 'unsetAppSetting' && name !== undefined) return () => settingIsRemoved(hub, id, name)
   if (name !== undefined && value !== undefined) return () => settingIs(hub, id, name, value)
   return Object.keys(shows).length > 0 ? () => appIs(hub, id, shows) : undefined
 }
 
 /** Reads from the hub, not from memory. */
 async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
-  const found = new Map<string, unknown>(Object.entries(await hub.look('getApp', { id })))
+  const found = new Map<string, unknown>(Object.entries(await hub.readVerified('getApp', { id })))
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)
 }
 
 /** Reads an app from a new list; `null` if it is certainly uninstalled, `undefined` if the list proves nothing. */
 export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
-  const list = await hub.look('getApps', {})
+  const list = await hub.readVerified('getApps', {})
   if (list.has(id)) return list.get(id)
   const others = [...hub.apps.all.keys()].filter((other) => other !== id)
   return list.size > 0 && others.every((other) => list.has(other)) ? null : undefined
 }
 
 /** Returns whether the list contains all other apps but not this app, and reading the app fails too. */
-async function appIsGone(hub: Hub, id: string): Promise<boolean> {
+async function appIsRemoved(hub: Hub, id: string): Promise<boolean> {
   if ((await listedApp(hub, id)) !== null) return false
-  return (await unless(['unknown_app'], hub.look('getApp', { id }))) === undefined
+  return (await unless(['unknown_app'], hub.readVerified('getApp', { id }))) === undefined
 }
 
 /** Reads all settings, because an empty response for a single setting would be read as `null`. */
 async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
-  const found = new Map(Object.entries(await hub.look('getAppSettings', { id }))).get(name)
+  const found = new Map(Object.entries(await hub.readVerified('getAppSettings', { id }))).get(name)
   return found !== undefined && sameJson(found, value)
 }
 
 /** Returns whether the settings do not contain this setting, and reading it by name fails too. */
-async function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
-  const all = await hub.look('getAppSettings', { id })
+async function settingIsRemoved(hub: Hub, id: string, name: string): Promise<boolean> {
+  const all = await hub.readVerified('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false
-  return ((await unless(['unknown_setting'], hub.look('getAppSetting', { id, name }))) ?? null) === null
+  return ((await unless(['unknown_setting'], hub.readVerified('getAppSetting', { id, name }))) ?? null) === null
 }

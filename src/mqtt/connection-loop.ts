@@ -174,7 +174,7 @@ const PROBE_INTERVAL_MS = 5 * 60_000
 /** If the preferred address is lost again soon after each return, the interval doubles, up to this factor. */
 const MOST_INTERVALS = 16
 const PROBE_TIMEOUT_MS = 10_000
-const BUSY_MS = { most: 60_000, step: 250 }
+const BUSY_MS = { max: 60_000, step: 250 }
 
 /** Tests whether the preferred address accepts connections again, while the link uses another one. */
 export function failbackProbe(
@@ -190,7 +190,7 @@ export function failbackProbe(
     while (!signal.aborted) {
       // Jitter: the bridges of a house should not all return to a restarted broker at the same time.
       await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
-      if (signal.aborted || !(await takesConnections(url, signal))) continue
+      if (signal.aborted || !(await acceptsConnections(url, signal))) continue
       await untilQuiet(signal)
       if (signal.aborted) return
       openedAt = clock.elapsed()
@@ -198,7 +198,7 @@ export function failbackProbe(
     }
   }
 
-  async function takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
+  async function acceptsConnections(url: string, signal: AbortSignal): Promise<boolean> {
     const broker = { ...link, urls: [url] }
     // With the bridge's client id, a cluster would end the current connection.
     const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: PROBE_TIMEOUT_MS, signal }
@@ -206,7 +206,7 @@ export function failbackProbe(
   }
 
   async function untilQuiet(signal: AbortSignal): Promise<void> {
-    const until = clock.elapsed() + BUSY_MS.most
+    const until = clock.elapsed() + BUSY_MS.max
     while (isBusy?.() && clock.elapsed() < until && !signal.aborted) await sleep(clock, BUSY_MS.step, signal)
   }
 

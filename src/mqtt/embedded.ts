@@ -153,14 +153,14 @@ async function listening(server: Server, host: string, port: number): Promise<st
   try {
     await once(server.listen(port, host), 'listening')
   } catch (cause) {
-    const isTaken = systemCode(cause) === 'EADDRINUSE'
-    const why = isTaken
+    const isInUse = systemCode(cause) === 'EADDRINUSE'
+    const why = isInUse
       ? 'another program already listens there, perhaps an MQTT broker: use that one, or another port'
       : cause instanceof Error
         ? cause.message
         : String(cause)
     const message = `the embedded broker cannot listen on ${host}:${port}: ${why}`
-    throw new EmbeddedBrokerError(isTaken ? 'port_in_use' : 'cannot_listen', message, { cause })
+    throw new EmbeddedBrokerError(isInUse ? 'port_in_use' : 'cannot_listen', message, { cause })
   }
   const address = server.address()
   const bound = typeof address === 'object' && address !== null ? address.port : port
@@ -173,10 +173,10 @@ export function limitPackets(stream: Duplex, limit: number): void {
   /** The incomplete header at the end of the last chunk. */
   let begun = Buffer.alloc(0)
   /** Number of bytes before the next header. */
-  let left = 0
+  let skip = 0
   const exceeds = (chunk: Buffer) => {
     const data = begun.length === 0 ? chunk : Buffer.concat([begun, chunk])
-    let at = left
+    let at = skip
     while (at < data.length) {
       const size = headerSize(data, at)
       if (size === 0) break
@@ -184,7 +184,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
       if (size === MALFORMED || length > limit) return true
       at += size + length
     }
-    left = Math.max(0, at - data.length)
+    skip = Math.max(0, at - data.length)
     begun = Buffer.from(data.subarray(at))
     return false
   }

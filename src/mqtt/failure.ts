@@ -108,8 +108,8 @@ const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
 
 export function adviceOn({ code, detail, cause: system = '', names }: Failure): Advice {
   if (names !== undefined) return wrongName(names)
-  const [, known] = BY_CAUSE.find(([causes]) => causes.test(system)) ?? []
-  const { cause, remedy } = known ?? ADVICE[code] ?? advice('')
+  const [, match] = BY_CAUSE.find(([causes]) => causes.test(system)) ?? []
+  const { cause, remedy } = match ?? ADVICE[code] ?? advice('')
   return advice(cause === '' ? detail : `${cause}: ${detail}`, remedy)
 }
 

@@ -14,7 +14,7 @@ export class Journal {
   readonly #warned = new Set<string>()
   /** Separate limits: clients choose the topics of answers, which must not use up the limit for retained topics. */
   readonly #notPublished = { retained: new Set<string>(), message: new Set<string>() }
-  #outage: { readonly since: number; readonly known: Set<string> } | undefined
+  #outage: { readonly since: number; readonly logged: Set<string> } | undefined
 
   constructor(clock: Clock, log: Logger) {
     this.#clock = clock
@@ -42,9 +42,9 @@ export class Journal {
   failed(failure: Failure, livedMs: number | undefined, at?: string): void {
     const { code, detail } = failure
     const key = `${code} ${at ?? ''}`
-    const known = this.#outage?.known.has(key) ?? false
-    this.#outage ??= { since: this.#clock.elapsed(), known: new Set() }
-    this.#outage.known.add(key)
+    const isRepeated = this.#outage?.logged.has(key) ?? false
+    this.#outage ??= { since: this.#clock.elapsed(), logged: new Set() }
+    this.#outage.logged.add(key)
     const { cause, remedy } = adviceOn(failure)
     const fields = {
       reason: code,
@@ -55,7 +55,7 @@ export class Journal {
     }
     const level = code === 'unsuitable' ? 'error' : 'warn'
     const broker = at === undefined ? 'MQTT broker' : `MQTT broker at ${at}`
-    if (known) this.#log.debug(fields, `still no ${broker}: ${detail}`)
+    if (isRepeated) this.#log.debug(fields, `still no ${broker}: ${detail}`)
     else if (livedMs !== undefined) this.#log[level](fields, `connection to the ${broker} lost: ${detail}`)
     else {
       const next = code === 'unauthorized' ? ', next try in a minute' : ''

@@ -259,14 +259,14 @@ export class MqttLink implements AsyncDisposable {
     })
     // Set in the same turn as the subscriptions, so no message has arrived yet.
     this.#firstRead = readBack
-    const { deniedFilters, probe, known } = await done
+    const { deniedFilters, probe, complete } = await done
     if (connection.isDown || this.#loop.stopped) return
     this.#firstRead = undefined
     this.#deniedFilters = deniedFilters
     this.#probe = probe
     this.#loop.ready(connection.protocol)
     this.#guard('onConnected', () => this.#handlers?.onConnected?.(this.status()))
-    this.#retained.settle(topicMatcher(known))
+    this.#retained.settle(topicMatcher(complete))
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
     void resubscribe(connection, deniedFilters, this.#parts, (filter) => this.#granted(filter))
@@ -293,7 +293,7 @@ export class MqttLink implements AsyncDisposable {
     // A later read-back or another connection may have replaced this read-back.
     if (this.#reread !== current) return
     this.#reread = undefined
-    if (probe === 'ok') this.#suspendDetector.isOver()
+    if (probe === 'ok') this.#suspendDetector.ended()
     else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 

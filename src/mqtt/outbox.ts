@@ -84,8 +84,8 @@ export class Outbox {
     const limits = this.connected ? CONNECTED : this.#disconnected
     // Keep the messages that were accepted while connected: the queue must only stop growing.
     const messages = Math.max(limits.messages, before.messages)
-    const most = Math.max(limits.bytes, before.bytes)
-    while (this.waiting > messages || this.bytes > most) this.#displace(key)
+    const bytes = Math.max(limits.bytes, before.bytes)
+    while (this.waiting > messages || this.bytes > bytes) this.#displace(key)
   }
 
   expire(now: number): number {

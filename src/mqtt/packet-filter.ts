@@ -6,11 +6,11 @@ import type { Duplex } from 'node:stream'
 import type { Protocol } from './types.ts'
 
 /** In bytes. A PUBLISH with a longer body is cut. */
-const LONGEST_BODY = 1024 * 1024
+const MAX_BODY_BYTES = 1024 * 1024
 /** The size of a cut payload: more than the payload limit of any command. */
-const PAYLOAD_LEFT = 256 * 1024
+const CUT_PAYLOAD_BYTES = 256 * 1024
 /** The buffered part of a cut body: topic, properties, and the kept payload. */
-const LOOKED_AT = 2 * PAYLOAD_LEFT
+const BUFFERED_BYTES = 2 * CUT_PAYLOAD_BYTES
 
 const PUBLISH = 3
 const PUBACK = 4
@@ -48,7 +48,7 @@ const NOTHING = Buffer.alloc(0)
 export class PacketFilter {
   readonly #protocol: Protocol
   /** The incomplete header at the end of the last chunk. */
-  #begun: Buffer = NOTHING
+  #incomplete: Buffer = NOTHING
   /** The incoming packet: its first byte, the length of its body, and the number of body bytes that have arrived. */
   #first = 0
   #length = 0
@@ -63,16 +63,16 @@ export class PacketFilter {
 
   /** Returns the bytes for mqtt.js: usually the chunk itself. May change the chunk in place. */
   filter(chunk: Buffer): Buffer {
-    const data = this.#begun.length === 0 ? chunk : Buffer.concat([this.#begun, chunk])
-    this.#begun = NOTHING
+    const data = this.#incomplete.length === 0 ? chunk : Buffer.concat([this.#incomplete, chunk])
+    this.#incomplete = NOTHING
     const parts: Buffer[] = []
     /** The start of the bytes that pass unchanged. */
     let from = 0
     for (let at = 0; at < data.length; ) {
-      const begin = at
+      const start = at
       at += this.#done === this.#length ? this.#header(data, at) : this.#body(data, at)
-      if (this.#cut === undefined && this.#begun === NOTHING) continue
-      parts.push(data.subarray(from, begin))
+      if (this.#cut === undefined && this.#incomplete === NOTHING) continue
+      parts.push(data.subarray(from, start))
       from = at
       if (this.#cut === undefined || this.#done < this.#length) continue
       parts.push(shortened(this.#first, Buffer.concat(this.#cut), this.#protocol))
@@ -86,24 +86,25 @@ export class PacketFilter {
     const size = this.#malformed ? MALFORMED : headerSize(data, at)
     // mqtt.js reports the malformed packet as an error.
     if (size === MALFORMED) this.#malformed = true
-    else if (size === 0) this.#begun = Buffer.from(data.subarray(at))
+    else if (size === 0) this.#incomplete = Buffer.from(data.subarray(at))
     if (size === MALFORMED || size === 0) return data.length - at
     this.#first = data[at] ?? 0
     this.#length = bodyLength(data, at, size)
     this.#done = 0
-    if (this.#first >> 4 === PUBLISH && this.#length > LONGEST_BODY) this.#cut = []
+    if (this.#first >> 4 === PUBLISH && this.#length > MAX_BODY_BYTES) this.#cut = []
     return size
   }
 
   /** Returns the number of bytes read. */
   #body(data: Buffer, at: number): number {
-    const begin = this.#done
-    const size = Math.min(this.#length - begin, data.length - at)
+    const start = this.#done
+    const size = Math.min(this.#length - start, data.length - at)
     this.#done += size
     // A copy: a view would keep the network buffer.
-    if (begin < LOOKED_AT) this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, LOOKED_AT - begin))))
+    if (start < BUFFERED_BYTES)
+      this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, BUFFERED_BYTES - start))))
     // A PUBACK has two bytes of packet id, then the reason. A PUBACK without a reason means success.
-    if (this.#first >> 4 === PUBACK && begin <= 2 && this.#done > 2) replaceReason(data, at + 2 - begin)
+    if (this.#first >> 4 === PUBACK && start <= 2 && this.#done > 2) replaceReason(data, at + 2 - start)
     return size
   }
 }
@@ -133,19 +134,19 @@ function replaceReason(data: Buffer, at: number): void {
 }
 
 /** Keeps the beginning of the payload. Leaves out properties that are too long. */
-function shortened(first: number, begin: Buffer, protocol: Protocol): Buffer {
+function shortened(first: number, beginning: Buffer, protocol: Protocol): Buffer {
   const hasId = (first & 0b110) > 0
-  const topicEnd = 2 + begin.readUInt16BE(0) + (hasId ? 2 : 0)
-  const properties = protocol === '5' ? propertiesAt(begin, topicEnd) : NOTHING
-  const body = Buffer.concat([begin.subarray(0, topicEnd), properties, begin.subarray(-PAYLOAD_LEFT)])
+  const topicEnd = 2 + beginning.readUInt16BE(0) + (hasId ? 2 : 0)
+  const properties = protocol === '5' ? propertiesAt(beginning, topicEnd) : NOTHING
+  const body = Buffer.concat([beginning.subarray(0, topicEnd), properties, beginning.subarray(-CUT_PAYLOAD_BYTES)])
   return Buffer.concat([Buffer.from([first, ...lengthBytes(body.length)]), body])
 }
 
-function propertiesAt(begin: Buffer, at: number): Buffer {
+function propertiesAt(beginning: Buffer, at: number): Buffer {
   // `headerSize` expects one byte before the length field, as in a packet.
-  const size = headerSize(begin, at - 1)
-  const end = size <= 0 ? LOOKED_AT : at + size - 1 + bodyLength(begin, at - 1, size)
-  return end <= LOOKED_AT - PAYLOAD_LEFT ? begin.subarray(at, end) : Buffer.from([0])
+  const size = headerSize(beginning, at - 1)
+  const end = size <= 0 ? BUFFERED_BYTES : at + size - 1 + bodyLength(beginning, at - 1, size)
+  return end <= BUFFERED_BYTES - CUT_PAYLOAD_BYTES ? beginning.subarray(at, end) : Buffer.from([0])
 }
 
 function lengthBytes(length: number): number[] {

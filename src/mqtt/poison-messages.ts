@@ -46,7 +46,7 @@ export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger th
 export class PoisonMessages {
   readonly #clock: Clock
   /** The broker's configured maximum packet size, in bytes, whatever it announces. */
-  readonly #known: number
+  readonly #configured: number
   #limit: number
   /** Payloads of this size or larger were found too large on this connection. */
   #tooLargeFrom = Number.POSITIVE_INFINITY
@@ -60,15 +60,15 @@ export class PoisonMessages {
   /** Set when a connection is lost with a payload in flight larger than any accepted one; reset by `allTried`. */
   doubted = false
 
-  constructor(clock: Clock, known = Number.POSITIVE_INFINITY) {
+  constructor(clock: Clock, configured = Number.POSITIVE_INFINITY) {
     this.#clock = clock
-    this.#known = known
-    this.#limit = known
+    this.#configured = configured
+    this.#limit = configured
   }
 
   /** @param announced the broker's maximum packet size, in bytes */
   connected(announced: number): void {
-    this.#limit = Math.min(this.#known, announced)
+    this.#limit = Math.min(this.#configured, announced)
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 

@@ -13,7 +13,7 @@ import type { Connection } from './connection.ts'
 import { matches } from './names.ts'
 
 export interface ReadBackOptions {
-  readonly heldFilters: readonly string[]
+  readonly retainedFilters: readonly string[]
   readonly probeTopic: string
   readonly clock: Clock
   /** How long the broker may take to deliver a marker after the latest retained message. */
@@ -24,7 +24,7 @@ export interface ReadBackOptions {
   readonly onFound?: (topic: string, text: string) => void
   /** Receives messages that are not retained. They are from other clients: this client has published nothing yet. */
   readonly onLive?: (topic: string, text: string) => void
-  /** The `heldFilters` that stay subscribed. */
+  /** The `retainedFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
   readonly additionalFilters?: (topic: string, text: string) => readonly string[]
 }
@@ -32,7 +32,7 @@ export interface ReadBackOptions {
 export interface ReadBackResult {
   readonly probe: 'ok' | 'denied'
   /** Filters that were read back completely: all retained messages under them were found. */
-  readonly known: readonly string[]
+  readonly complete: readonly string[]
 }
 
 /** The read-back ends when no retained message has arrived for this long after the markers. */
@@ -60,7 +60,7 @@ export class ReadBack {
   constructor(connection: Connection, options: ReadBackOptions) {
     this.#connection = connection
     this.#options = options
-    this.#filters = [...options.heldFilters]
+    this.#filters = [...options.retainedFilters]
     this.#publishes = new Limiter({ clock: options.clock, slots: connection.receiveMaximum })
   }
 
@@ -117,27 +117,27 @@ export class ReadBack {
 
   async #read(): Promise<ReadBackResult> {
     const { subscribe, probeTopic } = this.#options
-    if (!(await subscribe(probeTopic, 1)) || (await this.#mark()) === 'lost') return { probe: 'denied', known: [] }
-    const known = await this.#readAll(this.#filters)
-    if (this.#found <= CERTAIN) return { probe: 'ok', known }
+    if (!(await subscribe(probeTopic, 1)) || (await this.#mark()) === 'lost') return { probe: 'denied', complete: [] }
+    const complete = await this.#readAll(this.#filters)
+    if (this.#found <= CERTAIN) return { probe: 'ok', complete }
     // Read filters with few messages again, in groups so small that the broker drops nothing.
     const certain: string[] = []
-    for (const group of this.#groupsOf(known)) {
+    for (const group of this.#groupsOf(complete)) {
       const before = this.#found
       const again = await this.#readAll(group)
       if (this.#found - before <= CERTAIN) certain.push(...again)
     }
-    return { probe: 'ok', known: certain }
+    return { probe: 'ok', complete: certain }
   }
 
   /** Includes filters that are added during the read. Returns the filters whose first marker was delivered. */
   async #readAll(filters: readonly string[]): Promise<string[]> {
-    const known: string[] = []
+    const complete: string[] = []
     const readOne = async (filter: string) => {
       if (!this.#counts.has(filter)) this.#counts.set(filter, { levels: filter.split('/'), found: 0 })
       // Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but writes QoS 0 as fast as the client reads.
       if (!(await this.#options.subscribe(filter, 0))) return
-      if ((await this.#mark()) === 'prompt') known.push(filter)
+      if ((await this.#mark()) === 'prompt') complete.push(filter)
     }
     // In parallel, as far as the broker accepts the markers: each filter takes two round trips.
     for (let done = 0; done < filters.length; ) {
@@ -146,7 +146,7 @@ export class ReadBack {
       await Promise.all(next.map(readOne))
     }
     if (filters.length > 0) await this.#quiet()
-    return known
+    return complete
   }
 
   #groupsOf(filters: readonly string[]): string[][] {
@@ -175,17 +175,17 @@ export class ReadBack {
       if (reason !== 0) resolve(false)
     }
     this.#markers.set(marker, () => resolve(true))
-    const asked = await retryUntilAnswered({
+    const attempts = await retryUntilAnswered({
       clock: this.#options.clock,
-      ask: () => publish(marker, acked),
+      request: () => publish(marker, acked),
       answered,
       repeats: true,
       deadline: () => this.#deadline,
       foundAt: () => this.foundAt,
       signal: this.#connection.ended,
     })
-    if (asked === undefined || !(await answered)) return 'lost'
-    return asked === 1 ? 'prompt' : 'late'
+    if (attempts === undefined || !(await answered)) return 'lost'
+    return attempts === 1 ? 'prompt' : 'late'
   }
 
   #publishInTurn(marker: string, done: (reason: number) => void): void {
@@ -215,7 +215,7 @@ const REPEAT_MS = 500
 
 interface RetryUntilAnswered {
   readonly clock: Clock
-  readonly ask: () => void
+  readonly request: () => void
   /** Settles when an answer arrives, or can no longer arrive. */
   readonly answered: Promise<unknown>
   readonly repeats: boolean
@@ -238,23 +238,23 @@ export async function retryUntilAnswered(options: RetryUntilAnswered): Promise<n
   void answered.then(() => {
     isAnswered = true
   })
-  let asked = 0
-  let askedAt = Number.NEGATIVE_INFINITY
-  const againAt = () => (repeats ? Math.max(askedAt, foundAt()) + REPEAT_MS : Number.POSITIVE_INFINITY)
+  let attempts = 0
+  let attemptedAt = Number.NEGATIVE_INFINITY
+  const againAt = () => (repeats ? Math.max(attemptedAt, foundAt()) + REPEAT_MS : Number.POSITIVE_INFINITY)
   while (!signal.aborted && clock.elapsed() < deadline()) {
     const now = clock.elapsed()
-    if (asked === 0 || now >= againAt()) {
-      if (asked > 0 && isEvident?.()) return asked
-      asked += 1
-      askedAt = now
-      options.ask()
+    if (attempts === 0 || now >= againAt()) {
+      if (attempts > 0 && isEvident?.()) return attempts
+      attempts += 1
+      attemptedAt = now
+      options.request()
     }
     await within(clock, Math.min(deadline(), againAt()) - now, answered, signal)
-    if (isAnswered) return asked
+    if (isAnswered) return attempts
     // If the event loop is busy, the timer fires before the sockets are read.
     await setImmediate()
     await setImmediate()
-    if (isAnswered) return asked
+    if (isAnswered) return attempts
   }
   return undefined
 }

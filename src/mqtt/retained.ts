@@ -54,7 +54,7 @@ export class Entry {
     this.marked = source !== undefined
     this.source = source
     this.text = this.marked ? (payload ?? undefined) : undefined
-    this.wanted = kept(payload, this)
+    this.wanted = textOrDigest(payload, this)
   }
 }
 
@@ -69,7 +69,7 @@ export class Retained {
   readonly #queue = new Fifo<Entry>()
   readonly #unowned = new Unowned()
   /** Returns whether the broker's copy of a topic has been read back. */
-  #known: (topic: string) => boolean = () => false
+  #isReadBack: (topic: string) => boolean = () => false
   /** Topics that were cleared on this connection without being read back. They need not be cleared again. */
   readonly #cleared = new Set<string>()
 
@@ -93,7 +93,7 @@ export class Retained {
     }
     if (source !== undefined && !entry.marked) markAll(entry)
     entry.source = source
-    const wanted = kept(payload, entry)
+    const wanted = textOrDigest(payload, entry)
     if (entry.wanted === wanted) {
       // Nothing else can return the text again.
       if (entry.marked && source === undefined) entry.text = payload ?? undefined
@@ -109,12 +109,12 @@ export class Retained {
 
   /** Returns undefined if there is nothing to hold or clear. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
-    const known = this.#known(topic) || this.#cleared.has(topic)
+    const isCertain = this.#isReadBack(topic) || this.#cleared.has(topic)
     const unowned = this.#unowned.all.has(topic)
-    if (payload === null && known && !unowned) return undefined
+    if (payload === null && isCertain && !unowned) return undefined
     const entry = new Entry(topic, payload, source)
     if (unowned) entry.held = this.#unowned.take(topic, payload) ? entry.wanted : OTHER
-    else if (known) entry.held = null
+    else if (isCertain) entry.held = null
     this.#cleared.delete(topic)
     this.#entries.set(topic, entry)
     dropText(entry)
@@ -125,7 +125,7 @@ export class Retained {
   expect(topic: string, payload: string | null): () => void {
     const entry = this.#entries.get(topic) ?? this.#create(topic, payload)
     if (entry === undefined) return () => {}
-    const wanted = kept(payload, entry)
+    const wanted = textOrDigest(payload, entry)
     entry.wanted = wanted
     return () => {
       // After a lost connection, the read-back shows what the broker has.
@@ -198,7 +198,7 @@ export class Retained {
     if (entry.marked && entry.wanted !== null && entry.text === undefined) {
       const again = entry.source?.(entry.topic)
       entry.text = again === undefined ? undefined : this.#redact(again)
-      entry.wanted = kept(entry.text ?? null, entry)
+      entry.wanted = textOrDigest(entry.text ?? null, entry)
     }
     entry.sent = entry.wanted
     return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
@@ -254,7 +254,7 @@ export class Retained {
   forget(): void {
     this.#unowned.clear()
     this.#cleared.clear()
-    this.#known = () => false
+    this.#isReadBack = () => false
     for (const entry of this.#entries.values()) entry.held = undefined
   }
 
@@ -265,7 +265,7 @@ export class Retained {
       return
     }
     // Keep the wanted string instead of an equal copy. Other texts are kept until the wanted one is known.
-    const found = kept(text, entry)
+    const found = textOrDigest(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)
   }
@@ -283,7 +283,7 @@ export class Retained {
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
-    const payload = kept(text === '' ? null : text, entry)
+    const payload = textOrDigest(text === '' ? null : text, entry)
     return entry.wanted === payload || entry.sent === payload || entry.held === payload
   }
 
@@ -296,16 +296,16 @@ export class Retained {
   }
 
   /**
-   * Ends the read-back and queues the difference, starting with the topics that delay `online`. On `known` topics, the
+   * Ends the read-back and queues the difference, starting with the topics that delay `online`. Where `isReadBack`, the
    * broker holds only messages that were found.
    */
-  settle(known: (topic: string) => boolean): void {
-    this.#known = known
+  settle(isReadBack: (topic: string) => boolean): void {
+    this.#isReadBack = isReadBack
     this.awaiting = 0
     const different: Entry[] = []
     for (const entry of this.#entries.values()) {
       entry.awaited = false
-      if (entry.held === undefined && known(entry.topic)) entry.held = null
+      if (entry.held === undefined && isReadBack(entry.topic)) entry.held = null
       if (entry.blocked === 'denied' || entry.blocked === 'too_large') this.#unblock(entry)
       if (this.#differs(entry)) different.push(entry)
       else {
@@ -344,7 +344,7 @@ export class Retained {
     if (entry.released) return
     if (entry.wanted !== null || entry.held !== null || entry.sent !== undefined) return
     this.#entries.delete(entry.topic)
-    if (!this.#known(entry.topic)) this.#cleared.add(entry.topic)
+    if (!this.#isReadBack(entry.topic)) this.#cleared.add(entry.topic)
   }
 
   #unblock(entry: Entry): void {
@@ -358,16 +358,16 @@ export class Retained {
 const OTHER = ''
 
 /** Returns the text, or its digest if the source can return the text again. */
-function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
+function textOrDigest(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
   return payload === null || !marked ? payload : digest(payload)
 }
 
 function markAll(entry: Entry): void {
   entry.marked = true
   entry.text = entry.wanted ?? undefined
-  entry.wanted = kept(entry.wanted, entry)
-  entry.held = entry.held && kept(entry.held, entry)
-  entry.sent = entry.sent && kept(entry.sent, entry)
+  entry.wanted = textOrDigest(entry.wanted, entry)
+  entry.held = entry.held && textOrDigest(entry.held, entry)
+  entry.sent = entry.sent && textOrDigest(entry.sent, entry)
 }
 
 function dropText(entry: Entry): void {

@@ -27,13 +27,13 @@ const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 /** `readBack` must get each message that is not a command; `done` stays pending if the connection ends first. */
 export function setUpSession(connection: Connection, options: SessionSetupOptions) {
   const { link, clock, journal } = options
-  const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = link
+  const { retainedFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = link
   const { probeTimeoutMs = 30_000, ackTimeoutMs = ACK_TIMEOUT_MS } = link
   /** Transient filters that no other subscription reads. */
   const transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))
   const readBack: ReadBack = new ReadBack(connection, {
     ...options,
-    heldFilters: [...heldFilters, ...transient],
+    retainedFilters: [...retainedFilters, ...transient],
     lastingFilters: connection.protocol === '5' ? [] : watchedFilters,
     probeTopic,
     timeoutMs: options.deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
@@ -69,9 +69,9 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const began = clock.elapsed()
     const { promise: granted, resolve } = Promise.withResolvers<boolean>()
-    const asked = await retryUntilAnswered({
+    const attempts = await retryUntilAnswered({
       clock,
-      ask: () => void connection.subscribe(filter, how).then(resolve),
+      request: () => void connection.subscribe(filter, how).then(resolve),
       answered: granted,
       repeats,
       deadline: () => Math.max(began, readBack.foundAt) + ackTimeoutMs,
@@ -80,10 +80,10 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
       signal: connection.ended,
     })
     // A grant may arrive together with the end of the connection.
-    if (asked === undefined && !connection.isDown) {
+    if (attempts === undefined && !connection.isDown) {
       connection.drop({ code: 'timeout', detail: `no SUBACK within ${ackTimeoutMs} ms` })
     }
-    return asked === undefined ? granted : Promise.race([granted, true])
+    return attempts === undefined ? granted : Promise.race([granted, true])
   }
 
   function report(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {
@@ -111,12 +111,12 @@ const PROOF_MS = 10_000
  */
 export function reread(
   connection: Connection,
-  heldFilters: readonly string[],
+  retainedFilters: readonly string[],
   { probeTopic, subscriptions }: LinkOptions,
   { clock, publish }: { readonly clock: Clock; readonly publish: ReadBackOptions['publish'] },
 ): ReadBack {
   return new ReadBack(connection, {
-    heldFilters,
+    retainedFilters,
     lastingFilters: subscriptions,
     probeTopic,
     clock,
@@ -141,17 +141,17 @@ export async function resubscribe(
 ): Promise<void> {
   const { ended } = connection
   const backoff = new Backoff({ ...WAIT_MS, random })
-  const left = new Set(denied)
-  const askFor = async (filter: string) => {
+  const pending = new Set(denied)
+  const retry = async (filter: string) => {
     // `subscribe` stays pending if the connection ends first.
     if (!(await connection.subscribe(filter, COMMAND)) || ended.aborted) return
-    left.delete(filter)
+    pending.delete(filter)
     onGranted(filter)
   }
-  while (left.size > 0) {
+  while (pending.size > 0) {
     await sleep(clock, backoff.next(), ended)
     if (ended.aborted) return
     // In parallel: a cluster without a leader takes seconds to deny each filter.
-    await Promise.all([...left].map(askFor))
+    await Promise.all([...pending].map(retry))
   }
 }

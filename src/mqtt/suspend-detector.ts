@@ -23,7 +23,7 @@ export class SuspendDetector {
   #wokeAt = Number.NEGATIVE_INFINITY
   #cancel: (() => void) | undefined
 
-  /** @param onSuspended must send a message, and call `isOver` when its answer arrives */
+  /** @param onSuspended must send a message, and call `ended` when its answer arrives */
   constructor(clock: Clock, onSuspended: () => void) {
     this.#clock = clock
     this.#onSuspended = onSuspended
@@ -35,7 +35,7 @@ export class SuspendDetector {
   start(): void {
     this.stop()
     const tick = () => {
-      this.look()
+      this.check()
       this.#cancel = this.#clock.after(TICK_MS, tick)
     }
     tick()
@@ -48,7 +48,7 @@ export class SuspendDetector {
   }
 
   /** Call this when all messages that arrive later are new. */
-  isOver(): void {
+  ended(): void {
     this.#since = undefined
   }
 
@@ -58,16 +58,16 @@ export class SuspendDetector {
 
   /** Returns the earliest possible arrival time of a message that is read now. */
   arrivedAt(): number {
-    this.look()
+    this.check()
     return this.#since ?? this.#seen.elapsed
   }
 
   outdates(arrivedAt: number): boolean {
-    this.look()
+    this.check()
     return arrivedAt < this.#wokeAt
   }
 
-  look(): void {
+  check(): void {
     const before = this.#seen
     const [elapsed, now] = [this.#clock.elapsed(), this.#clock.now()]
     this.#seen = { elapsed, now }

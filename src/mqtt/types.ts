@@ -45,8 +45,8 @@ export interface LinkOptions extends BrokerOptions {
   /** Filters of commands; their messages go to `onMessage`. */
   readonly subscriptions: readonly string[]
   /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
-  readonly heldFilters: readonly string[]
-  /** The `heldFilters` that stay subscribed: publishes of other clients there are passed to `onTouched`. */
+  readonly retainedFilters: readonly string[]
+  /** The `retainedFilters` that stay subscribed: publishes of other clients there are passed to `onTouched`. */
   readonly watchedFilters?: readonly string[] | undefined
   /**
    * Filters of topics on which nothing may be retained; may include `probeTopic` and some of `subscriptions`. Retained

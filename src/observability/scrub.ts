@@ -83,7 +83,7 @@ function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'al
   if (plain.areIn(text)) return 'some'
   // Most texts have no encoded characters.
   const maySpell = text.includes('\\') || text.includes('%') || (spellings.hasSpaces && text.includes('+'))
-  return maySpell ? spellings.lookForEncoded(text) : 'none'
+  return maySpell ? spellings.findEncoded(text) : 'none'
 }
 
 const BLOCK = 3
@@ -132,14 +132,14 @@ export class Needles {
       const skip = this.#skips[hash] ?? 1
       if (skip === 0) {
         agreement ??= new Agreement(text)
-        if (this.#beginsAt(agreement, at - this.#window + 1, hash)) return true
+        if (this.#matchesAt(agreement, at - this.#window + 1, hash)) return true
       }
       at += Math.max(1, skip)
     }
     return false
   }
 
-  #beginsAt(agreement: Agreement, at: number, hash: number): boolean {
+  #matchesAt(agreement: Agreement, at: number, hash: number): boolean {
     return this.#candidates.get(hash)?.some((needle) => agreement.at(at, needle) === needle.length) === true
   }
 }

@@ -224,7 +224,7 @@ export class Spellings {
 
   /** @param secrets each of at least two code units */
   constructor(secrets: readonly string[]) {
-    this.#longest = secrets.reduce((most, { length }) => Math.max(most, length), 0)
+    this.#longest = secrets.reduce((max, { length }) => Math.max(max, length), 0)
     this.hasSpaces = secrets.some((secret) => secret.includes(' '))
     for (const secret of secrets) {
       for (let i = 0; i < secret.length; i += 1) this.#codes.add(secret.charCodeAt(i)).add(secret.codePointAt(i) ?? 0)
@@ -238,7 +238,7 @@ export class Spellings {
   }
 
   /** Returns `all` if the text has more encoded characters than any encoder writes: the search would take long. */
-  lookForEncoded(text: string): 'none' | 'some' | 'all' {
+  findEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
     let count = 0
     for (const sign of this.hasSpaces ? '\\%+' : '\\%') {
@@ -248,7 +248,7 @@ export class Spellings {
         count += 1
         if (count > MAX_ENCODED) return 'all'
         // Before the first encoded character, the secret is plain.
-        const isFound = this.#beginsWithin(progress, Math.max(from, at - this.#longest), at)
+        const isFound = this.#startsWithin(progress, Math.max(from, at - this.#longest), at)
         if (progress.isHostile) return 'all'
         if (isFound) return 'some'
         from = at + 1
@@ -272,7 +272,7 @@ export class Spellings {
     return clean + text.slice(done)
   }
 
-  #beginsWithin(progress: Progress, first: number, last: number): boolean {
+  #startsWithin(progress: Progress, first: number, last: number): boolean {
     for (let start = first; start <= last; start += 1) if (this.#endAt(progress, start) >= 0) return true
     return false
   }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Bucket } from '../../src/base/bucket.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
-const rates = fc.record({ most: fc.integer({ min: 1, max: 20 }), everyMs: fc.integer({ min: 1, max: 5_000 }) })
+const rates = fc.record({ max: fc.integer({ min: 1, max: 20 }), everyMs: fc.integer({ min: 1, max: 5_000 }) })
 const pauses = fc.array(fc.nat(20_000), { minLength: 1, maxLength: 100 })
 
 test('a bucket allows its burst immediately, and one more after each interval', async () => {
@@ -11,7 +11,7 @@ test('a bucket allows its burst immediately, and one more after each interval', 
     fc.asyncProperty(rates, async (rate) => {
       const clock = new FakeClock()
       const bucket = new Bucket(clock, rate)
-      for (let taken = 0; taken < rate.most; taken += 1) {
+      for (let taken = 0; taken < rate.max; taken += 1) {
         expect(bucket.wait()).toBe(0)
         bucket.take()
       }
@@ -34,7 +34,7 @@ test('a caller that takes only when allowed never exceeds the burst and one per 
       for (const ms of pauses) {
         await clock.advance(ms)
         for (; bucket.wait() === 0; bucket.take()) taken += 1
-        expect(taken).toBeLessThanOrEqual(rate.most + clock.elapsed() / rate.everyMs + 1e-6)
+        expect(taken).toBeLessThanOrEqual(rate.max + clock.elapsed() / rate.everyMs + 1e-6)
       }
     }),
   )
@@ -60,13 +60,13 @@ test('the wait that a bucket returns is enough, and exact to a millisecond', asy
 test('a bucket keeps reserved tokens, and a token that is put back can be taken again', () => {
   fc.assert(
     fc.property(rates, fc.nat(19), (rate, others) => {
-      const left = others % rate.most
+      const left = others % rate.max
       const bucket = new Bucket(new FakeClock(), rate)
       let taken = 0
       for (; bucket.wait(left) === 0; bucket.take()) taken += 1
-      expect(taken).toBe(rate.most - left)
+      expect(taken).toBe(rate.max - left)
       for (; bucket.wait() === 0; bucket.take()) taken += 1
-      expect(taken).toBe(rate.most)
+      expect(taken).toBe(rate.max)
       bucket.putBack()
       expect(bucket.wait()).toBe(0)
     }),

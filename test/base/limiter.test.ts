@@ -116,7 +116,7 @@ describe('a limiter with lanes', () => {
 describe('a limiter with four slots', () => {
   test('gives the slot of a task that does not confirm progress in time to the next task', async () => {
     const clock = new FakeClock()
-    const { begun, join } = crowd(new Limiter({ clock, slots: 4, patienceMs: 1000 }))
+    const { begun, join } = crowd(new Limiter({ clock, slots: 4, slotTimeoutMs: 1000 }))
     for (let i = 0; i < 10; i += 1) void join()
     begun[0]?.slot.keep()
     await clock.advance(999)

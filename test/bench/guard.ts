@@ -15,7 +15,7 @@ const stand = new Stand()
 let apps: App[] = Array.from({ length: APPS }, (_, i) =>
   patchApp(undefined, `app.${i}`, { version: '1.0.0', enabled: true, state: 'running', crashed: false }),
 )
-stand.guard.begin(true)
+stand.guard.activate(true)
 stand.guard.appsChanged(
   'home',
   apps.map((after) => ({ id: after.id, before: undefined, after })),

@@ -18,7 +18,7 @@ interface Case {
   readonly configured?: readonly string[]
   readonly served?: readonly string[]
   readonly former?: readonly string[]
-  readonly unread?: readonly string[]
+  readonly pendingReads?: readonly string[]
   readonly fresh?: readonly string[]
   readonly rollouts?: readonly string[]
   readonly settings?: readonly string[]
@@ -28,7 +28,7 @@ interface Case {
 }
 
 function stateOf({ hub = READ, member, served = ['home'], configured = ['home'], ...rest }: Case): OwnershipState {
-  const { former = [], unread = [], fresh = [], rollouts = [], settings = [], devices = [] } = rest
+  const { former = [], pendingReads = [], fresh = [], rollouts = [], settings = [], devices = [] } = rest
   const { prefixes = ['homeassistant'] } = rest
   const publishes = ({ app, name }: { readonly app: string; readonly name: string }) =>
     settings.includes(`${app}/${name}`)
@@ -40,7 +40,7 @@ function stateOf({ hub = READ, member, served = ['home'], configured = ['home'],
     live: { value: { hubs: Object.fromEntries(configured.map((name) => [name, {}])) } },
     isShared: member !== undefined,
     former: new Set(former),
-    unread: new Set(unread),
+    pendingReads: new Set(pendingReads),
     fresh: new Set(fresh),
     rollouts: { held: new Set(rollouts) },
     prefixes: { includes: (prefix) => prefixes.includes(prefix) },
@@ -86,7 +86,13 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
     ['an app of another program is foreign', 'hub2mqtt/kitchen/app/lamp', '{}', {}, 'foreign'],
     ['events of another program are foreign', 'hub2mqtt/kitchen/event', '{}', {}, 'foreign'],
     ['a former hub is cleared', 'hub2mqtt/attic/state', 'online', { former: ['attic'] }, 'ours clear table'],
-    ['a former app too', 'hub2mqtt/attic/app/x', '{}', { former: ['attic'], unread: ['home'] }, 'ours clear table'],
+    [
+      'a former app too',
+      'hub2mqtt/attic/app/x',
+      '{}',
+      { former: ['attic'], pendingReads: ['home'] },
+      'ours clear table',
+    ],
     [
       'a former hub that is configured again waits for its owner',
       'hub2mqtt/attic/state',
@@ -99,9 +105,27 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
     ['a hub is not cleared with half a list', 'hub2mqtt/home/state', 'online', { hub: HALF }, 'ours wait table'],
     ['a hub is not cleared without an identity', 'hub2mqtt/home/state', 'online', { hub: NAMELESS }, 'ours wait table'],
     ['apps do not wait for the identity', 'hub2mqtt/home/app/x', '{}', { hub: NAMELESS }, 'ours clear table'],
-    ['an app waits for a list to be read again', 'hub2mqtt/home/app/x', '{}', { unread: ['home'] }, 'ours wait table'],
-    ['a hub waits for a list to be read again', 'hub2mqtt/home/summary', '{}', { unread: ['home'] }, 'ours wait table'],
-    ['the list of another hub does not matter', 'hub2mqtt/home/app/x', '{}', { unread: ['attic'] }, 'ours clear table'],
+    [
+      'an app waits for a list to be read again',
+      'hub2mqtt/home/app/x',
+      '{}',
+      { pendingReads: ['home'] },
+      'ours wait table',
+    ],
+    [
+      'a hub waits for a list to be read again',
+      'hub2mqtt/home/summary',
+      '{}',
+      { pendingReads: ['home'] },
+      'ours wait table',
+    ],
+    [
+      'the list of another hub does not matter',
+      'hub2mqtt/home/app/x',
+      '{}',
+      { pendingReads: ['attic'] },
+      'ours clear table',
+    ],
     ['an app waits for a second list', 'hub2mqtt/home/app/x', '{}', { fresh: ['home'] }, 'ours wait table'],
     ['other rows need no second list', 'hub2mqtt/home/summary', '{}', { fresh: ['home'] }, 'ours clear table'],
     [
@@ -122,7 +146,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'a retained event is cleared, whatever is known of the hub',
       'hub2mqtt/home/app/x/event',
       '{}',
-      { hub: UNREAD, unread: ['home'] },
+      { hub: UNREAD, pendingReads: ['home'] },
       'ours clear table',
     ],
     ['a message too large to keep is judged by its topic', 'hub2mqtt/home/app/x', undefined, {}, 'ours clear table'],
@@ -161,7 +185,13 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'ours wait discovery',
     ],
     ['nothing is cleared before the list was read', DEVICE, OURS, { hub: HALF }, 'ours wait discovery'],
-    ['devices wait while any list is to be read again', DEVICE, OURS, { unread: ['attic'] }, 'ours wait discovery'],
+    [
+      'devices wait while any list is to be read again',
+      DEVICE,
+      OURS,
+      { pendingReads: ['attic'] },
+      'ours wait discovery',
+    ],
     ['devices of a removed hub are cleared', OF_GONE_HUB, OURS, {}, 'ours clear discovery'],
     ['devices wait while a hub has no identity', OF_GONE_HUB, OURS, { hub: NAMELESS }, 'ours wait discovery'],
     ['messages by name wait for the identity of the hub', BY_NAME, OURS, { hub: NAMELESS }, 'ours wait discovery'],

@@ -13,7 +13,7 @@ import {
   type PayloadKind,
   peekTransaction,
   someOf,
-  spoken,
+  speech,
   word,
 } from '../../src/contract/payload.ts'
 
@@ -220,15 +220,15 @@ describe('a duration', () => {
 
 describe('text to speak', () => {
   test('is a text, trimmed, or an object with one', () => {
-    expect(read(spoken, ' Good morning\n')).toEqual({ text: 'Good morning' })
-    expect(read(spoken, ' {"text":" as it is "}')).toEqual({ text: ' as it is ' })
-    expect(read(spoken, '["no object"]')).toEqual({ text: '["no object"]' })
+    expect(read(speech, ' Good morning\n')).toEqual({ text: 'Good morning' })
+    expect(read(speech, ' {"text":" as it is "}')).toEqual({ text: ' as it is ' })
+    expect(read(speech, '["no object"]')).toEqual({ text: '["no object"]' })
   })
 
   test('has an envelope as an object only', () => {
-    expect(spoken.read('{"text":"x","transaction":1}').transaction).toBe(1)
-    expect(spoken.read('x')).toMatchObject({ transaction: null, expiresAt: null })
-    expect(spoken.enveloped).toBe(true)
+    expect(speech.read('{"text":"x","transaction":1}').transaction).toBe(1)
+    expect(speech.read('x')).toMatchObject({ transaction: null, expiresAt: null })
+    expect(speech.enveloped).toBe(true)
   })
 
   test.each([
@@ -239,12 +239,12 @@ describe('text to speak', () => {
     ['{"text":"x","voice":"y"}', 'voice: there is no such key.'],
     ['{', 'Expected JSON.'],
   ])('is not empty: %j is refused', (text, message) => {
-    expect(refusal(spoken, text)).toBe(message)
+    expect(refusal(speech, text)).toBe(message)
   })
 
   test('is documented in both forms', () => {
     const taken = ['x', '', { text: 'x' }, { text: '' }, { text: 'x', voice: 'y' }].map((value) =>
-      v.is(spoken.schema, value),
+      v.is(speech.schema, value),
     )
     expect(taken).toEqual([true, false, true, false, false])
   })
@@ -273,7 +273,7 @@ describe('the bytes of a command', () => {
     expect(marked(onOff, 'ON')).toBe(true)
     for (const text of ['ON', '{"name":"a"}'])
       expect(marked(either(onOff, named), text)).toEqual(read(either(onOff, named), text))
-    for (const text of ['a note', '{"text":"a note"}']) expect(marked(spoken, text)).toEqual({ text: 'a note' })
+    for (const text of ['a note', '{"text":"a note"}']) expect(marked(speech, text)).toEqual({ text: 'a note' })
   })
 
   test('have a readable transaction even if the rest is nonsense, so that the refusal is matched to its command', () => {

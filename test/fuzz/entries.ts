@@ -289,7 +289,7 @@ const nats: Entry<{ readonly key: string; readonly value: string }> = {
         for (const { key, value } of inputs) {
           revision += 1
           rows.saw(key, { value, revision })
-          for (const [name, listed] of Object.entries(rows.roster?.record.members ?? {})) rows.isOver(name, listed)
+          for (const [name, listed] of Object.entries(rows.roster?.record.members ?? {})) rows.hasStopped(name, listed)
           rows.highestEpoch
         }
       },

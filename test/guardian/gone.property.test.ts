@@ -60,7 +60,7 @@ class House {
   }
 
   async start(): Promise<void> {
-    this.guard.begin(true)
+    this.guard.activate(true)
     this.guard.hubChanged('home', true)
     await this.read()
     // If two lists lack an app, the broker's data about the app is obsolete.
@@ -165,9 +165,9 @@ class House {
       isConnected: () => true,
     })
     guard.hubAdded('home', {
-      ask: () => Promise.resolve(undefined),
+      requestApp: () => Promise.resolve(undefined),
       backup: () => Promise.resolve(undefined),
-      takesVersion: () => true,
+      acceptsVersion: () => true,
       shows: () => true,
       memory: () => [],
       send: (order) => this.#restartApp(order),

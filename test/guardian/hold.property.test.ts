@@ -52,7 +52,7 @@ class House {
   }
 
   #begin(): void {
-    this.stand.guard.begin(true)
+    this.stand.guard.activate(true)
     this.stand.say('a', this.#said)
     this.stand.guard.hubChanged('home', this.#online)
     this.stand.read()

@@ -118,7 +118,7 @@ describe('a restart after a start of the hub', () => {
 
   test('is made if the bridge starts after the hub, and it was not due before', async () => {
     const stand = new Stand(OPTIONS)
-    stand.guard.begin(true)
+    stand.guard.activate(true)
     up(stand, 7 * MINUTE)
     for (const id of ['a', 'b']) stand.say(id, {})
     stand.guard.hubChanged('home', true)

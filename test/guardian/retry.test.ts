@@ -278,7 +278,7 @@ describe('a storm', () => {
 
   test('does not result from apps that are found crashed when the bridge starts', async () => {
     const stand = new Stand(OPTIONS)
-    stand.guard.begin(true)
+    stand.guard.activate(true)
     for (const id of ['a', 'b', 'c', 'd']) stand.say(id, { state: 'crashed', crashed: true })
     stand.guard.hubChanged('home', true)
     await stand.clock.advance(2 * MINUTE)

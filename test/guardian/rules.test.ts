@@ -821,7 +821,7 @@ describe('updates in a window', () => {
     // The new bridge's clock is more than a year ahead.
     await next.clock.advance(500 * 24 * HOUR)
     next.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
-    next.guard.begin(true)
+    next.guard.activate(true)
     next.say('a', offered)
     next.guard.hubChanged('home', true)
     next.read()
@@ -836,7 +836,7 @@ describe('updates in a window', () => {
     [
       'does not accept a version',
       (stand) => {
-        stand.takesVersion = false
+        stand.acceptsVersion = false
       },
     ],
   ])('with a hold leave out the apps of a hub that %s, which is logged once', async (_, is) => {
@@ -976,7 +976,7 @@ describe('the state on the broker', () => {
     await after.clock.advance(3 * MINUTE)
     after.guard.learn('guard', 'home', 'a', JSON.stringify({ ...state, state: 'waiting' }))
     after.guard.learn('history', 'home', 'a', JSON.stringify(history))
-    after.guard.begin(true)
+    after.guard.activate(true)
     after.say('a', { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 3 })
     expect(after.facts('a').history).toEqual(history)
     after.guard.hubChanged('home', true)
@@ -992,9 +992,9 @@ test('saved state of an app is kept until its hub has been read, however often t
   const stand = new Stand()
   const memory = JSON.stringify({ enabled: false, offered: null, updated: null })
   stand.guard.learn('guardMemory', 'home', 'a', memory)
-  stand.guard.begin(true)
+  stand.guard.activate(true)
   stand.guard.learn('guardMemory', 'home', 'a', memory)
-  stand.guard.begin(false)
+  stand.guard.activate(false)
   stand.say('a', {})
   expect(stand.state('a').state).toBe('off')
 })

@@ -668,9 +668,9 @@ class Simulation {
           if (home.online && truth !== undefined) this.#report(home, [truth], false)
           return Promise.resolve(home.online && !home.missing.has(app))
         },
-        ask: () => Promise.resolve(undefined),
+        requestApp: () => Promise.resolve(undefined),
         backup: () => Promise.resolve(undefined),
-        takesVersion: () => true,
+        acceptsVersion: () => true,
         shows: () => true,
         memory: (app, since) => samples.memory(name, app, since),
         send: (order) => this.#order(home, order),
@@ -687,7 +687,7 @@ class Simulation {
       const [name = '', hub = '', app = ''] = key.split(' ')
       guard.learn(name, hub, app, text)
     }
-    guard.begin(true)
+    guard.activate(true)
     for (const home of this.#homes) {
       const changes = [...home.told.values()].map((after) => ({ id: after.id, before: undefined, after }))
       home.take({ changes, read: true, silent: false })

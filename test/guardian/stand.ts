@@ -56,7 +56,7 @@ export class Stand {
   readonly guard: Guard
   connected = true
   readonly hidden = new Set<string>()
-  takesVersion = true
+  acceptsVersion = true
   /** Default: the hub accepts the order. */
   answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
   backup: () => Promise<string | undefined> = () => Promise.resolve(undefined)
@@ -85,10 +85,10 @@ export class Stand {
         return patch !== null
       },
       backup: () => this.backup(),
-      takesVersion: () => this.takesVersion,
+      acceptsVersion: () => this.acceptsVersion,
       shows: (app) => !this.hidden.has(app),
       apps: () => this.apps.values(),
-      ask: (app, path) => Promise.resolve(this.ask(app, path)),
+      requestApp: (app, path) => Promise.resolve(this.ask(app, path)),
       memory: () => [],
       send: (order) => {
         this.orders.push(order)
@@ -102,7 +102,7 @@ export class Stand {
 
   /** Reads the hub's first list, with this bridge active. */
   start(...ids: readonly string[]): this {
-    this.guard.begin(true)
+    this.guard.activate(true)
     for (const id of ids) this.say(id, {})
     this.guard.hubChanged('home', true)
     return this

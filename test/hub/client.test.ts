@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 import { emulate, serve } from './support.ts'
 
 function connect(url: string, options: Partial<HubClientOptions> = {}, clock: Clock = systemClock): HubClient {
-  const defaults = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, pathPrefix: 'auto', knows: () => true }
+  const defaults = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, pathPrefix: 'auto', hasApp: () => true }
   const client = new HubClient({ ...defaults, ...options } as HubClientOptions, clock)
   onTestFinished(() => client.close())
   return client
@@ -147,13 +147,13 @@ test("an app's own web API is called with the key, and only below the app", asyn
   })
   const client = connect(url)
   await client.hub.identify()
-  expect(await client.askApp('com.example.app', '/status?all')).toBe(200)
-  expect(await client.askApp('a/b', '/gone')).toBe(404)
+  expect(await client.requestApp('com.example.app', '/status?all')).toBe(200)
+  expect(await client.requestApp('a/b', '/gone')).toBe(404)
   expect(seen).toEqual([`/api/app/com.example.app/status?all Bearer key`, `/api/app/a%2Fb/gone Bearer key`])
   for (const path of ['/../../manager', '/%2e%2e/x', 'status', '/a#b']) {
-    await expect(client.askApp('com.example.app', path)).rejects.toMatchObject({ code: 'invalid_argument' })
+    await expect(client.requestApp('com.example.app', path)).rejects.toMatchObject({ code: 'invalid_argument' })
   }
-  await expect(client.askApp('..', '/x')).rejects.toMatchObject({ code: 'invalid_argument' })
+  await expect(client.requestApp('..', '/x')).rejects.toMatchObject({ code: 'invalid_argument' })
 })
 
 test('a read is repeated once if the hub has just closed its kept connection, a write is not', async () => {
@@ -264,14 +264,14 @@ describe("an answer that is not the hub's own", () => {
       const client = await answering(first, then)
       await client.call('getApps', {})
       expect(client.hub.isProven).toBe(true)
-      await expect(client.look('getApp', { id: 'a' })).rejects.toThrow(
+      await expect(client.readVerified('getApp', { id: 'a' })).rejects.toThrow(
         failure('nonsense', { message: 'Another server answered in place of the hub.' }),
       )
       expect(client.hub.isProven).toBe(false)
     }
     const own = await answering([ID, LIST], [ID, '{"id":"a","name":"A"}'])
     await own.call('getApps', {})
-    expect(await own.look('getApp', { id: 'a' })).toMatchObject({ name: 'A' })
+    expect(await own.readVerified('getApp', { id: 'a' })).toMatchObject({ name: 'A' })
   })
 
   test('is refused for a read if the hub shows its identity with its lists', async () => {
@@ -319,6 +319,6 @@ test('a request to an app is sent once, even if its connection is cut', async ()
     asked += 1
     socket.destroy()
   })
-  await expect(connect(url).askApp('a', '/x')).rejects.toThrow(failure('no_answer'))
+  await expect(connect(url).requestApp('a', '/x')).rejects.toThrow(failure('no_answer'))
   expect(asked).toBe(1)
 })

@@ -29,7 +29,7 @@ export async function client(answer: RequestListener): Promise<Caller> {
     pathPrefix: 'auto',
     timeoutMs: 2000,
     maxRequests: 4,
-    knows: () => false,
+    hasApp: () => false,
   } as const
   const hub = new HubClient(options, systemClock)
   onTestFinished(() => hub.close())

@@ -24,7 +24,7 @@ describe('hubs that share a limiter', () => {
 
   test('are read although most of those before them do not answer', async ({ emulate, hold, listen }) => {
     const clock = new FakeClock()
-    const gate = new Limiter({ clock, slots: 4, patienceMs: 1000 })
+    const gate = new Limiter({ clock, slots: 4, slotTimeoutMs: 1000 })
     let asked = 0
     const { url: dead } = await listen(() => {
       asked += 1

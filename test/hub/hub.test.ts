@@ -194,7 +194,7 @@ test.concurrent('an app whose uninstall the hub has confirmed is removed by the 
   const { emulated, watched } = await attach({ realtime: false })
   const id = anApp(emulated)
   emulated.uninstall(id, { silent: true })
-  watched.hub.apps.expectGone(id)
+  watched.hub.apps.expectRemoved(id)
   emulated.forgetRequests()
   await watched.hub.refresh()
   expect([watched.news, asked(emulated, 'getApps')]).toEqual([[`${id} gone`], 1])

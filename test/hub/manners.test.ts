@@ -51,7 +51,7 @@ test('after the first 429 requests are spaced, so that the hub accepts them all'
     maxRequests: 4,
     pathPrefix: 'auto',
   } as const
-  const client = new HubClient({ ...options, knows: () => true }, systemClock)
+  const client = new HubClient({ ...options, hasApp: () => true }, systemClock)
   await client.hub.identify()
   emulated.behave('rate-limit', { requests: 4, windowMs: 500 })
   const many = (n: number) => Promise.allSettled(Array.from({ length: n }, () => client.call('getApps', {})))
@@ -72,7 +72,7 @@ test.concurrent('without a 429 requests are not delayed', async ({ emulate }) =>
     pathPrefix: 'auto',
   } as const
   const clock = new FakeClock()
-  const client = new HubClient({ ...options, knows: () => true }, clock)
+  const client = new HubClient({ ...options, hasApp: () => true }, clock)
   await Promise.all(Array.from({ length: 20 }, () => client.call('getApps', {})))
   expect(clock.waits.every((ms) => ms === options.timeoutMs)).toBe(true)
   await client.close()

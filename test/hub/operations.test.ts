@@ -112,7 +112,7 @@ async function connect(flavour: 'older' | 'newer' | 'self-hosted', scope: string
   })
   const { url } = hub
   const options = { url, apiKey: () => 'key', timeoutMs: 5000, maxRequests: 4, pathPrefix: 'manager' } as const
-  const client = new HubClient({ ...options, knows: (id) => id === APP }, systemClock)
+  const client = new HubClient({ ...options, hasApp: (id) => id === APP }, systemClock)
   onTestFinished(async () => {
     await client.close()
     await hub.close()

@@ -13,7 +13,7 @@ function answer(status: number, body: unknown = '', headers: Answer['headers'] =
 
 function refused(name: OperationName, parameters: object, said: Answer): HubError {
   return refusal({ name, operation: OPERATIONS[name], parameters }, said, {
-    knows: (id) => id === APP,
+    hasApp: (id) => id === APP,
     signs: false,
     now: NOW,
   })

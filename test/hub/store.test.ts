@@ -26,12 +26,12 @@ async function open(seeds: readonly AppSeed[], offers: readonly StoreApp[], { is
   const shop = await EmulatedStore.start(offers)
   onTestFinished(() => shop[Symbol.asyncDispose]())
   const clock = new FakeClock()
-  const switches = { isOn, mayAsk: true }
+  const switches = { isOn, isActive: true }
   const lines: string[] = []
   const store = new Store({
     url: shop.url,
     isOn: () => switches.isOn,
-    mayAsk: () => switches.mayAsk,
+    isActive: () => switches.isActive,
     clock,
     log: pino({}, { write: (line: string) => lines.push(line) }),
     random: () => 0,
@@ -210,10 +210,10 @@ describe('the store gets few requests', () => {
 
   test('only from the active process', async () => {
     const { pass, paths, switches } = await open([installed()], [offered])
-    switches.mayAsk = false
+    switches.isActive = false
     await pass(HOUR)
     expect(paths()).toEqual([])
-    switches.mayAsk = true
+    switches.isActive = true
     await pass(2 * MINUTE)
     expect(paths()).toHaveLength(1)
   })

@@ -86,7 +86,7 @@ const test = hubTest.extend<Fixtures>({
     }),
   client: ({ open }, use) =>
     use((url) => {
-      const options = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, knows: () => true } as const
+      const options = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, hasApp: () => true } as const
       return open.adopt(new HubClient({ ...options, pathPrefix: 'auto' }, systemClock), (made) => made.close())
     }),
 })
@@ -152,9 +152,9 @@ const RESTART = { section: 'manager', item: 'apps', method: 'POST', path: '/app/
 
 const WAYS: Readonly<Record<string, (hub: HubClient) => Promise<unknown>>> = {
   call: (hub) => hub.call('restartApp', { id: 'a' }),
-  look: (hub) => hub.look('getApps', {}),
+  readVerified: (hub) => hub.readVerified('getApps', {}),
   callEndpoint: (hub) => hub.callEndpoint(readEndpoint(RESTART)),
-  askApp: (hub) => hub.askApp('a', '/'),
+  requestApp: (hub) => hub.requestApp('a', '/'),
 }
 
 describe.concurrent('the key is sent only to a host that answers a ping like a hub', () => {

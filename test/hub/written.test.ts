@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { sameJson } from '../../src/base/json.ts'
 import type { Answer } from '../../src/hub/answer.ts'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
-import { agrees, askedBy, askedOf, isErrorBody, judgeWritten } from '../../src/hub/written.ts'
+import { agrees, checkResponse, effectOf, effectOfEndpoint, isErrorBody } from '../../src/hub/written.ts'
 
 describe('the answer to a write', () => {
   test.each([
@@ -35,7 +35,7 @@ describe('the answer to a write', () => {
       const refused = () => {
         throw new Error('no refusal')
       }
-      return judgeWritten(answer, askedOf('getAppStd', { id: 'com.a' }, { message: '' }), true, refused)
+      return checkResponse(answer, effectOf('getAppStd', { id: 'com.a' }, { message: '' }), true, refused)
     }
     expect(['{"id":"log-1"}', '"log-1"', 'log-1', '\ufefflog-1', '0', '', 'null'].map(said)).toEqual([
       ...[{ id: 'log-1' }, 'log-1', 'log-1', 'log-1', 0, null, null],
@@ -51,8 +51,10 @@ describe('the answer to a write', () => {
 describe('the request of a write', () => {
   test('is the same for a command and for a generic call of it', () => {
     const put = (path: string, body?: { [key: string]: string | boolean }) =>
-      askedBy(readEndpoint({ section: 'manager', item: 'apps', method: 'PUT', path: `/app/com.a${path}`, body }))
-    expect(put('/enable')).toEqual(askedOf('enableApp', { id: 'com.a' }, undefined))
+      effectOfEndpoint(
+        readEndpoint({ section: 'manager', item: 'apps', method: 'PUT', path: `/app/com.a${path}`, body }),
+      )
+    expect(put('/enable')).toEqual(effectOf('enableApp', { id: 'com.a' }, undefined))
     expect(put('', { autoupdate: false })).toMatchObject({ id: 'com.a', shows: { autoupdate: false } })
     expect(put('/setting/x', { value: 'y' })).toMatchObject({ id: 'com.a', name: 'x', value: 'y' })
     expect(put('/unheard-of')).toEqual({ operation: null })
@@ -66,6 +68,9 @@ describe('the request of a write', () => {
       path: '/store',
       body: { id: 'com.a' },
     })
-    expect([askedBy(store).id, askedOf('installFromAppStore', { appId: 'com.a' }, {}).id]).toEqual(['com.a', 'com.a'])
+    expect([effectOfEndpoint(store).id, effectOf('installFromAppStore', { appId: 'com.a' }, {}).id]).toEqual([
+      'com.a',
+      'com.a',
+    ])
   })
 })

@@ -10,7 +10,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { portOf, settled, silent, startAedes, startLink, withoutMosquitto } from './support.ts'
 
-const TOPICS = { stateTopic: '', probeTopic: '', subscriptions: [], heldFilters: [] }
+const TOPICS = { stateTopic: '', probeTopic: '', subscriptions: [], retainedFilters: [] }
 const UNREACHABLE = { code: 'unreachable', detail: '' } as const
 
 describe('the order of the addresses', () => {

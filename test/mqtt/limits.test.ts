@@ -46,7 +46,7 @@ describe('a broker that lacks what the bridge needs', () => {
 describe('a broker that accepts one message at a time', () => {
   test('gets the second one only after it has acknowledged the first', async () => {
     await using broker = await RawBroker.start({ properties: [0x21, 0, 1], echoes: true, ackAfterMs: 5 })
-    await using bridge = startLink({ url: broker.url, heldFilters: ['b/app/+', 'b/state', 'b/x/+', 'b/y/+'] })
+    await using bridge = startLink({ url: broker.url, retainedFilters: ['b/app/+', 'b/state', 'b/x/+', 'b/y/+'] })
     for (let i = 0; i < 20; i += 1) bridge.link.hold(`b/app/${i}`, 'here')
     for (let i = 0; i < 20; i += 1) bridge.link.send('b/event', String(i))
     await settled(bridge)

@@ -92,8 +92,8 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     for (let i = 0; i < 1_000; i += 1) await observer.publish(`b/app/${i}`, 'theirs', { retain: true })
     for (let i = 0; i < 500; i += 1) await observer.publish(`b/guard/${i}`, 'ours', { retain: true })
-    const heldFilters = ['b/app/+', 'b/guard/+', 'b/setting/+']
-    await using bridge = startLink({ url: broker.url, heldFilters })
+    const retainedFilters = ['b/app/+', 'b/guard/+', 'b/setting/+']
+    await using bridge = startLink({ url: broker.url, retainedFilters })
     await settled(bridge)
     for (let i = 500; i < 1_000; i += 1) bridge.link.hold(`b/guard/${i}`, null)
     for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/setting/${i}`, null)

@@ -82,7 +82,7 @@ export function startLink({
       stateTopic: 'b/state',
       probeTopic: 'b/probe',
       subscriptions: ['b/+/cmd/+'],
-      heldFilters: ['b/app/+', 'b/state'],
+      retainedFilters: ['b/app/+', 'b/state'],
       ...options,
     },
     // The shortest jittered delays.

@@ -116,12 +116,12 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
 
 async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
   /** Resolves to `null` if the hub is offline. */
-  const takes = async (version: 3 | 4) => {
+  const supports = async (version: 3 | 4) => {
     if (await speaks(version, url, timeoutMs)) return true
     const ping = await operate(client, reading.prefix, 'ping', { show: 'no key' })
     return ping.greets ? await speaks(version, url, timeoutMs) : null
   }
-  const protocols = { 3: await takes(3), 4: await takes(4) }
+  const protocols = { 3: await supports(3), 4: await supports(4) }
   const hubId = reading.pings[reading.prefix].id
   const prove = async () => (await client.prove()) === undefined
   const session = (withToken: boolean) =>
@@ -149,7 +149,7 @@ async function opened(open: () => Promise<Session>): Promise<Session> {
 export async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading) {
   const path = pathTo(prefix, PROBES.getSessionMe)
   await sleep(clock, CALM_MS)
-  const answers = await Promise.all(Array.from({ length: QUICK }, () => client.askNow('GET', path)))
+  const answers = await Promise.all(Array.from({ length: QUICK }, () => client.requestOnce('GET', path)))
   await sleep(clock, CALM_MS)
   if (answers.some(({ status }) => status === null)) return null
   const limited = answers.filter(({ status }) => status === 429)

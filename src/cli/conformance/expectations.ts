@@ -43,11 +43,11 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   const [voices, absent] = [answers.get('getVoices'), answers.get('absentMethod')]
   const has = (field: string) => records.some((record) => (record[field] ?? undefined) !== undefined)
   // Older hubs answer 500 for a missing method.
-  const saysAsOlder = [voices, absent].some((seen) => seen?.status === 500 && outcomeOf(seen) === 'absent')
+  const failsLikeOlder = [voices, absent].some((seen) => seen?.status === 500 && outcomeOf(seen) === 'absent')
   const signs: readonly (readonly [kind: Kind, text: string, isSeen: boolean])[] = [
     ['newer', 'no speech output', voices?.status === 404],
     ['newer', 'crashedCount in its records', has('crashedCount')],
-    ['older', '500 missing_api_method', saysAsOlder],
+    ['older', '500 missing_api_method', failsLikeOlder],
     ['older', 'speech output', isOk(voices)],
     ['older', 'exitCount in its records', has('exitCount')],
     ['self-hosted', `port ${port}`, SELF_HOSTED_PORTS.has(port)],
@@ -55,10 +55,10 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   ]
   const signsOf = (kind: Kind) => signs.flatMap(([of, text, isSeen]) => (of === kind && isSeen ? [text] : []))
   const [older, newer, selfHosted] = [signsOf('older'), signsOf('newer'), signsOf('self-hosted')]
-  const isKnown = Number.isInteger(major)
-  const lead = isKnown ? (major < 10 ? 1 : -1) : Math.sign(older.length - newer.length)
+  const hasVersion = Number.isInteger(major)
+  const lead = hasVersion ? (major < 10 ? 1 : -1) : Math.sign(older.length - newer.length)
   if (lead === 0) return { kind: 'unknown', because: [] }
-  const firmwareSign = isKnown ? [`firmware ${firmware}`] : []
+  const firmwareSign = hasVersion ? [`firmware ${firmware}`] : []
   if (lead > 0) return { kind: 'older', because: [...firmwareSign, ...older] }
   const kind = selfHosted.length === 0 ? 'newer' : 'self-hosted'
   return { kind, because: [...firmwareSign, ...newer, ...selfHosted] }

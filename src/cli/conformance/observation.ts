@@ -31,7 +31,7 @@ export interface Observation {
 
 const NONE = { ...seenOf({ status: 0, headers: {}, body: Buffer.alloc(0) }, 0), status: null }
 
-export interface Asking {
+export interface RequestOptions {
   /** The key to send; default: the real key. */
   readonly show?: 'key' | 'unknown key' | 'no key'
   readonly body?: unknown
@@ -53,7 +53,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     isSure = false
   }
   const http = new HttpClient({ url, timeoutMs, maxRequests: 2, onDisconnected, apiKey: () => shown }, clock)
-  return { trust, prove, ask, askNow, [Symbol.asyncDispose]: () => http.close() }
+  return { trust, prove, request, requestOnce, [Symbol.asyncDispose]: () => http.close() }
 
   function trust(ping: string, id: string | null): void {
     hub = { ping, id }
@@ -62,32 +62,36 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   /** Pings the hub if a connection was closed. Resolves to an observation if the key must not be sent. */
   function prove(): Promise<Observation | undefined> {
     if (isSure && hub !== undefined) return Promise.resolve(undefined)
-    proving ??= askIdentity().finally(() => {
+    proving ??= requestIdentity().finally(() => {
       proving = undefined
     })
     return proving
   }
 
-  async function askIdentity(): Promise<Observation | undefined> {
+  async function requestIdentity(): Promise<Observation | undefined> {
     if (hub === undefined) throw new Error('No hub has identified itself.')
-    const seen = await askNow('GET', hub.ping, { show: 'no key' })
+    const seen = await requestOnce('GET', hub.ping, { show: 'no key' })
     isSure = seen.greets && seen.id === hub.id
     if (isSure) return undefined
     return seen.status === 429 || seen.status === null ? seen : { ...NONE, failure: 'nonsense', ms: seen.ms }
   }
 
   /** After a 429, repeats the request once, after the time in Retry-After. */
-  async function ask(method: Method, path: string, asking: Asking = {}): Promise<Observation> {
+  async function request(method: Method, path: string, options: RequestOptions = {}): Promise<Observation> {
     if (!isFirst) await sleep(clock, PAUSE_MS)
     isFirst = false
-    const seen = await askNow(method, path, asking)
+    const seen = await requestOnce(method, path, options)
     if (seen.status !== 429) return seen
     const seconds = Number(seen.retryAfter)
     await sleep(clock, seconds > 0 ? Math.min(seconds * 1000, MAX_LIMITED_MS) : LIMITED_MS)
-    return await askNow(method, path, asking)
+    return await requestOnce(method, path, options)
   }
 
-  async function askNow(method: Method, path: string, { show = 'key', body }: Asking = {}): Promise<Observation> {
+  async function requestOnce(
+    method: Method,
+    path: string,
+    { show = 'key', body }: RequestOptions = {},
+  ): Promise<Observation> {
     const against = show === 'key' ? await prove() : undefined
     if (against !== undefined) return against
     const started = clock.elapsed()

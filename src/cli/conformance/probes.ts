@@ -3,15 +3,15 @@ import { isRecord, type Json } from '../../base/json.ts'
 import { decodeScopes } from '../../hub/decode.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import type { ApiPrefix } from '../../hub/proven-hub.ts'
-import { saysNo } from '../../hub/written.ts'
-import { type Asking, type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
+import { isRefusal } from '../../hub/written.ts'
+import { type Client, isOk, kindOf, type Observation, outcomeOf, type RequestOptions, recordOf } from './observation.ts'
 
 /** Returns what is wrong with an answer, if anything. */
 type Shape = (value: Json | undefined, id: string) => string | undefined
 
 const SHAPES = {
   anything: () => undefined,
-  nothing: (value) => (saysNo(value) ? 'reports a failure as a success' : undefined),
+  nothing: (value) => (isRefusal(value) ? 'reports a failure as a success' : undefined),
   greeting: (value) => (value === false ? 'returns false, as if it were another hub' : undefined),
   object: (value) => (isRecord(value) ? undefined : `returns ${kindOf(value)}, not an object`),
   collection: (value) => (typeof value === 'object' && value !== null ? undefined : `returns ${kindOf(value)}`),
@@ -118,14 +118,14 @@ export function operate(
   client: Client,
   prefix: ApiPrefix,
   name: ProbeName,
-  { app, setting, ...asking }: Asking & { readonly app?: string; readonly setting?: string } = {},
+  { app, setting, ...options }: RequestOptions & { readonly app?: string; readonly setting?: string } = {},
 ): Promise<Observation> {
-  return client.ask(PROBES[name].method, pathTo(prefix, PROBES[name], app, setting), asking)
+  return client.request(PROBES[name].method, pathTo(prefix, PROBES[name], app, setting), options)
 }
 
 export async function greetings(client: Client): Promise<Reading['pings']> {
-  const ask = (prefix: ApiPrefix) => operate(client, prefix, 'ping', { show: 'no key' })
-  return { manager: await ask('manager'), managers: await ask('managers') }
+  const ping = (prefix: ApiPrefix) => operate(client, prefix, 'ping', { show: 'no key' })
+  return { manager: await ping('manager'), managers: await ping('managers') }
 }
 
 const NO_APP = 'hub2mqtt.conformance.no-such-app'
@@ -138,18 +138,18 @@ export async function read(
   wanted: string | undefined,
 ): Promise<Reading> {
   const answers: Reading['answers'] = new Map()
-  const ask = async (name: ProbeName, app?: string, setting?: string) => {
+  const readOperation = async (name: ProbeName, app?: string, setting?: string) => {
     answers.set(name, await operate(client, prefix, name, { ...(app && { app }), ...(setting && { setting }) }))
   }
-  const askExtra = async (name: Extra, path: string, show: 'key' | 'unknown key' | 'no key') => {
-    answers.set(name, await client.ask('GET', path, { show }))
+  const readExtra = async (name: Extra, path: string, show: 'key' | 'unknown key' | 'no key') => {
+    answers.set(name, await client.request('GET', path, { show }))
   }
   answers.set('ping', pings[prefix])
-  await askExtra('pingOther', `${pathTo(prefix, PROBES.ping)}?id=hub2mqtt-conformance`, 'no key')
-  await askExtra('noKey', pathTo(prefix, PROBES.getApps), 'no key')
-  await askExtra('unknownKey', pathTo(prefix, PROBES.getApps), 'unknown key')
-  await ask('getSessionMe')
-  await ask('getApps')
+  await readExtra('pingOther', `${pathTo(prefix, PROBES.ping)}?id=hub2mqtt-conformance`, 'no key')
+  await readExtra('noKey', pathTo(prefix, PROBES.getApps), 'no key')
+  await readExtra('unknownKey', pathTo(prefix, PROBES.getApps), 'unknown key')
+  await readOperation('getSessionMe')
+  await readOperation('getApps')
   const listed = answers.get('getApps')
   const records = Object.values(recordOf(listed) ?? {}).filter(isRecord)
   const app = wanted ?? idOf(records.find(({ state }) => state === 'running') ?? records[0])
@@ -161,17 +161,17 @@ export async function read(
     const found = answers.get('getApp')
     if (app === null) untried.set(name, isOk(listed) ? 'there is no app' : 'the apps are not listed')
     else if (found !== undefined && outcomeOf(found) === 'absent') untried.set(name, 'the app does not exist')
-    else await ask(name, app)
+    else await readOperation(name, app)
   }
   const [setting] = Object.keys(recordOf(answers.get('getAppSettings')) ?? {})
-  if (app !== null && setting !== undefined) await ask('getAppSetting', app, setting)
+  if (app !== null && setting !== undefined) await readOperation('getAppSetting', app, setting)
   else untried.set('getAppSetting', untried.get('getAppSettings') ?? 'no setting is known')
-  await ask('getVoices')
-  for (const name of EVIDENCE) await ask(name)
+  await readOperation('getVoices')
+  for (const name of EVIDENCE) await readOperation(name)
   const log = logIn(answers.get('getLogs'))
-  await (log === undefined ? untried.set('getLogEntries', 'no log is known') : ask('getLogEntries', ...log))
-  await askExtra('unknownApp', pathTo(prefix, PROBES.getApp, NO_APP), 'key')
-  await askExtra('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
+  await (log === undefined ? untried.set('getLogEntries', 'no log is known') : readOperation('getLogEntries', ...log))
+  await readExtra('unknownApp', pathTo(prefix, PROBES.getApp, NO_APP), 'key')
+  await readExtra('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
   return { pings, prefix, answers, records, app, untried, noWrites: 'without --writes' }
 }
 

@@ -11,7 +11,7 @@ export const SETTING = 'hub2mqtt-conformance'
 /** What a trial can change in an app. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 
-export interface Left {
+export interface Leftovers {
   /** Items that are still changed. */
   readonly left: readonly string[]
   /** Items that could not be verified. */
@@ -20,15 +20,15 @@ export interface Left {
 
 type Subject = Pick<WritesOptions, 'client' | 'reading' | 'app' | 'clock'>
 
-type Look = 'right' | 'wrong' | 'late' | 'away' | 'refused'
+type CheckResult = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 
-const LOOK_MS = 1_000
+const CHECK_MS = 1_000
 /** The time limit while the hub is offline: a reboot takes minutes. */
 const AWAY_MS = 300_000
 /** The time limit of a start or an install. */
 const LATE_MS = 90_000
 /** Maximum number of requests for one change: a hub may confirm a change without making it. */
-const ASKS = 3
+const MAX_REQUESTS = 3
 
 /** @param lost items whose request got no answer: the hub may still carry out the request */
 export async function putBack(
@@ -36,7 +36,7 @@ export async function putBack(
   before: AppRecord,
   touched: ReadonlySet<Item>,
   lost: ReadonlySet<Item>,
-): Promise<Left> {
+): Promise<Leftovers> {
   const { clock } = options
   const app = subjectOf(options, before)
   const requests = new Map<Item, number>()
@@ -44,16 +44,16 @@ export async function putBack(
   // Enabling an app also starts it.
   const items = new Set<Item>([...touched, ...(touched.has('enabled') ? (['state'] as const) : [])])
   const started = clock.elapsed()
-  for (let pauses = 0; ended.size < items.size; pauses += LOOK_MS) {
-    if (pauses > 0) await sleep(clock, LOOK_MS)
+  for (let pauses = 0; ended.size < items.size; pauses += CHECK_MS) {
+    if (pauses > 0) await sleep(clock, CHECK_MS)
     const waited = Math.max(pauses, clock.elapsed() - started)
-    const lookOf = await app.look()
+    const resultOf = await app.check()
     for (const item of [...items].filter((one) => !ended.has(one))) {
       const times = requests.get(item) ?? 0
-      const next = nextFor(item, lookOf(item), times, waited, lost.has(item))
-      if (next === 'ask') {
+      const next = nextFor(item, resultOf(item), times, waited, lost.has(item))
+      if (next === 'restore') {
         requests.set(item, times + 1)
-        await app.ask(item)
+        await app.restore(item)
       } else if (next !== 'wait') ended.set(item, next)
     }
   }
@@ -65,14 +65,20 @@ export async function putBack(
 type Fate = 'done' | 'left' | 'unseen'
 
 /** @param isLost - A write got no answer. */
-function nextFor(item: Item, look: Look, times: number, waited: number, isLost: boolean): Fate | 'ask' | 'wait' {
-  switch (look) {
+function nextFor(
+  item: Item,
+  result: CheckResult,
+  times: number,
+  waited: number,
+  isLost: boolean,
+): Fate | 'restore' | 'wait' {
+  switch (result) {
     case 'right':
       // The hub may still carry out the unanswered install, so do not request another one.
       if (item === 'version') return isLost ? 'unseen' : 'done'
-      return isLost && times === 0 ? 'ask' : 'done'
+      return isLost && times === 0 ? 'restore' : 'done'
     case 'wrong':
-      return times < ASKS ? 'ask' : 'left'
+      return times < MAX_REQUESTS ? 'restore' : 'left'
     case 'late':
       return waited < LATE_MS ? 'wait' : 'left'
     case 'away':
@@ -88,16 +94,16 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
     operate(client, reading.prefix, name, { app, setting: SETTING, body })
 
   /** If the list of settings cannot be read, reads the setting itself. */
-  async function lookAtSetting(): Promise<Look> {
+  async function checkSetting(): Promise<CheckResult> {
     const list = await send('getAppSettings')
     const settings = recordOf(list)
     if (settings !== undefined) return Object.hasOwn(settings, SETTING) ? 'wrong' : 'right'
     const one = await send('getAppSetting')
     if (outcomeOf(one) === 'absent') return 'right'
-    return isOk(one) && (one.value ?? null) !== null ? 'wrong' : unread(list)
+    return isOk(one) && (one.value ?? null) !== null ? 'wrong' : resultOfFailure(list)
   }
 
-  function compare(item: Item, now: AppRecord): Look {
+  function compare(item: Item, now: AppRecord): CheckResult {
     if (item === 'state') return runs(before) !== true || runs(now) === true ? 'right' : 'late'
     const isOff = (record: AppRecord) => record['enabled'] === false
     if (item === 'enabled' ? isOff(before) === isOff(now) : before[item] === now[item]) return 'right'
@@ -106,14 +112,15 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   }
 
   return {
-    async look(): Promise<(item: Item) => Look> {
+    async check(): Promise<(item: Item) => CheckResult> {
       const seen = await send('getApp')
-      const setting = await lookAtSetting()
+      const setting = await checkSetting()
       const record = recordOf(seen)
-      return (item) => (item === 'setting' ? setting : record === undefined ? unread(seen) : compare(item, record))
+      return (item) =>
+        item === 'setting' ? setting : record === undefined ? resultOfFailure(seen) : compare(item, record)
     },
 
-    async ask(item: Item): Promise<void> {
+    async restore(item: Item): Promise<void> {
       const { autoupdate, channel, enabled } = before
       if (item === 'setting') await send('unsetAppSetting')
       else if (item === 'enabled') await send(enabled === false ? 'disableApp' : 'enableApp')
@@ -128,7 +135,7 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
 }
 
 /** A hub that is starting may fail for a while, but a refusal is permanent. */
-function unread(seen: Observation): Look {
+function resultOfFailure(seen: Observation): CheckResult {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
 }
 

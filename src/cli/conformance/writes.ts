@@ -6,7 +6,7 @@ import { compareVersions } from '../../base/versions.ts'
 import { failed, notTried, unknown, type Verdict, verdict } from './expectations.ts'
 import { type Client, isOk, type Observation, outcomeOf, recordOf, summary } from './observation.ts'
 import { type AppRecord, type Extra, operate, type ProbeName, type Reading } from './probes.ts'
-import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
+import { type Item, type Leftovers, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
 
 const VALUE = { a: [1, null, 'b'] }
@@ -14,7 +14,7 @@ const VALUE = { a: [1, null, 'b'] }
 const EVENT_MS = 3_000
 const SHOW_MS = 5_000
 const START_MS = 60_000
-const LOOK_MS = 1_000
+const CHECK_MS = 1_000
 const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
@@ -31,7 +31,7 @@ export type Trial =
   | 'std-message'
   | 'downgrade'
 
-export interface WritesSeen extends Left {
+export interface WritesSeen extends Leftovers {
   readonly trials: ReadonlyMap<Trial, Verdict>
   readonly stopped: boolean
 }
@@ -54,7 +54,7 @@ export async function write(options: WritesOptions): Promise<WritesSeen> {
   reading.noWrites = 'stopped before'
   const writer = newWriter(options)
   const record = recordOf(reading.answers.get('getApp')) ?? {}
-  let left: Left
+  let left: Leftovers
   try {
     await writer.tryAll(record)
   } catch (error) {
@@ -94,17 +94,17 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
       return skip('the setting could not be set', ['readBack', 'unsetAppSetting', 'unsetAgain'], 'setting-gone')
     }
     const back = await keep('readBack')
-    const isKept = isDeepStrictEqual(back.value, VALUE)
-    judge('setting-kept', back, isKept, isKept ? 'it does' : 'another value')
+    const isStored = isDeepStrictEqual(back.value, VALUE)
+    judge('setting-kept', back, isStored, isStored ? 'it does' : 'another value')
     const unset = await keep('unsetAppSetting', undefined, 'setting')
     if (!isOk(unset)) {
       trials.set('setting-gone', failed(unset))
       return skip('the setting could not be removed', ['unsetAgain'])
     }
     const rest = await send('getAppSettings')
-    const isGone = isRecord(rest.value) && !Object.hasOwn(rest.value, SETTING)
-    judge('setting-gone', rest, isGone, isGone ? 'it is' : `${summary(unset)}, and it is not`)
-    if (isGone) await keep('unsetAgain')
+    const isRemoved = isRecord(rest.value) && !Object.hasOwn(rest.value, SETTING)
+    judge('setting-gone', rest, isRemoved, isRemoved ? 'it is' : `${summary(unset)}, and it is not`)
+    if (isRemoved) await keep('unsetAgain')
     else skip('the setting may not be removed', ['unsetAgain'])
   }
 
@@ -120,8 +120,8 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     const response = await send('updateApp', { channel: NO_CHANNEL }, 'channel')
     if (outcomeOf(response) === 'rejected') return void trials.set('channel-ignored', verdict(true, summary(response)))
     const seen = isOk(response) ? await send('getApp') : response
-    const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
-    judge('channel-ignored', seen, !isTaken, isTaken ? 'it accepts any channel' : 'it does')
+    const isAccepted = recordOf(seen)?.['channel'] === NO_CHANNEL
+    judge('channel-ignored', seen, !isAccepted, isAccepted ? 'it accepts any channel' : 'it does')
   }
 
   /** A disabled app must be enabled before it can be stopped. */
@@ -135,7 +135,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
       await becomes((record) => runs(record) === true, START_MS)
       await listen('restartApp', from)
     }
-    const isOff = (record: AppRecord) => record['enabled'] !== true && isSaid(record) && runs(record) === false
+    const isOff = (record: AppRecord) => record['enabled'] !== true && reportsState(record) && runs(record) === false
     await change('disable', { name: 'disableApp', touches: 'enabled' }, isOff, START_MS)
     if (wasEnabled) await enable(before)
   }
@@ -232,9 +232,9 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   async function listen(name: ProbeName, from: number): Promise<void> {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
-    const heard = await session.hears(from, isOurs, EVENT_MS)
-    if (!heard && !session.isOpen()) return
-    announced.set(name, heard || announced.get(name) === true)
+    const isReceived = await session.hears(from, isOurs, EVENT_MS)
+    if (!isReceived && !session.isOpen()) return
+    announced.set(name, isReceived || announced.get(name) === true)
     const after = (heard: boolean) => [...announced].flatMap(([one, was]) => (was === heard ? [one] : [])).join(', ')
     const found = `after ${after(true) || 'none'}; not after ${after(false) || 'none'}`
     trials.set('events', verdict(after(false) === '', found))
@@ -242,21 +242,21 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
 
   async function becomes(wanted: (record: AppRecord) => boolean, ms: number) {
     const started = clock.elapsed()
-    for (let pauses = 0; ; pauses += LOOK_MS) {
+    for (let pauses = 0; ; pauses += CHECK_MS) {
       const seen = await send('getApp')
       const record = recordOf(seen)
       const isSo = record !== undefined && wanted(record)
       if (isSo || Math.max(pauses, clock.elapsed() - started) >= ms) return { isSo, seen }
-      await sleep(clock, LOOK_MS, signal)
+      await sleep(clock, CHECK_MS, signal)
     }
   }
 }
 
-const isSaid = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
+const reportsState = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
 
 function unchanged(trial: Trial, response: Observation, record: AppRecord): Verdict {
   if (record['crashed'] === true || record['state'] === 'crashed') return unknown('it crashed')
-  if (trial !== 'autoupdate' && !isSaid(record)) return unknown('the record has neither state nor ready')
+  if (trial !== 'autoupdate' && !reportsState(record)) return unknown('the record has neither state nor ready')
   const shown = trial === 'autoupdate' ? ['autoupdate'] : ['enabled', 'state', 'ready']
   const found = shown.filter((key) => key in record).map((key) => `${key} ${shownValue(record[key])}`)
   return verdict(false, `${summary(response)}, but ${found.join(', ') || 'the record does not show it'}`)

@@ -9,9 +9,9 @@ import { shownUrl } from '../../mqtt/addresses.ts'
 import { adviceOn, type Failure } from '../../mqtt/failure.ts'
 import { SessionError, withSession } from '../../mqtt/session.ts'
 import { about, type Finding } from './finding.ts'
-import { askForListeners, examineFleet, examineListeners, examineOther } from './retained.ts'
+import { checkForListeners, examineFleet, examineListeners, examineOther } from './retained.ts'
 import { examineRules, examineSize } from './rules.ts'
-import { spokenAt } from './spoken.ts'
+import { protocolAt } from './spoken.ts'
 
 const { ok, note, problem } = about('broker')
 
@@ -41,13 +41,13 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
   const membership = membershipOf(config)
   const topics = createTopics(mqtt.base_topic, membership?.member)
   const echoes = new Map<string, () => void>()
-  const held = new Map<string, string>()
-  let isHeard = true
+  const messages = new Map<string, string>()
+  let isReceived = true
   let onNoSubscribers = () => {}
   const session = () => ({
     ...sessionAt(url, config),
     onPublish: ({ topic, payload, retain }: Message) => {
-      if (retain) held.set(topic, payload.toString())
+      if (retain) messages.set(topic, payload.toString())
       else echoes.get(topic)?.()
     },
     onNoSubscribers: () => onNoSubscribers(),
@@ -59,21 +59,23 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       const found = [ok(`connected to ${at} with MQTT ${protocol}`)]
       if (lack !== undefined) found.push(problem(`the broker lacks ${lack}`, 'use another broker, such as Mosquitto'))
       onNoSubscribers = () => {
-        isHeard = false
+        isReceived = false
       }
-      await askForListeners(connection, discovery, clock)
+      await checkForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
       // The rules may refuse these subscriptions, because only the doctor reads the topics of other members.
       for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
-      found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))
-      if (mqtt.url === null && held.get(topics.of('bridgeState', {})) !== 'online') {
+      found.push(...examineListeners(messages, discovery, protocol === '5' ? isReceived : undefined))
+      if (mqtt.url === null && messages.get(topics.of('bridgeState', {})) !== 'online') {
         const remedy = `to use that broker, set mqtt.url: ${at}; otherwise choose another mqtt.embedded.port`
         found.push(problem(`the embedded broker cannot start: another broker listens at ${at}`, remedy))
       }
       return [
         ...found,
-        ...(membership ? examineFleet(held, topics, membership, config.hubs) : examineOther(held, topics, config)),
+        ...(membership
+          ? examineFleet(messages, topics, membership, config.hubs)
+          : examineOther(messages, topics, config)),
       ]
     })
     const topic = topics.of('bridgeProbe', {})
@@ -140,8 +142,8 @@ const SCHEMES: Readonly<Record<string, readonly [string, string]>> = {
 async function explain(url: string, failure: Failure): Promise<Finding> {
   const { protocol } = new URL(url)
   const at = shownUrl(url)
-  const spoken = NOTHING_THERE.has(failure.cause ?? '') ? undefined : await spokenAt(url)
-  const other = SCHEMES[`${spoken} ${protocol}`]
+  const detected = NOTHING_THERE.has(failure.cause ?? '') ? undefined : await protocolAt(url)
+  const other = SCHEMES[`${detected} ${protocol}`]
   if (other !== undefined) {
     const [what, scheme] = other
     const safe = protocol === 'mqtts:' || protocol === 'wss:' ? ', or the broker’s port for TLS, usually 8883' : ''

@@ -15,11 +15,11 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
   const scrubber = new Scrubber(examination.secrets)
   // Findings quote texts of hubs and brokers, which may contain secrets.
   const clean = (text: string) => shownText(scrubber.text(text))
-  for await (const { text, remedy, ...finding } of look(examination))
+  for await (const { text, remedy, ...finding } of examineAll(examination))
     yield { ...finding, text: clean(text), remedy: clean(remedy) }
 }
 
-async function* look({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
+async function* examineAll({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
   const { ok, note } = about('configuration')
   const names = Object.keys(config.hubs)
   yield ok(`no mistakes; ${counted(names.length, 'hub')}`)

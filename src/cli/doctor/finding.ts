@@ -14,10 +14,10 @@ export interface Finding {
 }
 
 export function about(subject: string) {
-  const say =
+  const finding =
     (outcome: Outcome) =>
     (text: string, remedy = '', names: readonly string[] = []): Finding => ({ subject, outcome, text, remedy, names })
-  return { ok: say('ok'), note: say('note'), problem: say('problem') }
+  return { ok: finding('ok'), note: finding('note'), problem: finding('problem') }
 }
 
 /** Examples: `one hub`, `2 hubs`. */

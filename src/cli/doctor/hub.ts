@@ -6,7 +6,7 @@ import type { Config, HubConfig } from '../../config/options.ts'
 import { camelKeys } from '../../config/table.ts'
 import { HubClient, retryRateLimited } from '../../hub/client.ts'
 import { HubError } from '../../hub/errors.ts'
-import { explain, HUB_PORTS, isTaken } from '../../hub/explain.ts'
+import { explain, HUB_PORTS, mayBeOtherServer } from '../../hub/explain.ts'
 import { type Greeting, greet } from '../../hub/greeting.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import type { Identity } from '../../hub/proven-hub.ts'
@@ -14,7 +14,7 @@ import { openRealtime } from '../../hub/realtime.ts'
 import { grants } from '../../hub/status.ts'
 import { Scrubber } from '../../observability/scrub.ts'
 import { about, type Finding } from './finding.ts'
-import { spokenAt } from './spoken.ts'
+import { protocolAt } from './spoken.ts'
 
 const KEEP_NAME = 'keep the name: with another name, Home Assistant replaces all devices with new ones'
 
@@ -37,21 +37,21 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
   const { url, timeout: timeoutMs } = hub
   const client = clientFor(hub, hub.path_prefix, clock)
   let identity: Identity | undefined
-  const patiently = <T>(ask: () => Promise<T>) => {
+  const retried = <T>(call: () => Promise<T>) => {
     const deadline = clock.elapsed() + timeoutMs
-    return retryRateLimited(ask, { clock, deadline, signal: new AbortController().signal, check: () => {} })
+    return retryRateLimited(call, { clock, deadline, signal: new AbortController().signal, check: () => {} })
   }
   try {
-    identity = await patiently(() => client.hub.identify())
+    identity = await retried(() => client.hub.identify())
     yield ok(`a hub answers at ${url}, firmware ${identity.firmware ?? 'not reported'}`)
     if (identity.id === null) yield note(`the hub has no id: Home Assistant knows it as ${name}`, KEEP_NAME)
     yield* examineClock(name, url, clock)
-    const greeting = await patiently(() => greet(client, undefined))
+    const greeting = await retried(() => greet(client, undefined))
     const { scopes } = greeting
     if (scopes === undefined) yield note('the API key is accepted; the hub does not report its permissions')
     else yield ok(`the API key is accepted, with ${scopes.join(', ') || 'no permissions'}`)
     const permits = permissionsOf(greeting)
-    const apps = await patiently(() => client.call('getApps', {}))
+    const apps = await retried(() => client.call('getApps', {}))
     yield ok(`${apps.size} apps`)
     for (const line of helpfulRights({ permits })) yield ok(line)
     for (const line of lackingRights({ permits }, config.commands)) {
@@ -96,7 +96,7 @@ function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: 
   const clean = (text: string) => new Scrubber([hub.api_key]).text(text)
   const apiKey = () => hub.api_key
   return new HubClient(
-    { ...camelKeys(hub), timeoutMs: hub.timeout, pathPrefix, apiKey, knows: () => true, clean },
+    { ...camelKeys(hub), timeoutMs: hub.timeout, pathPrefix, apiKey, hasApp: () => true, clean },
     clock,
   )
 }
@@ -112,12 +112,12 @@ async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promi
     const cause = `the hub answers at /api/${found.api}, not at /api/${hub.path_prefix}`
     return { cause, remedy: 'remove path_prefix, or set path_prefix: auto' }
   }
-  if (!isTaken(error)) return undefined
-  const spoken = await spokenAt(hub.url)
-  if (spoken === 'MQTT') {
+  if (!mayBeOtherServer(error)) return undefined
+  const detected = await protocolAt(hub.url)
+  if (detected === 'MQTT') {
     return advice(`${host} is an MQTT broker, not a hub`, HUB_PORTS)
   }
-  if (spoken !== 'TLS' || protocol !== 'http:') return undefined
+  if (detected !== 'TLS' || protocol !== 'http:') return undefined
   return { cause: `${host} speaks TLS`, remedy: `use https://, or the hub's port for HTTP` }
 }
 

@@ -11,17 +11,22 @@ import type { Connection } from '../../mqtt/connection.ts'
 import { about, counted, type Finding } from './finding.ts'
 
 /** Retained payloads by topic. */
-type Held = ReadonlyMap<string, string>
+type RetainedMessages = ReadonlyMap<string, string>
 
 const WAYS = { static: 'by number', leases: 'by leases' } as const
 
 /** @param topics the topics of a member with this configuration */
-export function examineFleet(held: Held, topics: Topics, membership: Membership, hubs: Config['hubs']): Finding[] {
+export function examineFleet(
+  messages: RetainedMessages,
+  topics: Topics,
+  membership: Membership,
+  hubs: Config['hubs'],
+): Finding[] {
   const { ok, problem } = about('fleet')
   const { mode, member } = membership
-  const own = held.get(topics.of('bridgeState', {}))
-  const state = held.get(topics.availability)
-  const fleet = readJson(FLEET, held.get(topics.of('fleet', {})) ?? '')
+  const own = messages.get(topics.of('bridgeState', {}))
+  const state = messages.get(topics.availability)
+  const fleet = readJson(FLEET, messages.get(topics.of('fleet', {})) ?? '')
   const findings: Finding[] = []
   if (own !== undefined) findings.push(ok(`the member ${member} is ${own}`))
   if (state === undefined) return findings
@@ -37,7 +42,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
     const text = `its members use a count of ${fleet.count}, this configuration ${membership.count}`
     findings.push(problem(text, 'set the same count for all members, and restart them'))
   }
-  const members = membersOnline(held, topics)
+  const members = membersOnline(messages, topics)
   // If one member of a numbered fleet uses another count, hubs have two owners or none, and the retained count changes.
   if (mode !== 'leases' && members.length > Math.min(fleet.count, membership.count)) {
     const text = `${members.length} members are online, and not all of them use that count`
@@ -46,10 +51,10 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
   return members.length < fleet.count ? findings : [...findings, ...compareHubs(members, hubs)]
 }
 
-function membersOnline(held: Held, topics: Topics) {
-  return [...held].flatMap(([topic, payload]) => {
+function membersOnline(messages: RetainedMessages, topics: Topics) {
+  return [...messages].flatMap(([topic, payload]) => {
     const { name, member = '' } = topics.parseMember(topic) ?? {}
-    if (name !== 'bridgeInfo' || held.get(topics.memberState(member)) !== 'online') return []
+    if (name !== 'bridgeInfo' || messages.get(topics.memberState(member)) !== 'online') return []
     return readJson(INFO, payload) ?? []
   })
 }
@@ -62,9 +67,9 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
     const known = new Set(others.map(String))
     return some.filter((hub) => !known.has(String(hub)))
   }
-  const report = (text: string, left: readonly Hub[]) => {
-    if (left.length === 0) return []
-    const { shown, names } = named(left)
+  const report = (text: string, hubs: readonly Hub[]) => {
+    if (hubs.length === 0) return []
+    const { shown, names } = named(hubs)
     const remedy = 'give all members the same hubs and the same number of members, and restart them'
     return [about('fleet').problem(`${text}: ${shown}`, remedy, names)]
   }
@@ -98,15 +103,15 @@ function named(hubs: readonly Hub[]) {
 }
 
 /** Finds a running bridge with the same base topic, and compares its hubs with the configured ones. */
-export function examineOther(held: Held, topics: Topics, { hubs }: Config): Finding[] {
+export function examineOther(messages: RetainedMessages, topics: Topics, { hubs }: Config): Finding[] {
   const { ok, note, problem } = about('broker')
-  const state = held.get(topics.of('bridgeState', {}))
+  const state = messages.get(topics.of('bridgeState', {}))
   const at = `with the base topic ${topics.base}`
   if (state === 'offline') return [ok(`a bridge ${at} has used this broker before and is offline`)]
   if (state !== 'online') return []
-  const members = membersOnline(held, topics)
-  const fleet = readJson(FLEET, held.get(topics.of('fleet', {})) ?? '')
-  const info = readJson(INFO, held.get(topics.of('bridgeInfo', {})) ?? '')
+  const members = membersOnline(messages, topics)
+  const fleet = readJson(FLEET, messages.get(topics.of('fleet', {})) ?? '')
+  const info = readJson(INFO, messages.get(topics.of('bridgeInfo', {})) ?? '')
   if (members.length > 0 || (info === undefined && fleet !== undefined)) {
     const { shown, names } = named(members.flatMap((member) => there(member.hubs)))
     const since = members.map(({ started_at }) => started_at).sort()
@@ -136,7 +141,7 @@ const REMEDY =
  * Must be called before the client subscribes to anything. Home Assistant subscribes to sensors, bridges do not. The
  * empty message removes a sensor that does not exist. Under MQTT 5, the broker reports whether a client received it.
  */
-export async function askForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
+export async function checkForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return
   if (connection.protocol === '5') {
     const { promise: answered, resolve } = Promise.withResolvers<void>()
@@ -149,19 +154,19 @@ export async function askForListeners(connection: Connection, { format, prefix }
     await connection.subscribe(filter, { qos: 1 })
 }
 
-/** @param isHeard - Whether a client received the message; `undefined` if the broker does not report this. */
+/** @param isReceived - Whether a client received the message; `undefined` if the broker does not report this. */
 export function examineListeners(
-  held: ReadonlyMap<string, string>,
+  messages: ReadonlyMap<string, string>,
   { format, prefix, birth_topic }: Config['discovery'],
-  isHeard: boolean | undefined,
+  isReceived: boolean | undefined,
 ): Finding[] {
-  if (format === 'off' || held.has(birth_topic) || isHeard) return []
+  if (format === 'off' || messages.has(birth_topic) || isReceived) return []
   const { note } = about('broker')
-  if (isHeard === false) return [note(`no client receives the devices for Home Assistant below ${prefix}`, REMEDY)]
+  if (isReceived === false) return [note(`no client receives the devices for Home Assistant below ${prefix}`, REMEDY)]
   // Even without evidence of Home Assistant, the default prefix is usually right.
   if (prefix === options['discovery.prefix'].default) return []
   const isOther = (topic: string) => topic.startsWith(`${prefix}/`) && parseDiscoveryTopic(topic) === undefined
-  if (held.keys().some(isOther)) return []
+  if (messages.keys().some(isOther)) return []
   const text = `no sign of Home Assistant below ${prefix}: no birth message, no other device`
   return [note(text, REMEDY)]
 }

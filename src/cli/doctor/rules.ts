@@ -104,7 +104,7 @@ async function sendToItself(
 export async function examineSize(session: SessionOptions, topic: string, echoing: Echoing): Promise<Finding[]> {
   const long = LONG_KIB * 1024
   let isTried = false
-  const isTaken = withSession(session, echoing.clock, async (connection) => {
+  const isAccepted = withSession(session, echoing.clock, async (connection) => {
     if ((await sendToItself(connection, topic, '{}', echoing)) !== undefined) return true
     isTried = true
     if (connection.maximumPacketSize < long + OVERHEAD) return false
@@ -113,7 +113,7 @@ export async function examineSize(session: SessionOptions, topic: string, echoin
     if (error instanceof SessionError) return !isTried
     throw error
   })
-  if (await isTaken) return []
+  if (await isAccepted) return []
   const remedy = 'raise its limit (Mosquitto: message_size_limit, max_packet_size; embedded: mqtt.embedded.max_payload)'
   return [problem(`the broker refuses a message of ${LONG_KIB} KiB: longer states and answers will be missing`, remedy)]
 }

@@ -12,7 +12,7 @@ const CONNACK = 0x20
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'http:': 80, 'ws:': 80 }
 
 /** Sends no login. */
-export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
+export async function protocolAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
   const { protocol, hostname, port } = new URL(address)
   const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }
   const [mqtt, tls] = await Promise.all([

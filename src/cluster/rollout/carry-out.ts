@@ -117,7 +117,7 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
   using open = new DisposableStack()
   const apps = new Map<string, WatchedApp>()
   const topicOf = ({ hub, app }: RolloutStep) => session.topics.of('app', { hub, app })
-  const begin = async (step: Rollout['current'][number]) => {
+  const start = async (step: Rollout['current'][number]) => {
     const app: WatchedApp = { seen: undefined, hasCrashed: false }
     const take = (text: string) => {
       const before = app.seen
@@ -137,7 +137,7 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
       progress.apply({ kind: 'failed', step, failure: { code: 'not_allowed', message: cut(error.message) } })
     }
   }
-  await Promise.all(progress.value.current.map(begin))
+  await Promise.all(progress.value.current.map(start))
   await watch(progress, session, (step) => apps.get(topicOf(step)))
 }
 
@@ -202,9 +202,9 @@ async function watch(
   { clock, signal }: Session,
   appOf: (step: RolloutStep) => WatchedApp | undefined,
 ): Promise<void> {
-  const until = async (ms: number, isOver: () => boolean) => {
+  const until = async (ms: number, isDone: () => boolean) => {
     const end = clock.elapsed() + ms
-    while (!isOver() && clock.elapsed() < end) {
+    while (!isDone() && clock.elapsed() < end) {
       await within(clock, end - clock.elapsed(), progress.changed.next(), signal)
       signal.throwIfAborted()
     }
@@ -214,20 +214,20 @@ async function watch(
       if (which(appOf(step))) progress.apply({ kind: 'failed', step, failure: { code, message } })
     }
   }
-  const isOver = () => {
+  const isDone = () => {
     fail('crashed', 'The app crashed afterwards.', (app) => app?.hasCrashed === true)
     return progress.value.current.length === 0
   }
-  const endsEarly = () => isOver() || progress.value.reason !== null
+  const endsEarly = () => isDone() || progress.value.reason !== null
   const begunAt = clock.elapsed()
   const pause = durationMs('pause', progress.value.pause)
   await until(pause, endsEarly)
-  if (progress.value.reason !== null) await until(Math.min(SHORT_PAUSE_MS, begunAt + pause - clock.elapsed()), isOver)
+  if (progress.value.reason !== null) await until(Math.min(SHORT_PAUSE_MS, begunAt + pause - clock.elapsed()), isDone)
   await until(START_MS, () => {
     for (const step of progress.value.current) {
       if (runsWell(appOf(step)?.seen, progress.value.command)) progress.apply({ kind: 'done', step })
     }
-    return isOver()
+    return isDone()
   })
   fail('not_running', 'The app is not running.', () => true)
 }

@@ -5,7 +5,7 @@ import type { Rollout, RolloutOrder } from '../../contract/rollout.ts'
 import type { Topics } from '../../contract/topics.ts'
 import type { Connection } from '../../mqtt/connection.ts'
 import { ReadBack } from '../../mqtt/readback.ts'
-import { type KnownApp, readApp, readRollout } from './record.ts'
+import { readApp, readRollout, type TargetApp } from './record.ts'
 
 /** The broker does not accept a publish or a subscription; the message names its topic. */
 export class DeniedError extends Error {
@@ -49,8 +49,8 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
   }
 
   /** Returns the apps that an order may match, and possibly others. @throws DeniedError */
-  async function apps({ app: wanted }: RolloutOrder): Promise<KnownApp[]> {
-    const found = new Map<string, KnownApp>()
+  async function apps({ app: wanted }: RolloutOrder): Promise<TargetApp[]> {
+    const found = new Map<string, TargetApp>()
     const filter = topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })
     let before: number
     do {
@@ -72,7 +72,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     const probeTopic = topics.of('bridgeProbe', {})
     let isDenied = false
     reading = new ReadBack(connection, {
-      heldFilters: [filter],
+      retainedFilters: [filter],
       probeTopic,
       clock,
       timeoutMs: READ_MS,

@@ -30,7 +30,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   'result',
 ])
 
-export interface KnownApp extends RolloutStep {
+export interface TargetApp extends RolloutStep {
   /** `null` if unknown. */
   readonly enabled: boolean | null
 }
@@ -51,7 +51,7 @@ export function checkName(transaction: string): void {
 }
 
 /** @throws CommandError if no app or too many apps match */
-export function plan(transaction: string, order: RolloutOrder, apps: Iterable<KnownApp>, now: string): Rollout {
+export function plan(transaction: string, order: RolloutOrder, apps: Iterable<TargetApp>, now: string): Rollout {
   const wanted = withDefaults(order)
   durationMs('pause', wanted.pause)
   const isApp = appFilter([wanted.app], [])
@@ -93,15 +93,15 @@ export function readRollout(topics: Topics, topic: string, text: string): Rollou
   if (found === undefined || topics.of('rollout', found) !== topic) return undefined
   const { total, done, failed, current, targets, canary, batch } = found
   const steps = targets.reduce((sum, { hubs }) => sum + hubs.length, 0)
-  const known = new Set(targets.flatMap(({ app, hubs }) => hubs.map((hub) => JSON.stringify([hub, app]))))
+  const targeted = new Set(targets.flatMap(({ app, hubs }) => hubs.map((hub) => JSON.stringify([hub, app]))))
   const named = [...failed, ...current].map(({ hub, app }) => JSON.stringify([hub, app]))
   const fits =
     steps === total &&
     total > 0 &&
     total <= MAX_STEPS &&
-    known.size === total &&
+    targeted.size === total &&
     new Set(named).size === named.length &&
-    named.every((one) => known.has(one)) &&
+    named.every((one) => targeted.has(one)) &&
     done + named.length <= total &&
     canary > 0 &&
     batch > 0 &&

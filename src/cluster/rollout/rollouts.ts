@@ -61,7 +61,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     this.#link = link
     const active = new AbortController()
     this.#active = active
-    if (this.#options.refusal() === undefined) this.#begin(() => this.#resume(active.signal))
+    if (this.#options.refusal() === undefined) this.#start(() => this.#resume(active.signal))
   }
 
   /** The record of an unfinished rollout stays on the broker. */
@@ -89,7 +89,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       throw new CommandError('busy', 'The bridge is reading rollouts from the broker, or is starting another rollout.')
     }
     const accepted = Promise.withResolvers<Json>()
-    this.#begin(() => this.#accept(transaction, order, signal, accepted))
+    this.#start(() => this.#accept(transaction, order, signal, accepted))
     return await accepted.promise
   }
 
@@ -120,7 +120,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     if (topics.length > 0) this.#link?.release((topic) => topics.includes(topic))
   }
 
-  #begin(task: () => Promise<void>): void {
+  #start(task: () => Promise<void>): void {
     const before = this.#work ?? Promise.resolve()
     const work = before.then(task).catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'a rollout failed because of a bug in hub2mqtt')

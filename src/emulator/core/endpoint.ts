@@ -50,9 +50,9 @@ export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, na
 type Args = Readonly<Record<string, unknown>>
 
 /** Returns the method and the path of a request, and `read`, which validates the parameters. */
-export function requestOf(request: Request, takes: v.ObjectEntries) {
+export function requestOf(request: Request, accepts: v.ObjectEntries) {
   const method = METHODS.find((one) => request.startsWith(`${one} `)) ?? 'GET'
-  const input = v.object({ ...Object.fromEntries(inPath(request).map((name) => [name, v.string()])), ...takes })
+  const input = v.object({ ...Object.fromEntries(inPath(request).map((name) => [name, v.string()])), ...accepts })
   return { method, path: request.slice(method.length + 1), read: (args: Args) => checked(input, args) }
 }
 
@@ -73,7 +73,7 @@ interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
   /** The method and the path, which is relative to the path of the item. */
   readonly request: R
   /** Other parameters: in the query for GET and DELETE, otherwise in the body. */
-  readonly takes?: E
+  readonly accepts?: E
   run(core: Core, input: Input<R, E>, caller: Caller): unknown
 }
 
@@ -81,18 +81,23 @@ export interface Endpoint extends Declared {
   readonly method: Method
   readonly path: string
   /** Names of the parameters outside the path. */
-  readonly takes: readonly string[]
+  readonly accepts: readonly string[]
   /** Checks the parameters and runs the operation. `undefined` means that there is no result. @throws HubError */
   perform(core: Core, args: Args, caller: Caller): unknown
 }
 
 export type Endpoints = Readonly<Record<string, Endpoint>>
 
-// biome-ignore lint/complexity/noBannedTypes: a row without `takes` adds `{}` to the parameters of its path.
+// biome-ignore lint/complexity/noBannedTypes: a row without `accepts` adds `{}` to the parameters of its path.
 export function endpoint<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): Endpoint
-export function endpoint({ request, takes = {}, run, ...row }: Row<Request, v.ObjectEntries>): Endpoint {
-  const { read, ...route } = requestOf(request, takes)
-  return { ...row, ...route, takes: Object.keys(takes), perform: (core, args, caller) => run(core, read(args), caller) }
+export function endpoint({ request, accepts = {}, run, ...row }: Row<Request, v.ObjectEntries>): Endpoint {
+  const { read, ...route } = requestOf(request, accepts)
+  return {
+    ...row,
+    ...route,
+    accepts: Object.keys(accepts),
+    perform: (core, args, caller) => run(core, read(args), caller),
+  }
 }
 
 /** Adds a description for the documentation to an option. */

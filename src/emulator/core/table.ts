@@ -28,7 +28,7 @@ const requestApp = endpoint({
   doc: "Sends a request to the app's own web API.",
   request: 'GET /',
   needs: 'homey.app.control',
-  takes: {
+  accepts: {
     id: v.string(),
     method: v.picklist(METHODS),
     path: v.pipe(v.string(), v.startsWith('/')),

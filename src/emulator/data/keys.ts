@@ -28,9 +28,9 @@ export function storedKeys({ sql }: Database) {
   function create(scopes: readonly string[], name = '') {
     const key = randomBytes(KEY_BYTES).toString('base64url')
     const id = randomBytes(ID_BYTES).toString('hex')
-    const kept = [...new Set(scopes.map(normaliseScope))].join(' ')
+    const stored = [...new Set(scopes.map(normaliseScope))].join(' ')
     const insert = 'INSERT INTO apiKey (id, hash, name, scopes, at) VALUES (?, ?, ?, ?, ?)'
-    sql.prepare(insert).run(id, hashOf(key), name, kept, Date.now())
+    sql.prepare(insert).run(id, hashOf(key), name, stored, Date.now())
     return { id, key }
   }
 

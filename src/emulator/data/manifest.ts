@@ -2,7 +2,7 @@
 import { lstatSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import { hasLeftOut, isRecord, isShallow, LEFT_OUT } from '../../base/json.ts'
+import { DROPPED_KEYS, hasDroppedKey, isRecord, isShallow } from '../../base/json.ts'
 import { MOST_BYTES, readPlainText } from '../../base/read-plain.ts'
 import { listed } from '../../base/text.ts'
 import { VERSION } from '../../base/versions.ts'
@@ -81,7 +81,7 @@ export const ManifestFields = {
   settings: optional(
     v.pipe(
       mapping,
-      v.check((settings) => !hasLeftOut(settings), `has ${LEFT_OUT.join(' or ')}`),
+      v.check((settings) => !hasDroppedKey(settings), `has ${DROPPED_KEYS.join(' or ')}`),
       v.record(SettingName, Setting),
       v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`),
     ),

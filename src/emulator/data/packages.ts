@@ -141,8 +141,8 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   async function sweep(used: ReadonlySet<string>): Promise<void> {
     for (const id of foldersIn(apps)) {
       const ofApp = join(apps, id)
-      const left = foldersIn(ofApp).map((name) => join(ofApp, name))
-      for (const folder of left) if (!used.has(folder)) await rm(folder, { recursive: true, force: true })
+      const remaining = foldersIn(ofApp).map((name) => join(ofApp, name))
+      for (const folder of remaining) if (!used.has(folder)) await rm(folder, { recursive: true, force: true })
       removeEmpty(ofApp)
     }
   }

@@ -164,8 +164,8 @@ export function addSettings(
   id: string,
   settings: Readonly<Record<string, unknown>> = {},
 ): string[] {
-  const kept = state.settings(id)
-  const added = Object.keys(settings).filter((name) => !kept.has(name))
+  const existing = state.settings(id)
+  const added = Object.keys(settings).filter((name) => !existing.has(name))
   for (const name of added) state.setSetting(id, name, settings[name])
   return added
 }

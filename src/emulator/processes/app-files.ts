@@ -16,12 +16,12 @@ type OnChange = (paths: readonly string[]) => Promise<void>
 /**
  * Polls, because file system notifications differ between systems, get lost, and stop if the folder is replaced.
  * Reports changes when two consecutive polls find the same files.
- * @param known - The files with which the app was started.
+ * @param previous - The files with which the app was started.
  * @returns a function that stops the polling
  */
-export function watchFiles(folder: string, known: Files, clock: Clock, onChange: OnChange): () => void {
-  let reported = known
-  let last = known
+export function watchFiles(folder: string, previous: Files, clock: Clock, onChange: OnChange): () => void {
+  let reported = previous
+  let last = previous
   let ended = false
   let cancel = () => {}
 
@@ -52,13 +52,13 @@ function changed(before: Files, after: Files): string[] {
 }
 
 /** Skips packages, which only `npm install` changes, and hidden files and backups, which belong to editors and Git. */
-const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('~')
+const isIgnored = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('~')
 
 /** Adds the files in a folder, or in its subfolder `below`, to `files`. */
 export async function filesIn(folder: string, below = '', files = new Map<string, string>()): Promise<Files> {
   // If a folder cannot be read, it probably no longer exists.
   const entries = await readdir(join(folder, below), { withFileTypes: true }).catch(() => [])
-  for (const entry of entries.filter(({ name }) => !isLeftOut(name))) {
+  for (const entry of entries.filter(({ name }) => !isIgnored(name))) {
     if (files.size >= MAX_FILES) break
     const path = below === '' ? entry.name : `${below}/${entry.name}`
     if (entry.isDirectory()) await filesIn(folder, path, files)

@@ -62,7 +62,7 @@ export class AppProcess {
   #reason: string | undefined
   #requested = false
   /** Whether the process has ended; its pipes may still contain output. */
-  #gone = false
+  #hasEnded = false
   #cancelKill: (() => void) | undefined
 
   /** Resolves when the process exists, before `ready` and `ended` resolve. */
@@ -120,7 +120,7 @@ export class AppProcess {
 
   stop(): Promise<End> {
     // If the process has just ended by itself, do not count its end as requested.
-    if (this.#requested || this.#gone) return this.ended
+    if (this.#requested || this.#hasEnded) return this.ended
     this.#requested = true
     this.#child.kill('SIGTERM')
     this.#cancelKill = this.#clock.after(GRACE_MS, () => {
@@ -148,7 +148,7 @@ export class AppProcess {
     stream.on('data', (chunk: Buffer) => {
       output.add(chunk)
       hear(chunk.toString('utf8'))
-      if (this.#gone) return
+      if (this.#hasEnded) return
       allowance.use(chunk.length)
       if (allowance.isExhausted()) stream.pause()
     })
@@ -157,7 +157,7 @@ export class AppProcess {
   #watchEnd(): void {
     const child = this.#child
     child.once('exit', () => {
-      this.#gone = true
+      this.#hasEnded = true
       this.#cancelKill?.()
       // Read the remaining output without a limit: a pipe holds little data.
       for (const limit of this.#limits) limit.stop()

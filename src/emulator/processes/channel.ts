@@ -122,7 +122,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   let isEnded = false
   let isDraining = false
   const noteOnce = onceEach(note)
-  const isUnread = () => socket.writableLength > MAX_UNREAD
+  const isBacklogged = () => socket.writableLength > MAX_UNREAD
   const write = (message: object) => void socket.write(`${JSON.stringify(message)}\n`)
 
   socket.on('error', () => {})
@@ -172,7 +172,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
 
   function mustWait(): boolean {
     if (isDraining || isEnded) return false
-    return handled >= MAX_HANDLED || isUnread() || messages.isExhausted() || bytes.isExhausted()
+    return handled >= MAX_HANDLED || isBacklogged() || messages.isExhausted() || bytes.isExhausted()
   }
 
   function receive(line: string): void {
@@ -228,14 +228,14 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
     /** Drops the message if the app does not read. */
     send(message: HubMessage): void {
       if (isEnded) return
-      if (isUnread()) noteOnce('the app does not read its messages')
+      if (isBacklogged()) noteOnce('the app does not read its messages')
       else write(message)
     },
 
     /** @throws HubError 503 if the app ends, hangs or is busy, or the refusal of the app */
     async request(request: RequestToApp): Promise<unknown> {
       if (isEnded) throw notRunning()
-      if (pending.size >= MAX_PENDING || isUnread()) {
+      if (pending.size >= MAX_PENDING || isBacklogged()) {
         throw new HubError(503, 'busy', 'The app has too many pending requests')
       }
       last += 1
@@ -264,7 +264,7 @@ const notRunning = () => new HubError(503, 'not_running', 'The app is not runnin
 const NEWLINE = 10
 
 /** Returns the lines that a chunk completes; `undefined` if one is longer than `most` bytes. */
-function splitter(most: number): (chunk: Buffer) => string[] | undefined {
+function splitter(max: number): (chunk: Buffer) => string[] | undefined {
   let rest: Buffer[] = []
   let bytes = 0
   return (chunk) => {
@@ -278,6 +278,6 @@ function splitter(most: number): (chunk: Buffer) => string[] | undefined {
     }
     rest.push(chunk.subarray(from))
     bytes += chunk.length - from
-    return bytes > most ? undefined : lines
+    return bytes > max ? undefined : lines
   }
 }

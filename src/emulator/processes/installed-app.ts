@@ -45,7 +45,7 @@ export class InstalledApp {
   #offer: string | undefined
   #usageSentAt = Number.NEGATIVE_INFINITY
   /** Whether the app is uninstalled: its changes are no longer stored or sent. */
-  #isGone = false
+  #isRemoved = false
   /** Whether a new version is starting: a crash is not sent yet. */
   #onTrial = false
 
@@ -87,7 +87,7 @@ export class InstalledApp {
 
   /** Stops the app permanently and sends no more of its changes. */
   leave(): Promise<void> {
-    this.#isGone = true
+    this.#isRemoved = true
     return this.stop()
   }
 
@@ -97,7 +97,7 @@ export class InstalledApp {
   }
 
   /** Checks the store for a newer version; sends an event if the result has changed. */
-  lookForOffer(): void {
+  checkForUpdate(): void {
     const offer = newerVersion(this.#stored, this.#world.packages)
     if (offer === this.#offer || this.#onTrial) return
     this.#offer = offer
@@ -111,18 +111,18 @@ export class InstalledApp {
   async collectGarbage(): Promise<void> {
     const { process } = this
     await process.collectGarbage()
-    this.#world.watch.lookAt(process)
+    this.#world.watch.measureNow(process)
     this.#show({})
   }
 
   /** Restores the current version if the new one does not start. @throws HubError 500 with the reason */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
     const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
-    const taken = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
-    if (!taken.enabled) return this.#take(code, taken)
+    const updated = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
+    if (!updated.enabled) return this.#take(code, updated)
     this.#onTrial = true
     await this.stop()
-    this.#use(code, taken)
+    this.#use(code, updated)
     const problem = await this.#try().finally(() => {
       this.#onTrial = false
     })
@@ -133,13 +133,13 @@ export class InstalledApp {
     this.#store({})
     this.#show({})
     if (former.wasUp && enabled) await this.start()
-    throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
+    throw new HubError(500, 'install_failed', `Version ${updated.version} does not start: ${problem}`)
   }
 
   /** Restarts the app with its changed files. There is no previous version to restore after a crash. */
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
-    if (this.#isGone) return
+    if (this.#isRemoved) return
     this.#take(code, { ...this.#stored, ...CURED, version: code.manifest.version })
     if (this.#stored.enabled) await this.start()
   }
@@ -211,7 +211,7 @@ export class InstalledApp {
 
   #store(changed: Partial<StoredApp>): void {
     this.#stored = { ...this.#stored, ...changed }
-    if (!this.#isGone) this.#world.state.put(this.#stored)
+    if (!this.#isRemoved) this.#world.state.put(this.#stored)
   }
 
   /** Stores a change that no client waits for. A failure is only written to the app's output. */
@@ -225,12 +225,12 @@ export class InstalledApp {
 
   #keep(patch: Patch): void {
     this.#record = { ...this.#record, ...patch }
-    if (!this.#isGone) this.#world.records.set(this.#stored.id, this.#record)
+    if (!this.#isRemoved) this.#world.records.set(this.#stored.id, this.#record)
   }
 
   #show(patch: Patch): void {
     this.#keep(patch)
-    if (!this.#isGone) this.#world.host.sendEvent('app.update', this.#record)
+    if (!this.#isRemoved) this.#world.host.sendEvent('app.update', this.#record)
   }
 }
 

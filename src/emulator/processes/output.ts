@@ -39,9 +39,9 @@ export class Output {
     // Join the chunks regularly, so that an app that writes byte by byte does not need an object for each byte.
     if (this.#bytes <= LIMIT_BYTES && this.#chunks.length < 1024) return
     const joined = Buffer.concat(this.#chunks)
-    const kept = Buffer.from(joined.subarray(Math.max(0, joined.length - LIMIT_BYTES)))
-    this.#chunks = [kept]
-    this.#bytes = kept.length
+    const tail = Buffer.from(joined.subarray(Math.max(0, joined.length - LIMIT_BYTES)))
+    this.#chunks = [tail]
+    this.#bytes = tail.length
   }
 
   note(text: string): void {

@@ -84,12 +84,12 @@ export class ProcessApps implements HubApps {
     this.#apps.delete(id)
     this.records.delete(id)
     this.#world.host.sendEvent('app.delete', { id })
-    const gone = app
+    const removal = app
       .leave()
       .then(() => this.#world.packages.discard(app.stored.folder))
       .finally(() => this.#leaving.delete(id))
-    this.#leaving.set(id, gone)
-    gone.catch(() => {})
+    this.#leaving.set(id, removal)
+    removal.catch(() => {})
   }
 
   enable(id: string): void {
@@ -157,7 +157,7 @@ export class ProcessApps implements HubApps {
 
   async start(): Promise<void> {
     this.#isDown = false
-    this.#lookForOffers()
+    this.#checkForUpdates()
     await Promise.all([...this.#apps.values()].filter((app) => app.stored.enabled).map((app) => app.start()))
   }
 
@@ -169,11 +169,11 @@ export class ProcessApps implements HubApps {
   }
 
   /** Checks the store regularly, because versions may be added at any time. */
-  #lookForOffers(): void {
+  #checkForUpdates(): void {
     this.#cancelOffers()
     this.#cancelOffers = this.#world.clock.after(OFFERS_MS, () => {
-      for (const app of this.#apps.values()) app.lookForOffer()
-      this.#lookForOffers()
+      for (const app of this.#apps.values()) app.checkForUpdate()
+      this.#checkForUpdates()
     })
   }
 

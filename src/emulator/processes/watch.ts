@@ -34,7 +34,7 @@ export function watchUsage(clock: Clock, limits: Limits) {
   function later(): () => void {
     return clock.after(MEASURE_MS, () => {
       cancel = all.size > 0 ? later() : undefined
-      for (const look of all.values()) look('each second')
+      for (const measure of all.values()) measure('each second')
     })
   }
 
@@ -67,7 +67,7 @@ export function watchUsage(clock: Clock, limits: Limits) {
       void app.ended.then(() => all.delete(app))
       cancel ??= later()
     },
-    lookAt: (app: AppProcess) => all.get(app)?.('now'),
+    measureNow: (app: AppProcess) => all.get(app)?.('now'),
     stop(): void {
       cancel?.()
       cancel = undefined

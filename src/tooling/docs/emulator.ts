@@ -14,11 +14,11 @@ const described = (entries: v.ObjectEntries, left: readonly string[]) =>
     .join(' ')
 
 export function operationsSection(): string {
-  const rows = ENTRIES.map(({ name, item, endpoint: { method, path, needs, only, doc, takes } }) => [
+  const rows = ENTRIES.map(({ name, item, endpoint: { method, path, needs, only, doc, accepts } }) => [
     code(name),
     code(`${method} /${item}${path === '/' ? '' : path}`),
     needs === 'key' ? 'any key' : needs === 'nothing' ? '—' : code(needs.replace('homey', 'hub')),
-    takes.map(code).join(', '),
+    accepts.map(code).join(', '),
     only === undefined ? 'all' : only.join(', '),
     doc,
   ])
@@ -26,10 +26,10 @@ export function operationsSection(): string {
 }
 
 export function controlSection(): string {
-  const rows = CONTROL.map(({ method, path, doc, takes }) => [
+  const rows = CONTROL.map(({ method, path, doc, accepts }) => [
     code(`${method} ${path}`),
     doc,
-    described(takes, ['options']),
+    described(accepts, ['options']),
   ])
   return markdownTable(['Endpoint', 'Description', 'Body'], rows)
 }

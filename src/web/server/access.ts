@@ -187,8 +187,8 @@ function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string 
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }
 
-const OF_ONE = { most: 5, everyMs: 30_000 }
-const OF_ALL = { most: 30, everyMs: 2_000 }
+const OF_ONE = { max: 5, everyMs: 30_000 }
+const OF_ALL = { max: 30, everyMs: 2_000 }
 /** Attempts that only addresses without failures may use, so that no address can lock out all others. */
 const FOR_OTHERS = 10
 const MAX_ADDRESSES = 1000
@@ -207,9 +207,9 @@ export class LoginLimit {
   /** Counts the attempt and returns 0, or returns the milliseconds until the next attempt is allowed. */
   take(address: string): number {
     const key = networkOf(address)
-    const known = this.#buckets.get(key)
-    const own = known ?? new Bucket(this.#clock, OF_ONE)
-    const wait = Math.max(own.wait(), this.#all.wait(known && FOR_OTHERS))
+    const existing = this.#buckets.get(key)
+    const own = existing ?? new Bucket(this.#clock, OF_ONE)
+    const wait = Math.max(own.wait(), this.#all.wait(existing && FOR_OTHERS))
     if (wait > 0) return wait
     this.#buckets.delete(key)
     this.#buckets.set(key, own)

@@ -25,8 +25,8 @@ export function siteListener(context: AppContext): RequestHandler['answer'] {
   const app = new Hono<Env>({ getPath: (_, { env } = {}) => (env === undefined ? '/' : pathOf(env.incoming)) })
   app.onError((error, { env }) => {
     if (error instanceof Refusal) return written(error.reply)
-    const isGone = env.incoming.socket.destroyed
-    return written(isGone ? text(400, 'the request is incomplete') : failed(error, context.log))
+    const isClosed = env.incoming.socket.destroyed
+    return written(isClosed ? text(400, 'the request is incomplete') : failed(error, context.log))
   })
   app.use('/api/*', methodNotAllowed({ app, onMethodNotAllowed: (_, methods) => written(notAllowed(methods)) }))
   for (const route of ROUTES) {

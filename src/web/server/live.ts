@@ -20,7 +20,7 @@ interface Client {
   /** The client receives the values of settings. */
   readonly settings: boolean
   /** Maximum number of unsent bytes. */
-  most: number
+  maxBytes: number
   /** Frames are skipped until the next snapshot. */
   behind: boolean
 }
@@ -64,13 +64,13 @@ export class LiveChannel {
 
   #add(socket: WebSocket, settings: boolean, mayStay: () => boolean): void {
     const clock = this.#clock
-    const client: Client = { socket, settings, most: 0, behind: true }
-    let heardAt = clock.elapsed()
-    let pingedAt = heardAt
+    const client: Client = { socket, settings, maxBytes: 0, behind: true }
+    let pongAt = clock.elapsed()
+    let pingedAt = pongAt
     const check = () => {
       const now = clock.elapsed()
       if (!mayStay()) return socket.close(LOGIN_DUE, 'login')
-      if (now - heardAt > GONE_MS) return socket.terminate()
+      if (now - pongAt > GONE_MS) return socket.terminate()
       if (now - pingedAt > PING_MS) {
         pingedAt = now
         socket.ping()
@@ -83,7 +83,7 @@ export class LiveChannel {
     // The client starts as `behind`, so it receives no frames before its snapshot.
     const end = this.#feed.subscribe((frame) => this.#send(client, frame), client)
     socket.on('pong', () => {
-      heardAt = clock.elapsed()
+      pongAt = clock.elapsed()
     })
     // Without this listener, a frame over the limit would cause an uncaught exception.
     socket.on('error', () => socket.terminate())
@@ -99,14 +99,14 @@ export class LiveChannel {
   #send(client: Client, frame: string): void {
     const { socket } = client
     if (client.behind) return
-    if (socket.bufferedAmount > client.most) client.behind = true
+    if (socket.bufferedAmount > client.maxBytes) client.behind = true
     else socket.send(frame)
   }
 
   #catchUp(client: Client): void {
     const snapshot = this.#feed.snapshot(client)
     client.behind = false
-    client.most = snapshot.length + MAX_WAITING_BYTES
+    client.maxBytes = snapshot.length + MAX_WAITING_BYTES
     client.socket.send(snapshot)
   }
 }

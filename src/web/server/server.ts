@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
-import { inUrl, mayAsk } from '../../base/hosts.ts'
+import { inUrl, isAllowedHost } from '../../base/hosts.ts'
 import { GET_ONLY, hasBody, headersOf, isGet, pathOf, type Reply, text } from './reply.ts'
 
 /** Answers by path. A rejected promise becomes a 500 without details. */
@@ -120,7 +120,7 @@ async function replyTo(
   const { host, allowedHosts, handler, log } = options
   try {
     const name = handler === undefined ? request.headers.host : handler.hostOf(request)
-    if (name === null || mayAsk(name, [host, ...allowedHosts])) return await act()
+    if (name === null || isAllowedHost(name, [host, ...allowedHosts])) return await act()
     return text(421, 'unknown host name: add it to http.allowed_hosts')
   } catch (err) {
     return failed(err, log)
@@ -170,7 +170,7 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
   await closed
 }
 
-function boundConnections(server: Server, most: number): void {
+function boundConnections(server: Server, max: number): void {
   /** Connections without an open request, longest idle first. */
   const idle = new Set<Socket>()
   const busy = new Set<Socket>()
@@ -178,7 +178,7 @@ function boundConnections(server: Server, most: number): void {
   server.on('connection', (socket: Socket) => {
     idle.add(socket)
     socket.once('close', () => forget(socket))
-    if (idle.size + busy.size <= most) return
+    if (idle.size + busy.size <= max) return
     // The new connection is in `idle`. If it is the only idle one, close the connection with the oldest open request.
     const [longest] = idle.size > 1 ? idle : busy
     if (longest === undefined) return

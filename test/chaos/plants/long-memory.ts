@@ -4,8 +4,8 @@ import type { Outcome } from '../../../src/contract/answer.ts'
 
 const { recall, remember } = Replay.prototype
 const done = new Map<string, Promise<Outcome>>()
-Replay.prototype.remember = function (key, outcome, hasAsked) {
-  remember.call(this, key, outcome, hasAsked)
+Replay.prototype.remember = function (key, outcome, isWriteSent) {
+  remember.call(this, key, outcome, isWriteSent)
   void outcome.then(({ ok }) => ok && done.set(key, outcome))
 }
 Replay.prototype.recall = function (key) {

@@ -3,13 +3,13 @@ import { expect, test } from 'vitest'
 import {
   checkName,
   isOrderOf,
-  type KnownApp,
   nextWave,
   plan,
   type RolloutEvent,
   readRollout,
   reduce,
   stepsOf,
+  type TargetApp,
 } from '../../../src/cluster/rollout/record.ts'
 import { CommandError } from '../../../src/contract/errors.ts'
 import type { Rollout, RolloutOrder, RolloutStep } from '../../../src/contract/rollout.ts'
@@ -172,7 +172,7 @@ test('a step is not done before its answer, and a rollout that has ended does no
   expect(reduce(ended, { kind: 'end', reason: 'cancelled' })).toBe(ended)
 })
 
-const homes = (count: number): KnownApp[] =>
+const homes = (count: number): TargetApp[] =>
   Array.from({ length: count }, (_, i) => ({
     hub: `house-${String(i).padStart(4, '0')}`,
     app: 'com.example.app',

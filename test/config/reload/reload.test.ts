@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished, test } from 'vitest'
-import { LOOK_MS } from '../../../src/config/hubs-dir.ts'
+import { CHECK_MS } from '../../../src/config/hubs-dir.ts'
 import { EMPTY_MS } from '../../../src/config/live-config.ts'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
@@ -32,7 +32,7 @@ const reads = ({ lines }: ReturnType<typeof startBridge>) =>
  */
 const looking = (clock: JumpClock, what: string, probe: () => boolean) => {
   const lookAndProbe = () => {
-    clock.jump(LOOK_MS)
+    clock.jump(CHECK_MS)
     return probe()
   }
   return until(what, lookAndProbe, 10_000, 100)

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { LOOK_MS, watchFolder } from '../../../src/config/hubs-dir.ts'
+import { CHECK_MS, watchFolder } from '../../../src/config/hubs-dir.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
@@ -25,7 +25,7 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
   /** A check of the folder has ended when the wait for the next check begins. */
   const check = async (checks: number) => {
     await until('the wait for the next check', () => clock.waits.length === checks)
-    await clock.advance(LOOK_MS)
+    await clock.advance(CHECK_MS)
     await until('the check', () => clock.waits.length === checks + 1)
   }
   return { state, file, check }

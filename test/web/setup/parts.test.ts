@@ -34,7 +34,7 @@ describe('the setup', () => {
     const { at: to, questions } = await startResponder([packet])
     const path = join(temporaryFolder(), 'hub2mqtt.yaml')
     const door = setup({ path, search: () => findHubs({ clock: systemClock, to }) })
-    const [look, again] = await Promise.all([door.look(), door.look()])
+    const [look, again] = await Promise.all([door.read(), door.read()])
     expect(look).toEqual({ path, broker: 'embedded', found: [{ name: 'Villa', url: hub.url }] })
     expect(again).toEqual(look)
     expect(questions.length).toBeLessThanOrEqual(2)

@@ -14,18 +14,18 @@ export const APPS = {
     doc: 'One app.',
     request: 'GET /app/:id',
     needs: 'homey.app.readonly',
-    run: (core, { id }) => known(core, id),
+    run: (core, { id }) => recordOf(core, id),
   }),
   updateApp: endpoint({
     doc: 'Turns automatic updates on or off. Over HTTP, the app is the body; other fields are ignored.',
     request: 'PUT /app/:id',
     needs: 'homey.app',
     wholeBody: 'app',
-    takes: {
+    accepts: {
       app: v.object({ autoupdate: v.optional(v.boolean()) }),
     },
     async run(core, { id, app }) {
-      known(core, id)
+      recordOf(core, id)
       if (app.autoupdate !== undefined) await core.apps.change(id, { autoupdate: app.autoupdate })
       return core.apps.records.get(id)
     },
@@ -34,12 +34,12 @@ export const APPS = {
     doc: 'Uninstalls the app and removes its settings; older hubs keep the settings by default.',
     request: 'DELETE /app/:id',
     needs: 'homey.app',
-    takes: {
+    accepts: {
       /** `true` also deletes the settings. Only for older hubs and the flavour `reference`. */
       purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
     },
     run(core, { id, purgeSettings }) {
-      known(core, id)
+      recordOf(core, id)
       const always = GENERATIONS[core.flavour].isNewer
       return core.apps.uninstall(id, { purgeSettings: always || String(purgeSettings) === 'true' })
     },
@@ -48,12 +48,12 @@ export const APPS = {
     doc: 'The latest output of the app if it is a process; otherwise `null`, as on a hub that sends the output to the developer.',
     request: 'POST /app/:id/crashlog',
     needs: 'homey.app.readonly',
-    takes: {
+    accepts: {
       /** A message for the developer. Newer hubs require the field, but it may be empty. */
       message: v.optional(v.string()),
     },
     run(core, { id, message }) {
-      known(core, id)
+      recordOf(core, id)
       if (message === undefined && GENERATIONS[core.flavour].isNewer) throw missing('message')
       return core.apps.output(id)
     },
@@ -62,21 +62,21 @@ export const APPS = {
     doc: 'The settings of the app, by name.',
     request: 'GET /app/:id/setting',
     needs: 'homey.app.control',
-    run: (core, { id }) => Object.fromEntries(core.apps.settings(known(core, id).id)),
+    run: (core, { id }) => Object.fromEntries(core.apps.settings(recordOf(core, id).id)),
   }),
   getAppSetting: endpoint({
     doc: 'The value of one setting.',
     request: 'GET /app/:id/setting/:name',
     needs: 'homey.app.control',
-    run: (core, { id, name }) => settingIn(core.apps.settings(known(core, id).id), name),
+    run: (core, { id, name }) => settingIn(core.apps.settings(recordOf(core, id).id), name),
   }),
   setAppSetting: endpoint({
     doc: 'Sets one setting, or adds it.',
     request: 'PUT /app/:id/setting/:name',
     needs: 'homey.app.control',
-    takes: { value: v.unknown() },
+    accepts: { value: v.unknown() },
     run(core, { id, name, value }) {
-      known(core, id)
+      recordOf(core, id)
       return core.apps.setSetting(id, name, value)
     },
   }),
@@ -85,7 +85,7 @@ export const APPS = {
     request: 'DELETE /app/:id/setting/:name',
     needs: 'homey.app.control',
     run(core, { id, name }) {
-      settingIn(core.apps.settings(known(core, id).id), name)
+      settingIn(core.apps.settings(recordOf(core, id).id), name)
       return core.apps.unsetSetting(id, name)
     },
   }),
@@ -93,38 +93,38 @@ export const APPS = {
     doc: 'Restarts the app; a disabled app stays stopped.',
     request: 'POST /app/:id/restart',
     needs: 'homey.app',
-    run: (core, { id }) => core.apps.restart(known(core, id).id),
+    run: (core, { id }) => core.apps.restart(recordOf(core, id).id),
   }),
   garbageCollectApp: endpoint({
     doc: 'Makes the app free memory that it does not need.',
     request: 'POST /app/:id/gc',
     needs: 'homey.app',
     only: ['older', 'reference'],
-    run: (core, { id }) => core.apps.collectGarbage(known(core, id).id),
+    run: (core, { id }) => core.apps.collectGarbage(recordOf(core, id).id),
   }),
   enableApp: endpoint({
     doc: 'Enables the app and starts it.',
     request: 'PUT /app/:id/enable',
     needs: 'homey.app',
-    run: (core, { id }) => core.apps.enable(known(core, id).id),
+    run: (core, { id }) => core.apps.enable(recordOf(core, id).id),
   }),
   disableApp: endpoint({
     doc: 'Stops the app and disables it.',
     request: 'PUT /app/:id/disable',
     needs: 'homey.app',
-    run: (core, { id }) => core.apps.disable(known(core, id).id),
+    run: (core, { id }) => core.apps.disable(recordOf(core, id).id),
   }),
   getAppLocales: endpoint({
     doc: 'The texts of the app, by language.',
     request: 'GET /app/:id/locale',
     needs: 'homey.app.readonly',
-    run: (core, { id }) => core.apps.locales(known(core, id).id),
+    run: (core, { id }) => core.apps.locales(recordOf(core, id).id),
   }),
   installFromAppStore: endpoint({
     doc: 'Installs an app from the store, or updates it.',
     request: 'POST /store',
     needs: 'homey.app',
-    takes: {
+    accepts: {
       id: v.string(),
       channel: v.nullish(v.string()),
       version: v.nullish(v.string()),
@@ -140,12 +140,12 @@ export const APPS = {
     request: 'GET /app/:id/usage',
     needs: 'homey.app.readonly',
     only: ['reference', 'newer', 'self-hosted'],
-    run: (core, { id }) => known(core, id).usage,
+    run: (core, { id }) => recordOf(core, id).usage,
   }),
 } as const satisfies Endpoints
 
 /** Returns the record of an app, with the right `id` even if a test has changed the `id` in the record. */
-function known({ apps }: Core, id: string): AppRecord {
+function recordOf({ apps }: Core, id: string): AppRecord {
   const record = apps.records.get(id)
   if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')
   return record.id === id ? record : { ...record, id }

@@ -101,7 +101,7 @@ export const INSIGHTS = {
     request: 'GET /log/:owner/:log/entry',
     needs: 'homey.insights.readonly',
     only: WIRE,
-    takes: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
+    accepts: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
     run({ apps, clock }, { owner, log, resolution = 'lastHour' }) {
       const usage = apps.records.get(owner.replace('homey:app:', ''))?.usage
       const name = log.replace(`${owner}:`, '')

@@ -11,7 +11,7 @@ export const SPEECH_OUTPUT = {
     alias: '/',
     needs: 'homey.speech',
     only: ['older', 'reference'],
-    takes: { text: v.string() },
+    accepts: { text: v.string() },
     run: (core, { text }) => core.speak(text),
   }),
   getVoices: endpoint({
@@ -44,7 +44,7 @@ export const NOTIFICATIONS = {
     doc: 'Adds a notification.',
     request: 'POST /notification',
     needs: 'homey.notifications',
-    takes: { excerpt: v.pipe(v.string(), v.maxLength(4000)) },
+    accepts: { excerpt: v.pipe(v.string(), v.maxLength(4000)) },
     run({ store, sendEvent }, { excerpt }, { app = HUB }) {
       const made = shown(store.notify(app, excerpt))
       sendEvent(NOTIFICATIONS_URI, 'notification.create', made)
@@ -83,7 +83,7 @@ export const SETTINGS = {
     request: 'PUT /setting/:name',
     needs: 'homey.system',
     own: true,
-    takes: { value: v.unknown() },
+    accepts: { value: v.unknown() },
     run: ({ apps, store }, { name, value }, { app }) =>
       app === undefined ? store.setSetting(HUB, name, value) : apps.setSetting(app, name, value),
   }),

@@ -8,7 +8,7 @@ export const SYSTEM = {
     doc: 'Needs no key. The headers X-Homey-ID and X-Homey-Version identify the hub, except on the kind `reference`.',
     request: 'GET /ping',
     needs: 'nothing',
-    takes: { id: v.optional(v.string()) },
+    accepts: { id: v.optional(v.string()) },
     run: (core, { id }) => (id ?? core.id) === core.id,
   }),
   getInfo: endpoint({

@@ -27,7 +27,7 @@ export interface FeedOptions {
 }
 
 /** A function as payload is called whenever the event is sent. */
-interface Kept {
+interface FeedMessage {
   /** Epoch milliseconds. */
   readonly at: number
   readonly topic: string
@@ -47,12 +47,12 @@ export class Feed {
   #shown: Map<string, string> | undefined
   /** Includes the states of other bridges. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
-  #recent: Kept[] = []
+  #recent: FeedMessage[] = []
   #recentLength = 0
   readonly #subscribers = new Map<(frame: string) => void, View>()
   /** Topics that have changed since the last batch. Empty while there are no subscribers. */
   #changed = new Set<string>()
-  #pending: Kept[] = []
+  #pending: FeedMessage[] = []
   #sentState: Partial<ReturnType<typeof pageState>> = {}
   /** When the last batch was sent, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
@@ -229,9 +229,9 @@ function pageState({ refusals, logLevel, fleet }: FeedOptions) {
 
 const isoTime = (ms: number) => new Date(ms).toISOString()
 
-const lengthOf = ({ topic, payload }: Kept) => topic.length + (typeof payload === 'string' ? payload.length : 0)
+const lengthOf = ({ topic, payload }: FeedMessage) => topic.length + (typeof payload === 'string' ? payload.length : 0)
 
-function rendered({ at, topic, payload }: Kept): protocol.FeedEvent {
+function rendered({ at, topic, payload }: FeedMessage): protocol.FeedEvent {
   return { at: isoTime(at), topic, payload: typeof payload === 'string' ? payload : payload() }
 }
 

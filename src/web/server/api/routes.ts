@@ -270,7 +270,7 @@ export const ROUTES: readonly Route[] = [
     doc: 'While no hub is configured: the initial data of the setup page. Searches for hubs for up to three seconds.',
     answers: { 200: { doc: 'The file, the broker and the hubs found.', schema: protocol.SETUP }, ...SET_UP },
     slow: true,
-    run: (context) => withSetup(context, (setup) => setup.look()),
+    run: (context) => withSetup(context, (setup) => setup.read()),
   },
   setupStep({
     path: 'api/setup/test-hub',
@@ -293,9 +293,9 @@ export const ROUTES: readonly Route[] = [
     answer: { doc: 'The written file, or the lines to add.', schema: protocol.SETUP_DONE },
     async act(setup, wanted, { outgoing }) {
       const done = await setup.apply(wanted)
-      const begin = () => setup.answered()
-      if (outgoing.destroyed) begin()
-      else outgoing.once('close', begin)
+      const start = () => setup.answered()
+      if (outgoing.destroyed) start()
+      else outgoing.once('close', start)
       return done
     },
   }),

@@ -20,7 +20,7 @@ const WEB_SERVICE = '_http._tcp.local'
 
 const GROUP = { address: '224.0.0.251', port: 5353 }
 /** Queries can get lost, so each is repeated after this time. Responders wait up to half a second. */
-const ASK_AGAIN_MS = 400
+const REPEAT_MS = 400
 const LISTEN_MS = 1_500
 const PING_MS = 1_400
 const MAX_FOUND = 16
@@ -41,19 +41,19 @@ export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeo
     }
   }
   const sockets = await openSockets(to === GROUP ? ownAddresses() : [undefined], onMessage)
-  const ask = () => {
+  const query = () => {
     // Ignore networks that cannot be reached.
     for (const socket of sockets) socket.send(QUESTION, to.port, to.address, () => undefined)
   }
-  ask()
-  const cancel = clock.after(ASK_AGAIN_MS, ask)
+  query()
+  const cancel = clock.after(REPEAT_MS, query)
   await sleep(clock, LISTEN_MS)
   cancel()
   for (const socket of sockets) socket.close()
   const answered = (await Promise.all(pings.values())).filter((one) => one !== undefined)
   // If a hub answers at several addresses, keep only the first one.
-  const known = Map.groupBy(answered, ({ found, id }) => id ?? found.url)
-  return [...known.values()].flatMap(([first]) => first?.found ?? [])
+  const byHub = Map.groupBy(answered, ({ found, id }) => id ?? found.url)
+  return [...byHub.values()].flatMap(([first]) => first?.found ?? [])
 }
 
 const QUESTION = question([HUB_SERVICE, WEB_SERVICE])
@@ -115,7 +115,7 @@ const isOfTheHome = (address: string, sender: string) => address === sender || P
 
 /** Sends no key. */
 async function ping({ url, name, isHub }: Candidate, clock: Clock) {
-  const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, knows: () => true }
+  const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, hasApp: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
   try {
     const { id } = await client.hub.identify()

@@ -10,7 +10,7 @@ import { isOurs, textOf, writeWhole } from '../../../config/own-file.ts'
 import { environmentName, valueAt } from '../../../config/table.ts'
 import { shownText } from '../../../observability/controls.ts'
 import { Scrubber } from '../../../observability/scrub.ts'
-import type { Setup as Look, SetupApply, SetupBroker, SetupDone, SetupHub, SetupTest } from '../api/protocol.ts'
+import type { SetupApply, SetupBroker, SetupDone, SetupHub, Setup as SetupState, SetupTest } from '../api/protocol.ts'
 import { Refusal, retryAfter } from '../reply.ts'
 import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice } from './choice.ts'
 
@@ -20,7 +20,7 @@ export interface SetupOptions {
   readonly path: string | null
   /** Loads the configuration with this text in place of the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
-  readonly search: () => Promise<Look['found']>
+  readonly search: () => Promise<SetupState['found']>
   /** Starts and stops the embedded broker. Resolves to its address, or to the reason why it cannot be started. */
   readonly tryEmbedded: (config: Config) => Promise<{ readonly url: string } | { readonly why: string }>
   readonly log: { addSecret(secret: string): void; warn(fields: object, message: string): void }
@@ -39,14 +39,14 @@ export class Setup {
   #isTesting = false
   /** When the latest tests started, in `clock.elapsed()` milliseconds. */
   #tests: number[] = []
-  #search: { readonly at: number; readonly found: Promise<Look['found']> } | undefined
+  #search: { readonly at: number; readonly found: Promise<SetupState['found']> } | undefined
   #state: 'open' | 'applying' | 'written' = 'open'
 
   constructor(options: SetupOptions) {
     this.#options = options
   }
 
-  async look(): Promise<Look> {
+  async read(): Promise<SetupState> {
     const { config, path, search, clock } = this.#options
     const isWritable = path !== null && (await isOurs(path))
     const now = clock.elapsed()

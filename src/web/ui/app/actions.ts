@@ -104,8 +104,8 @@ function snooze(key: Key, name: () => string, until: () => number): Action {
   return { ...GUARDIAN, key, name, glyph: 'dark', many: text.many.snooze, payload }
 }
 
-const dangerous = (said: typeof text.disable) => (entry: AppEntry) => {
-  return { title: said.title({ name: entry.name.value }), text: said.text, danger: true }
+const dangerous = (confirmation: typeof text.disable) => (entry: AppEntry) => {
+  return { title: confirmation.title({ name: entry.name.value }), text: confirmation.text, danger: true }
 }
 
 const isOn = ({ app }: AppEntry) => app.value.enabled !== false

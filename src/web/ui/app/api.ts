@@ -19,7 +19,7 @@ export type Result<T> =
   | { readonly ok: false; readonly status: number; readonly message: string }
 
 /** Resolves to `undefined` if there is no answer. */
-async function ask(path: string, init: RequestInit = {}) {
+async function request(path: string, init: RequestInit = {}) {
   try {
     const response = await fetch(apiUrl(path), { cache: 'no-store', ...init })
     return { status: response.status, body: parseJson(await response.text()) }
@@ -28,7 +28,7 @@ async function ask(path: string, init: RequestInit = {}) {
   }
 }
 
-type RawAnswer = Awaited<ReturnType<typeof ask>>
+type RawAnswer = Awaited<ReturnType<typeof request>>
 
 function resultOf<S extends v.GenericSchema>(schema: S, response: RawAnswer): Result<v.InferOutput<S>> {
   if (response === undefined) return { ok: false, status: 0, message: text.unreachable }
@@ -41,7 +41,7 @@ function resultOf<S extends v.GenericSchema>(schema: S, response: RawAnswer): Re
 }
 
 const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: RequestInit) =>
-  resultOf(schema, await ask(path, init))
+  resultOf(schema, await request(path, init))
 const post = <S extends v.GenericSchema>(schema: S, path: string, body: object) => get(schema, path, sending(body))
 
 /** An empty text is sent as an empty body, without a content type. */
@@ -86,7 +86,7 @@ export type For = { readonly hub?: string; readonly app?: string }
 export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]
-  const response = await ask(`commands/${levels.join('/')}`, sending(payload))
+  const response = await request(`commands/${levels.join('/')}`, sending(payload))
   const answer = read(ANSWER, response?.body)
   if (answer !== undefined) return answer
   const result = resultOf(v.never(), response)

@@ -27,8 +27,8 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map([
 /** The choice to use the first of the browser's languages that the page supports. */
 const BROWSER = 'browser'
 const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]
-const kept = stored('localStorage', 'language')
-const choice = signal(CHOICES.find((one) => one === kept) ?? BROWSER)
+const storedLanguage = stored('localStorage', 'language')
+const choice = signal(CHOICES.find((one) => one === storedLanguage) ?? BROWSER)
 
 function codeOf(one: string): string {
   const wanted = one === BROWSER ? navigator.languages.map((tag) => tag.split('-')[0] ?? '') : [one]

@@ -23,8 +23,8 @@ export function store(place: Place, key: string, value: string): void {
 
 const THEMES = ['auto', 'light', 'dark'] as const
 
-const keptTheme = stored('localStorage', 'theme')
-export const theme = signal(THEMES.find((one) => one === keptTheme) ?? 'auto')
+const storedTheme = stored('localStorage', 'theme')
+export const theme = signal(THEMES.find((one) => one === storedTheme) ?? 'auto')
 
 effect(() => {
   document.documentElement.dataset['theme'] = theme.value

@@ -22,17 +22,17 @@ addEventListener('hashchange', () => {
 /** A choice in the current view, stored in the address. Ignores invalid options. */
 export function chosenInAddress<const K extends string>(name: string, options: readonly [K, ...K[]]): Changeable<K> {
   const [first] = options
-  return inAddress(name, 'pushState', first, (kept) => options.find((option) => option === kept) ?? first)
+  return inAddress(name, 'pushState', first, (stored) => options.find((option) => option === stored) ?? first)
 }
 
 /** A text in the current view, stored in the address. Typing adds no entries to the browser's history. */
 export function textInAddress(name: string): Changeable<string> {
-  return inAddress(name, 'replaceState', '', (kept) => kept ?? '')
+  return inAddress(name, 'replaceState', '', (stored) => stored ?? '')
 }
 
 type How = 'pushState' | 'replaceState'
 
-function inAddress<T extends string>(name: string, how: How, first: T, read: (kept: string | null) => T) {
+function inAddress<T extends string>(name: string, how: How, first: T, read: (stored: string | null) => T) {
   return {
     get value() {
       return read(query.value.get(name))

@@ -222,7 +222,7 @@ export function inLanguage(message: string): string {
     const value = message.slice(before.length, message.length - after.length)
     if (message === before + value + after && !value.includes(' ')) return write(value)
   }
-  const [code] = Object.entries(ERROR_CODES).find(([, said]) => said === message) ?? []
+  const [code] = Object.entries(ERROR_CODES).find(([, text]) => text === message) ?? []
   return code === undefined ? message : textFor(messages.errors, code)
 }
 

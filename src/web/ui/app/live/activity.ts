@@ -148,9 +148,9 @@ export function groupsOf(entries: readonly Entry[]): Group[] {
 }
 
 function leadOf(all: readonly [Entry, ...Entry[]]): Entry {
-  const isBeginning = (entry: Entry) => isEvent(entry) && BEGINNINGS[entry.event.event_type] !== undefined
+  const isStart = (entry: Entry) => isEvent(entry) && BEGINNINGS[entry.event.event_type] !== undefined
   const isAnswer = (entry: Entry) => !isEvent(entry)
-  return all.find(isFailure) ?? all.find(isOfGuardian) ?? all.find(isBeginning) ?? all.find(isAnswer) ?? all[0]
+  return all.find(isFailure) ?? all.find(isOfGuardian) ?? all.find(isStart) ?? all.find(isAnswer) ?? all[0]
 }
 
 function follows(entry: EventEntry, before: readonly Entry[]): boolean {

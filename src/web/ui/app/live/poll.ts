@@ -1,5 +1,5 @@
 /** Reads immediately, and repeatedly while the page is visible. Reads never overlap. */
-export function poll(ms: number, read: (isOver: () => boolean) => Promise<void>) {
+export function poll(ms: number, read: (hasEnded: () => boolean) => Promise<void>) {
   let [isReading, hasEnded] = [false, false]
   const readNow = async () => {
     if (isReading || hasEnded || document.hidden) return

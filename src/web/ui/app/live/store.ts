@@ -72,9 +72,9 @@ const readOnce = new WeakMap<OtherTopic, { readonly [N in OtherTopicName]?: Payl
 export function readTopic<N extends OtherTopicName>({ topics }: AppEntry, name: N): Payload<N> | undefined {
   for (const one of topics.value.values()) {
     if (one.name !== name) continue
-    const known = readOnce.get(one) ?? { [name]: readPayload(name, one.payload) }
-    readOnce.set(one, known)
-    return known[name]
+    const payloads = readOnce.get(one) ?? { [name]: readPayload(name, one.payload) }
+    readOnce.set(one, payloads)
+    return payloads[name]
   }
   return undefined
 }
@@ -106,7 +106,7 @@ export class Store {
   /** Counts the changes of apps, for lists that are not sorted at every change. */
   appChanges = 0
   readonly #activity: ActivityReader
-  readonly #held = new Set<string>()
+  readonly #topics = new Set<string>()
   /** Hubs with added or removed apps whose `apps` signal is not updated yet. */
   readonly #outdated = new Set<HubEntry>()
 
@@ -148,7 +148,7 @@ export class Store {
     batch(() => {
       this.fleet.value = fleet
       const present = new Set(state.map(([topic]) => topic))
-      for (const topic of this.#held.difference(present)) this.#hold(topic, null, at, false)
+      for (const topic of this.#topics.difference(present)) this.#hold(topic, null, at, false)
       for (const [topic, payload] of state) this.#hold(topic, payload, at, false)
       this.#settle()
       for (const hub of this.hubs.value) {
@@ -183,8 +183,8 @@ export class Store {
   }
 
   #hold(topic: string, payload: string | null, at: string, isChange: boolean): void {
-    if (payload === null) this.#held.delete(topic)
-    else this.#held.add(topic)
+    if (payload === null) this.#topics.delete(topic)
+    else this.#topics.add(topic)
     const own = this.topics.parse(topic)
     if (own === undefined) {
       this.memberStates.value = changed(this.memberStates.value, topic, readPayload('bridgeState', payload))

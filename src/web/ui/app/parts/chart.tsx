@@ -109,7 +109,7 @@ export function Chart({ figure, label, summary, charted, hovered }: ChartProps) 
 export function described({ points, marks }: Charted, figure: Figure, index: number): string {
   const { times } = points
   const [at = 0, value = null] = [times[index], points[figure][index]]
-  const said = value === null ? text.noFigure : FORMAT[figure](value)
+  const shown = value === null ? text.noFigure : FORMAT[figure](value)
   // A mark belongs to the last point at or before its time, or else to the first point.
   const indexOf = ({ at }: Mark) =>
     Math.max(
@@ -117,7 +117,7 @@ export function described({ points, marks }: Charted, figure: Figure, index: num
       times.findLastIndex((time) => time <= at),
     )
   const here = marks.filter((mark) => indexOf(mark) === index).map(({ kind }) => text.marks[kind])
-  return [text.at({ time: formatMoment(at * 1000), value: said }), ...new Set(here)].join(', ')
+  return [text.at({ time: formatMoment(at * 1000), value: shown }), ...new Set(here)].join(', ')
 }
 
 /** Moves the pointer line. `undefined` hides it. */
@@ -134,7 +134,7 @@ type Drawn = Pick<ChartProps, 'figure' | 'charted' | 'hovered'>
 /** Returns a function that removes the chart. */
 function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, hovered }: Drawn): () => void {
   const { points, marks, from, to } = charted
-  const kept = hovered.peek()
+  const current = hovered.peek()
   const made = new library(
     {
       width: Math.max(1, holder.clientWidth),
@@ -158,7 +158,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
   )
   // Draw immediately, because drawing resets the pointer.
   made.batch(() => {})
-  hovered.value = kept !== undefined && points.times.includes(kept) ? kept : undefined
+  hovered.value = current !== undefined && points.times.includes(current) ? current : undefined
   const observer = new ResizeObserver(() => {
     const before = hovered.peek()
     made.batch(() => made.setSize({ width: Math.max(1, holder.clientWidth), height: HEIGHT }))

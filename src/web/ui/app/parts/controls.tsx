@@ -184,14 +184,14 @@ export const submits = (act: () => unknown) => (event: Event) => {
 export function useRequest<T>() {
   const busy = useSignal(false)
   const result = useSignal<T | undefined>(undefined)
-  const ask = async (question: () => Promise<T>): Promise<T> => {
+  const run = async (request: () => Promise<T>): Promise<T> => {
     busy.value = true
-    const answer = await question()
+    const answer = await request()
     busy.value = false
     result.value = answer
     return answer
   }
-  return { busy, result, ask }
+  return { busy, result, run }
 }
 
 export function Card(props: { title: string; children: ComponentChildren; aside?: ComponentChildren; wide?: boolean }) {
@@ -287,7 +287,7 @@ interface Request {
   readonly label: string
   readonly refused: string | undefined
   /** Resolves to `undefined` if the user cancels. */
-  readonly ask: () => Promise<Answer | undefined>
+  readonly run: () => Promise<Answer | undefined>
 }
 
 export function Report(props: {
@@ -297,7 +297,7 @@ export function Report(props: {
   children?: ComponentChildren
 }) {
   const { title, hint, requests, children } = props
-  const { busy, result, ask } = useRequest<{ readonly label: string; readonly answer: Answer | undefined }>()
+  const { busy, result, run } = useRequest<{ readonly label: string; readonly answer: Answer | undefined }>()
   const chosen = useSignal('')
   const { label: shown, answer } = result.value ?? { label: '', answer: undefined }
   return (
@@ -309,7 +309,7 @@ export function Report(props: {
           {answer?.ok && (
             <Copy text={textOf(answer.value)} label={report.copy({ title: requests.length > 1 ? shown : title })} />
           )}
-          {requests.map(({ label, refused, ask: question }) => (
+          {requests.map(({ label, refused, run: send }) => (
             <Action
               key={label}
               label={label}
@@ -317,7 +317,7 @@ export function Report(props: {
               refused={refused}
               act={() => {
                 chosen.value = label
-                void ask(async () => ({ label, answer: await question() }))
+                void run(async () => ({ label, answer: await send() }))
               }}
             />
           ))}

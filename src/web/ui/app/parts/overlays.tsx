@@ -204,16 +204,16 @@ function place(menu: HTMLElement, opener: HTMLElement): void {
 
 const text = defineStrings('toasts', { title: 'Notifications', dismiss: 'Dismiss' })
 
-const shown = signal<readonly { number: number; ok: boolean; said: string }[]>([])
+const shown = signal<readonly { number: number; ok: boolean; message: string }[]>([])
 let count = 0
 const MAX_TOASTS = 4
 const OK_MS = 5_000
 const FAILED_MS = 12_000
 
-export function toast(ok: boolean, said: string): void {
+export function toast(ok: boolean, message: string): void {
   count += 1
   const number = count
-  shown.value = [...shown.value, { number, ok, said }].slice(-MAX_TOASTS)
+  shown.value = [...shown.value, { number, ok, message }].slice(-MAX_TOASTS)
   setTimeout(() => dismiss(number), ok ? OK_MS : FAILED_MS)
 }
 
@@ -225,10 +225,10 @@ function dismiss(number: number): void {
 export function Toasts() {
   return (
     <section class="toasts" aria-label={text.title} aria-live="polite">
-      {shown.value.map(({ number, ok, said }) => (
+      {shown.value.map(({ number, ok, message }) => (
         <div key={number} class={ok ? 'toast ok' : 'toast bad'} role={ok ? 'status' : 'alert'}>
           <Glyph name={ok ? 'check' : 'alert'} />
-          <span>{said}</span>
+          <span>{message}</span>
           <button type="button" class="icon" aria-label={text.dismiss} onClick={() => dismiss(number)}>
             <Glyph name="close" size={16} />
           </button>

@@ -80,8 +80,8 @@ export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undef
 /** The guardian requests attention for the app, or the app has crashed and the guardian does not restart it. */
 export function needsAttention(entry: AppEntry, store: Store): boolean {
   const guard = readTopic(entry, 'guard')
-  const isLeft = guard === undefined || guard.state === 'off' || guard.state === 'snoozed'
-  if (isLeft && isCrashed(entry.app.value)) return true
+  const isUnguarded = guard === undefined || guard.state === 'off' || guard.state === 'snoozed'
+  if (isUnguarded && isCrashed(entry.app.value)) return true
   return (guard?.attention.length ?? 0) > 0 || troubleOf(entry, store) !== undefined
 }
 
@@ -120,7 +120,7 @@ export function CommandSwitch(
 type GuardState = GuardPayload['state']
 
 /** The order is the sort order: the most urgent state is first. */
-const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: GlyphName }>> = {
+const APPEARANCES: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: GlyphName }>> = {
   given_up: { tone: 'bad', glyph: 'alert' },
   waiting: { tone: 'warn', glyph: 'clock' },
   restarting: { tone: 'info', glyph: 'restart' },
@@ -128,7 +128,7 @@ const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: 
   watching: { tone: 'ok', glyph: 'shield' },
   off: { tone: 'quiet', glyph: 'pause' },
 }
-const ORDER = Object.keys(LOOKS)
+const ORDER = Object.keys(APPEARANCES)
 
 /** Apps that the guardian does not watch are last. */
 export function guardOrder(entry: AppEntry): number {
@@ -137,7 +137,7 @@ export function guardOrder(entry: AppEntry): number {
 }
 
 export function GuardBadge({ state }: { readonly state: GuardState }) {
-  return <Badge tone={LOOKS[state].tone}>{text.guard.states[state]}</Badge>
+  return <Badge tone={APPEARANCES[state].tone}>{text.guard.states[state]}</Badge>
 }
 
 /** Describes when the guardian will act next, if it plans an action. */
@@ -159,11 +159,11 @@ function inWords(state: GuardState, entry: AppEntry): string {
 export function GuardMark({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null
-  const said = text.guard.of({ state: inWords(state, entry) })
+  const label = text.guard.of({ state: inWords(state, entry) })
   return (
-    <span class={`guard ${LOOKS[state].tone}`} title={said}>
-      <Glyph name={LOOKS[state].glyph} size={16} />
-      <span class="hidden">{said}</span>
+    <span class={`guard ${APPEARANCES[state].tone}`} title={label}>
+      <Glyph name={APPEARANCES[state].glyph} size={16} />
+      <span class="hidden">{label}</span>
     </span>
   )
 }
@@ -171,7 +171,7 @@ export function GuardMark({ entry }: AppProps) {
 export function GuardCell({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined) return null
-  const { tone, glyph } = LOOKS[state]
+  const { tone, glyph } = APPEARANCES[state]
   const next = nextOf(entry)
   return (
     <>

@@ -83,7 +83,7 @@ export function Activity() {
 
 function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: Store }) {
   const today = useToday()
-  const most = useSignal(STEP)
+  const limit = useSignal(STEP)
   const list = useRef<HTMLDivElement>(null)
   const focused = useRef<number | undefined>(undefined)
   useLayoutEffect(() => {
@@ -92,12 +92,12 @@ function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: 
     focused.current = undefined
   })
   const showMore = () => {
-    focused.current = most.value
-    most.value += STEP
+    focused.current = limit.value
+    limit.value += STEP
   }
   return (
     <div ref={list}>
-      {[...Map.groupBy(rows.slice(0, most.value), ({ at }) => dayOf(at))].map(([day, shown]) => (
+      {[...Map.groupBy(rows.slice(0, limit.value), ({ at }) => dayOf(at))].map(([day, shown]) => (
         <section key={day} class="day">
           <h2>{dayName(day, today)}</h2>
           <div class="card">
@@ -109,7 +109,7 @@ function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: 
           </div>
         </section>
       ))}
-      {rows.length > most.value ? (
+      {rows.length > limit.value ? (
         <Action label={text.showMore} act={showMore} />
       ) : (
         <p class="empty small">{text.end}</p>
@@ -130,12 +130,12 @@ function useToday(): number {
   const today = useSignal(dayOf(Date.now()))
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout>
-    const look = () => {
+    const update = () => {
       const now = Date.now()
       today.value = dayOf(now)
-      timer = setTimeout(look, Math.min(dayAfter(now) - now, MINUTE_MS))
+      timer = setTimeout(update, Math.min(dayAfter(now) - now, MINUTE_MS))
     }
-    look()
+    update()
     return () => clearTimeout(timer)
   }, [])
   return today.value
@@ -143,9 +143,9 @@ function useToday(): number {
 
 function searchable(entry: Entry, store: Store): string {
   const app = entry.hub !== null && entry.app !== null ? store.app(entry.hub, entry.app) : undefined
-  const { facts, said } = detailOf(entry)
+  const { facts, message } = detailOf(entry)
   const name = app?.app.peek().name ?? ''
-  return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${said}`.toLowerCase()
+  return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${message}`.toLowerCase()
 }
 
 /** A group on one line, which can be expanded. @param store supplies the apps' names in a list of several apps */
@@ -157,7 +157,7 @@ export function GroupRows({ row, store }: { readonly row: Row; readonly store?: 
   // Other failures are shown as well, unless a failed command already reports them.
   const failures = new Set(lead.kind === 'event' ? rest.filter(isFailure).map(labelOf) : [])
   failures.delete(labelOf(lead))
-  const said = isOfMany && store !== undefined ? updatesOf(row, store) : contentOf(lead, store, count, failures)
+  const content = isOfMany && store !== undefined ? updatesOf(row, store) : contentOf(lead, store, count, failures)
   const more = rest.length > 0 && (
     <button type="button" aria-expanded={isOpen.value} onClick={() => set(isOpen, !isOpen.value)}>
       {text.more({ count: rest.length })}
@@ -165,7 +165,7 @@ export function GroupRows({ row, store }: { readonly row: Row; readonly store?: 
   )
   return (
     <>
-      <Line {...said} more={more} />
+      <Line {...content} more={more} />
       {isOpen.value && rest.toReversed().map((entry) => <Line key={entry.number} {...contentOf(entry, store)} />)}
     </>
   )
@@ -198,7 +198,7 @@ function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
 
 /** @param count the number of equal groups @param failures the names of the other failures in the group */
 function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet<string> = new Set()): Content {
-  const { facts, said } = detailOf(entry)
+  const { facts, message } = detailOf(entry)
   return {
     at: entry.at,
     what: (
@@ -216,7 +216,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
     details: (
       <>
         {facts}
-        {said !== '' && <div class="said">{said}</div>}
+        {message !== '' && <div class="said">{message}</div>}
       </>
     ),
   }
@@ -255,22 +255,23 @@ function labelOf(entry: Entry): string {
   return entry.kind === 'answer' ? commandName(entry.answer.command) : terms.events[entry.event.event_type]
 }
 
-/** `said` is the unchanged text of the app or the hub. */
-function detailOf(entry: Entry): { readonly facts: string; readonly said: string } {
+/** `message` is the unchanged text of the app or the hub. */
+function detailOf(entry: Entry): { readonly facts: string; readonly message: string } {
   if (entry.kind === 'answer') {
     const { ok, duration_ms, replayed, error } = entry.answer
     const facts = [ok && text.done, formatDuration(duration_ms), replayed && text.duplicate]
-    return { facts: joined(facts), said: error === undefined ? '' : inLanguage(error.message) }
+    return { facts: joined(facts), message: error === undefined ? '' : inLanguage(error.message) }
   }
   const { event } = entry
-  if (event.event_type === 'command_failed') return { facts: `${commandName(event.command)}: ${event.code}`, said: '' }
-  if ('apps' in event) return { facts: event.apps.join(', '), said: '' }
+  if (event.event_type === 'command_failed')
+    return { facts: `${commandName(event.command)}: ${event.code}`, message: '' }
+  if ('apps' in event) return { facts: event.apps.join(', '), message: '' }
   const facts = [
     event.from !== undefined && event.to !== undefined && `${event.from} → ${event.to}`,
     'count' in event && event.count != null && text.crashes({ count: event.count }),
     event.event_type === 'changed' && event.changed.join(', '),
   ]
-  return { facts: joined(facts), said: event.message ?? '' }
+  return { facts: joined(facts), message: event.message ?? '' }
 }
 
 const joined = (parts: readonly (string | false | undefined)[]) => parts.filter((part) => part).join(' · ')

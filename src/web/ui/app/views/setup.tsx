@@ -209,7 +209,7 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
 
 /** Must have the tested values as its key, because the result is valid only for these values. */
 function Test({ label, ready, test }: { label: string; ready: boolean; test: () => Promise<Result<SetupTest>> }) {
-  const { busy, result, ask } = useRequest<Result<SetupTest>>()
+  const { busy, result, run } = useRequest<Result<SetupTest>>()
   const ended = result.value?.ok ? result.value.value : result.value
   return (
     <div class="buttons">
@@ -217,7 +217,7 @@ function Test({ label, ready, test }: { label: string; ready: boolean; test: () 
         label={label}
         busy={busy.value}
         refused={ready ? undefined : text.incomplete}
-        act={() => void ask(test)}
+        act={() => void run(test)}
       />
       <p role="status" class={ended?.ok === false ? 'said bad-text' : 'said ok-text'}>
         {ended?.message}

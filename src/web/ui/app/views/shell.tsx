@@ -217,11 +217,11 @@ function Banners() {
   )
 }
 
-function Banner({ text: said }: { readonly text: string }) {
+function Banner({ text: message }: { readonly text: string }) {
   return (
     <p class="banner warn" role="status">
       <Glyph name="alert" />
-      <span>{said}</span>
+      <span>{message}</span>
     </p>
   )
 }
@@ -264,12 +264,12 @@ function StaleBanner() {
 
 function Login() {
   const field = useRef<HTMLInputElement>(null)
-  const { busy, result, ask } = useRequest<Result<unknown>>()
+  const { busy, result, run } = useRequest<Result<unknown>>()
   useEffect(() => field.current?.focus(), [])
   const login = async () => {
     const { current } = field
     if (busy.value || current === null || current.value === '') return
-    if ((await ask(() => api.login(current.value))).ok) await open()
+    if ((await run(() => api.login(current.value))).ok) await open()
     else current.select()
   }
   const failure = result.value?.ok === false ? result.value : undefined

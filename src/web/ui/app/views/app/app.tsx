@@ -192,16 +192,20 @@ function Diagnostics({ entry }: AppProps) {
   const request = (label: string, command: AppCommand, payload?: object) => ({
     label,
     refused: refusal(page, target, command),
-    ask: () => dataOf(target, command, payload),
+    run: () => dataOf(target, command, payload),
   })
   const { title, record, locales, send, question } = text.diagnostics
   const report = request(send, 'get-std')
-  const askFirst = async () => ((await confirm({ ...question, action: send })) ? await report.ask() : undefined)
+  const confirmFirst = async () => ((await confirm({ ...question, action: send })) ? await report.run() : undefined)
   return (
     <Report
       title={title}
       hint={terms.onDemand}
-      requests={[request(record, 'get', { raw: true }), request(locales, 'get-locales'), { ...report, ask: askFirst }]}
+      requests={[
+        request(record, 'get', { raw: true }),
+        request(locales, 'get-locales'),
+        { ...report, run: confirmFirst },
+      ]}
     />
   )
 }

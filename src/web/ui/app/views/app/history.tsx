@@ -57,17 +57,17 @@ export function CrashCard({ entry }: AppProps) {
   const page = usePage()
   const crash = readTopic(entry, 'crash')
   if (crash === undefined) return null
-  const ask = async (): Promise<Answer> => {
+  const run = async (): Promise<Answer> => {
     const answer = await dataOf(entry.target, 'get-crash')
     if (!answer.ok) return answer
     const { markdown } = v.parse(v.object({ markdown: v.nullable(v.string()) }), answer.value)
     if (markdown !== null) await copyText(markdown)
     return { ok: true, value: markdown }
   }
-  const request = { label: crashText.copy, refused: refusal(page, entry.target, 'get-crash'), ask }
+  const request = { label: crashText.copy, refused: refusal(page, entry.target, 'get-crash'), run }
   return (
     <Report title={crashText.title} hint={crashText.hint} requests={[request]}>
-      <Said crash={crash} />
+      <CrashMessage crash={crash} />
       <div class="crash">
         <div>
           <Circumstances crash={crash} />
@@ -90,7 +90,7 @@ export function CrashCard({ entry }: AppProps) {
 const MAX_LARGE = 200
 
 /** The first line is shown large, the unchanged stack below it. */
-function Said({ crash: { message, stack_head } }: { readonly crash: Crash }) {
+function CrashMessage({ crash: { message, stack_head } }: { readonly crash: Crash }) {
   const [first = '', ...stack] = (message ?? stack_head ?? terms.noMessage).split('\n')
   return (
     <div class="said">

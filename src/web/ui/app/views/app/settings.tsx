@@ -53,7 +53,7 @@ const MAX_SHOWN_LENGTH = 300
 export function Settings({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry
-  const { busy, result, ask } = useRequest<Ended>()
+  const { busy, result, run } = useRequest<Ended>()
   /** The settings as last read; `undefined` before the first read. */
   const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
   const shown = useSignal(NO_NAMES)
@@ -62,7 +62,7 @@ export function Settings({ entry }: AppProps) {
   /** Names of settings that were edited in this view. Their lines stay, even if the app removes the setting. */
   const edited = useSignal(NO_NAMES)
   const read = async (): Promise<Ended> => {
-    const ended = await ask(() => sendCommand(target, 'get-settings'))
+    const ended = await run(() => sendCommand(target, 'get-settings'))
     if (ended.ok) {
       values.value = new Map(isRecord(ended.data) ? Object.entries(ended.data) : [])
       unknown.value = NO_NAMES
@@ -212,7 +212,7 @@ function Setting(props: SettingProps) {
   const { name, value, shown, unknown, toggle, refused, read } = props
   const { edited, former, busy, ended, save, edit } = useChange(props)
   const base = edited.value
-  const isGone = value === undefined
+  const isRemoved = value === undefined
   const line = useRef<HTMLLIElement>(null)
   const isOpen = base !== undefined
   useEffect(() => {
@@ -227,14 +227,14 @@ function Setting(props: SettingProps) {
       <code class="key">{name}</code>
       {maySecret(name, value) && !shown && <small>{text.setting.secret}</small>}
       <Value value={value} shown={shown} unknown={unknown} />
-      {shown && !unknown && !isGone && <Copy text={textOf(value)} label={text.setting.copy({ name })} />}
-      {!isGone && <Show name={name} shown={shown} toggle={toggle} />}
+      {shown && !unknown && !isRemoved && <Copy text={textOf(value)} label={text.setting.copy({ name })} />}
+      {!isRemoved && <Show name={name} shown={shown} toggle={toggle} />}
       <IconButton
         label={text.setting.changeOf({ name })}
         title={text.setting.change}
         glyph="edit"
         size={16}
-        refused={refused ?? (isGone ? text.meanwhile.gone : undefined)}
+        refused={refused ?? (isRemoved ? text.meanwhile.gone : undefined)}
         act={edit}
       />
       {isOpen && (

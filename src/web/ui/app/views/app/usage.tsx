@@ -98,9 +98,9 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   const isLive = channel.liveness.value === 'live'
   useEffect(() => {
     if (!isLive) return
-    const reading = poll(REFRESH_MS, async (isOver) => {
+    const reading = poll(REFRESH_MS, async (hasEnded) => {
       const result = await api.history(hub, id, Number(hours))
-      if (isOver()) return
+      if (hasEnded()) return
       failure.value = result.ok ? undefined : result.message
       if (!result.ok) return
       const { value: history } = result
@@ -114,9 +114,9 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
 /** Returns a point for every period from the first to the last known one. Unknown periods become gaps. */
 function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Charted['points'] {
   const [cpu, memory] = [new Map(cpu_percent), new Map(memory_bytes)]
-  const known = [...cpu.keys(), ...memory.keys()]
-  const first = Math.min(...known)
-  const length = known.length === 0 ? 0 : Math.round((Math.max(...known) - first) / step) + 1
+  const all = [...cpu.keys(), ...memory.keys()]
+  const first = Math.min(...all)
+  const length = all.length === 0 ? 0 : Math.round((Math.max(...all) - first) / step) + 1
   const times = Array.from({ length }, (_, i) => first + i * step)
   const along = (figures: ReadonlyMap<number, number>) => times.map((at) => figures.get(at) ?? null)
   return { times, cpu: along(cpu), memory: along(memory) }
@@ -193,9 +193,9 @@ export function Figures(props: { charted: Charted; over: string; now?: Readonly<
     <>
       <div class="figures">
         {FIGURES.map((figure) => {
-          const known = points[figure].filter((value) => value !== null)
-          const summary = summaryOf(figure, known)
-          const value = now?.[figure] ?? (now === undefined ? known.at(-1) : undefined)
+          const values = points[figure].filter((value) => value !== null)
+          const summary = summaryOf(figure, values)
+          const value = now?.[figure] ?? (now === undefined ? values.at(-1) : undefined)
           return (
             <div key={figure} class="usage">
               <h3>
@@ -230,14 +230,14 @@ export function Figures(props: { charted: Charted; over: string; now?: Readonly<
   )
 }
 
-function summaryOf(figure: Figure, known: readonly number[]): string {
-  if (known.length === 0) return text.none
+function summaryOf(figure: Figure, values: readonly number[]): string {
+  if (values.length === 0) return text.none
   const format = FORMAT[figure]
-  const mean = known.reduce((sum, value) => sum + value, 0) / known.length
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length
   return text.summary({
-    low: format(Math.min(...known)),
+    low: format(Math.min(...values)),
     mean: format(mean),
-    high: format(Math.max(...known)),
-    last: format(known.at(-1) ?? 0),
+    high: format(Math.max(...values)),
+    last: format(values.at(-1) ?? 0),
   })
 }

@@ -110,7 +110,7 @@ export function BulkProgress() {
   const { action, all, results, state } = now
   const name = all[results.length]?.name ?? ''
   const last = all[results.length - 1]?.name ?? ''
-  const said = {
+  const message = {
     ...text.states,
     running: text.running({ action: actionName(action), name }),
     stopping: text.states.stopping({ name }),
@@ -120,7 +120,7 @@ export function BulkProgress() {
     <section ref={panel} class="bulk progress" tabIndex={-1} aria-label={actionName(action)} aria-live="polite">
       <progress max={all.length} value={results.length} aria-label={actionName(action)} />
       <strong>{text.progress({ done: results.length, all: all.length })}</strong>
-      <span class={state === 'failed' ? 'bad-text' : ''}>{said}</span>
+      <span class={state === 'failed' ? 'bad-text' : ''}>{message}</span>
       {isInProgress() ? (
         <button
           type="button"
@@ -145,10 +145,10 @@ function Ended() {
   const failures = results.flatMap((result, i) =>
     result.as === 'failed' ? [text.failure({ name: all[i]?.name ?? '', why: result.why })] : [],
   )
-  const left = all.slice(results.length)
-  const named = left.slice(0, MAX_NAMED).map(({ name }) => name)
+  const remaining = all.slice(results.length)
+  const named = remaining.slice(0, MAX_NAMED).map(({ name }) => name)
   const names = named.join(', ')
-  const more = left.length - MAX_NAMED
+  const more = remaining.length - MAX_NAMED
   const counts = [
     text.done({ count: count('done') }),
     failures.length > 0 && text.failed({ count: failures.length }),
@@ -158,8 +158,11 @@ function Ended() {
   const refused = pageRefusal(page)
   return (
     <>
-      {left.length > 0 && <Action label={text.goOn} refused={refused} act={resumeBulk} />}
-      <Action label={state === 'failed' && left.length > 0 ? text.stop : text.close} act={() => set(bulk, undefined)} />
+      {remaining.length > 0 && <Action label={text.goOn} refused={refused} act={resumeBulk} />}
+      <Action
+        label={state === 'failed' && remaining.length > 0 ? text.stop : text.close}
+        act={() => set(bulk, undefined)}
+      />
       <ul>
         <li>{counts.filter((part) => part !== false).join(', ')}</li>
         {failures.slice(-MAX_NAMED).map((failure) => (
@@ -167,7 +170,7 @@ function Ended() {
             {failure}
           </li>
         ))}
-        {left.length > 0 && <li>{more > 0 ? text.leftMore({ names, count: more }) : text.left({ names })}</li>}
+        {remaining.length > 0 && <li>{more > 0 ? text.leftMore({ names, count: more }) : text.left({ names })}</li>}
       </ul>
     </>
   )

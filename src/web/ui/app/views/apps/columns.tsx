@@ -118,16 +118,16 @@ function State({ entry }: AppProps) {
   const next = useComputed(() => (hasGuardian.value || !isCrashed(entry.app.value) ? undefined : nextOf(entry))).value
   const message = isCrashed(app) && app.crash_message
   const problems = trouble ? [terms.events[trouble], message, next] : [next, message]
-  const said = isAway ? lastState(app) : problems.filter((problem) => problem).join(': ')
+  const label = isAway ? lastState(app) : problems.filter((problem) => problem).join(': ')
   return (
     <>
       <span class="line">
         {!hasGuardian.value && <GuardMark entry={entry} />}
         <StateBadge entry={entry} store={store} />
       </span>
-      {said && (
-        <small class={isAway ? 'message' : 'message bad-text'} title={said}>
-          {said}
+      {label && (
+        <small class={isAway ? 'message' : 'message bad-text'} title={label}>
+          {label}
         </small>
       )}
     </>

@@ -152,7 +152,7 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
     if (count <= ALL_DRAWN || list === null) return
     let tops = topsOf(items, list)
     let waiting = false
-    const look = () => {
+    const update = () => {
       waiting = false
       const above = -list.getBoundingClientRect().top
       const first = Math.floor(lineAt(tops, above) / AROUND) * AROUND
@@ -163,14 +163,14 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
     const later = () => {
       if (waiting) return
       waiting = true
-      requestAnimationFrame(look)
+      requestAnimationFrame(update)
     }
     // The height of a line depends on the width of the list.
     const resized = () => {
       tops = topsOf(items, list)
       later()
     }
-    look()
+    update()
     addEventListener('scroll', later, { passive: true })
     addEventListener('resize', resized)
     return () => {

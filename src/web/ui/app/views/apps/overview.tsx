@@ -160,14 +160,14 @@ export function Toolbar({ list }: ListProps) {
         />
       </label>
       {store.own.value.length > 1 && <Check label={text.toolbar.group} on={grouped} />}
-      <Check label={text.toolbar.compact} on={compact} look="check compact" />
+      <Check label={text.toolbar.compact} on={compact} variant="check compact" />
     </div>
   )
 }
 
-function Check({ label, on, look = 'check' }: { label: string; on: Signal<boolean>; look?: string }) {
+function Check({ label, on, variant = 'check' }: { label: string; on: Signal<boolean>; variant?: string }) {
   return (
-    <label class={look}>
+    <label class={variant}>
       <input type="checkbox" checked={on.value} onChange={({ currentTarget }) => set(on, currentTarget.checked)} />
       {label}
     </label>

@@ -177,9 +177,9 @@ function Reports() {
       <Report
         title={text.configuration}
         hint={text.configurationHint}
-        requests={[{ label: text.show, refused, ask: configuration }]}
+        requests={[{ label: text.show, refused, run: configuration }]}
       />
-      <Report title={text.doctor} hint={text.doctorHint} requests={[{ label: text.check, refused, ask: doctor }]} />
+      <Report title={text.doctor} hint={text.doctorHint} requests={[{ label: text.check, refused, run: doctor }]} />
     </>
   )
 }

@@ -90,12 +90,12 @@ export function HubCard({ hub }: HubProps) {
 function Speech({ hub: { name: hub } }: HubProps) {
   const page = usePage()
   const words = useSignal('')
-  const { busy, ask } = useRequest<Ended>()
+  const { busy, run } = useRequest<Ended>()
   const refused = refusal(page, { hub }, 'speak')
   const speak = async () => {
-    const said = words.value.trim()
-    if (refused !== undefined || busy.value || said === '') return
-    const { ok } = await ask(() => act({ hub }, 'speak', { text: said }))
+    const spoken = words.value.trim()
+    if (refused !== undefined || busy.value || spoken === '') return
+    const { ok } = await run(() => act({ hub }, 'speak', { text: spoken }))
     if (ok) words.value = ''
   }
   return (

@@ -97,21 +97,21 @@ function Log() {
   useEffect(() => reader.end, [reader])
   const filters = { level: useSignal(''), hub: useSignal(''), app: useSignal(''), search: useSignal('') }
   /** The lines at the time when the user scrolled up; `undefined` at the end of the log. */
-  const held = useSignal<readonly LogLine[] | undefined>(undefined)
+  const frozen = useSignal<readonly LogLine[] | undefined>(undefined)
   const box = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
-    if (held.value === undefined) box.current?.scrollTo(0, box.current.scrollHeight)
+    if (frozen.value === undefined) box.current?.scrollTo(0, box.current.scrollHeight)
   })
   const onScroll = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }: { currentTarget: HTMLElement }) => {
     const isAtEnd = scrollHeight - scrollTop - clientHeight < NEAR_END
-    if (isAtEnd !== (held.value === undefined)) held.value = isAtEnd ? undefined : reader.lines.value
+    if (isAtEnd !== (frozen.value === undefined)) frozen.value = isAtEnd ? undefined : reader.lines.value
   }
   const passes = filterOf(filters)
-  const all = held.value ?? reader.lines.value
+  const all = frozen.value ?? reader.lines.value
   const shown = all.filter(passes)
   const last = all.at(-1)?.number ?? 0
   const added =
-    held.value === undefined ? 0 : reader.lines.value.filter((line) => line.number > last && passes(line)).length
+    frozen.value === undefined ? 0 : reader.lines.value.filter((line) => line.number > last && passes(line)).length
   const hubs = store.own.value.map(({ name }) => name)
   return (
     <>
@@ -128,9 +128,11 @@ function Log() {
           labelOf={(app) => nameOf(store, undefined, app)}
         />
         <Action
-          label={held.value === undefined ? terms.pause : added === 0 ? text.follow : text.followNew({ count: added })}
-          glyph={held.value === undefined ? 'pause' : 'play'}
-          act={() => set(held, held.value === undefined ? reader.lines.value : undefined)}
+          label={
+            frozen.value === undefined ? terms.pause : added === 0 ? text.follow : text.followNew({ count: added })
+          }
+          glyph={frozen.value === undefined ? 'pause' : 'play'}
+          act={() => set(frozen, frozen.value === undefined ? reader.lines.value : undefined)}
         />
         <Action label={text.download} glyph="update" act={() => download(shown)} />
       </div>
@@ -272,9 +274,9 @@ function followLog() {
     const gap = missed > 0 ? [{ ...lineFrom(JSON.stringify({ missed })), missed }] : []
     lines.value = [...lines.value, ...gap, ...added.map(lineFrom)].slice(-MAX_LINES)
   }
-  const reading = poll(INTERVAL_MS, async (isOver) => {
+  const reading = poll(INTERVAL_MS, async (hasEnded) => {
     const answer = await api.log(next)
-    if (isOver()) return
+    if (hasEnded()) return
     batch(() => {
       failure.value = answer.ok ? undefined : answer.message
       if (answer.ok) add(answer.value)
