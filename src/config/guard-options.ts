@@ -65,7 +65,7 @@ export const guardOptions = liveOptions({
     example: ['*'],
   },
   'guard.ignore': {
-    doc: 'Apps that the guardian ignores; wins over `guard.watch`.',
+    doc: 'Apps that the guardian ignores; overrides `guard.watch`.',
     schema: list(appPattern),
     default: [],
     example: ['com.example.experiment'],

@@ -39,7 +39,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     reads: 'app',
     template: jinja.equals('state', 'running'),
     ...WORDS,
-    doc: 'Whether the app runs.',
+    doc: 'Whether the app is running.',
   },
   {
     ...PROBLEM,
