@@ -210,7 +210,7 @@ export const PUBLICATIONS = {
     of: 'bridge',
     by: 'rollout',
     schema: schemas.ROLLOUT,
-    doc: 'The progress of a rollout, from which the bridge can resume it. The newest 20 that have ended are kept.',
+    doc: 'The progress of a rollout, from which the bridge can resume it. The newest 20 rollouts that have ended are kept.',
   }),
   hubState: hub({
     ...AVAILABILITY,

@@ -138,7 +138,7 @@ const ANSWERS = {
   ),
   'empty-list': answers('Answers with an empty list of apps.', {}, () => reworded(() => '{}')),
   'half-list': answers(
-    'Answers with only a part of the list, as a hub does that has not started all apps yet.',
+    'Answers with only a part of the list, like a hub that has not started all apps yet.',
     {
       keep: optional(
         v.pipe(v.number(), v.minValue(0), v.maxValue(1)),

@@ -201,7 +201,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     shows: {
       options: ['none', ...REASONS.filter((one) => one !== 'unknown' && one !== 'devices_unavailable'), 'other'],
     },
-    doc: 'Why the app crashed last, `none` before the first crash. Exists only if the guardian is on.',
+    doc: 'Why the app last crashed; `none` before the first crash. Exists only if the guardian is on.',
   },
   {
     ...GUARD_SENSOR,
