@@ -88,7 +88,7 @@ export const commands = {
     lasts: true,
     flags: {
       config,
-      broker: text('URL', 'use this broker below hub2mqtt-demo, without discovery; clears these topics at exit'),
+      broker: text('URL', 'use this broker, only below hub2mqtt-demo, without discovery; clears these topics at exit'),
     },
     body: async () => (await import('./demo.ts')).demo,
   }),

@@ -65,7 +65,7 @@ export const guardOptions = liveOptions({
     example: ['*'],
   },
   'guard.ignore': {
-    doc: 'Apps that the guardian ignores; wins over `guard.watch`.',
+    doc: 'Apps that the guardian ignores; overrides `guard.watch`.',
     schema: list(appPattern),
     default: [],
     example: ['com.example.experiment'],
@@ -137,7 +137,7 @@ export const guardOptions = liveOptions({
     ...byApp(duration('1m', '720h'), '2h'),
   },
   'guard.probe': {
-    doc: "Path by app in the app's own web API, requested with GET at each read of the list, and the expected status if it is not 200 to 299.",
+    doc: "Path by app in the app's own web API, requested with GET for each read of the list, and the expected status if it is not 200 to 299.",
     ...byApp(webProbe, '/status'),
     example: { 'com.athom.hue': '/status', 'com.example.bridge': '/login 401' },
   },

@@ -208,7 +208,7 @@ const filterOptions = liveOptions({
     ...listOf(command, ['uninstall', 'hub/install']),
   },
   'commands.deny': {
-    doc: 'Commands to refuse, also from the guardian: with `restart`, the guardian restarts nothing; with `guard`, clients cannot control the guardian. Wins over `commands.allow`.',
+    doc: 'Commands to refuse, also from the guardian: with `restart`, the guardian restarts nothing; with `guard`, clients cannot control the guardian. Overrides `commands.allow`.',
     ...listOf(command, ['set-setting', 'unset-setting']),
   },
   'commands.read_only': {
@@ -232,7 +232,7 @@ const filterOptions = liveOptions({
     example: ['com.athom.*'],
   },
   'apps.exclude': {
-    doc: 'Apps not to publish, by id; wins over `apps.include`.',
+    doc: 'Apps not to publish, by id; overrides `apps.include`.',
     ...listOf(appPattern, ['com.example.secret']),
   },
   'settings.publish': {

@@ -266,7 +266,7 @@ const ROWS = [
     allowed: false,
     about: ({ app }) => app,
     reaches: (endpoint) => endpoint,
-    doc: 'Sends any request to the hub or an app, and answers with its response; counts as a write unless GET.',
+    doc: 'Sends any request to the hub or an app, and answers with its response; counts as a write unless the method is GET.',
     run: callEndpoint,
   }),
   row('hub', 'refresh', {

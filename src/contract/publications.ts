@@ -197,20 +197,20 @@ export const PUBLICATIONS = {
     of: 'bridge',
     schema: schemas.PROBE,
     text: true,
-    doc: 'A message from the bridge to itself, at each connect and after a suspension, to check whether it may publish and read.',
+    doc: 'A message from the bridge to itself, when it connects and after a suspension, to check whether it may publish and read.',
   }),
   bridgePresence: sent({
     topic: '{base}/bridge/presence',
     of: 'bridge',
     schema: schemas.PRESENCE,
-    doc: 'Bridges on the same base topic announce themselves here, at each connect and every minute.',
+    doc: 'Bridges on the same base topic announce themselves here when they connect, and every minute.',
   }),
   rollout: externalRow({
     topic: '{base}/rollout/{transaction}',
     of: 'bridge',
     by: 'rollout',
     schema: schemas.ROLLOUT,
-    doc: 'The progress of a rollout, from which the bridge can resume it. The newest 20 that have ended are kept.',
+    doc: 'The progress of a rollout, from which the bridge can resume it. The newest 20 rollouts that have ended are kept.',
   }),
   hubState: hub({
     ...AVAILABILITY,

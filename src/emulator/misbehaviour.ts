@@ -122,7 +122,7 @@ const ANSWERS = {
   'truncated-json': answers('Sends only the first half of the answer.', {}, () =>
     reworded((text) => text.slice(0, Math.floor(text.length / 2))),
   ),
-  'wrong-shape': answers('Answers with JSON of another structure.', { value }, ({ value = ['neither', 7, null] }) =>
+  'wrong-shape': answers('Answers with JSON of a different structure.', { value }, ({ value = ['neither', 7, null] }) =>
     reworded(() => JSON.stringify(value)),
   ),
   'other-fields': answers(
@@ -138,7 +138,7 @@ const ANSWERS = {
   ),
   'empty-list': answers('Answers with an empty list of apps.', {}, () => reworded(() => '{}')),
   'half-list': answers(
-    'Answers with only a part of the list, as a hub does that has not started all apps yet.',
+    'Answers with only a part of the list, like a hub that has not started all apps yet.',
     {
       keep: optional(
         v.pipe(v.number(), v.minValue(0), v.maxValue(1)),
@@ -152,7 +152,7 @@ const ANSWERS = {
       }),
   ),
   'foreign-ids': answers(
-    'Answers with records that have another id.',
+    'Answers with records that have a different id.',
     { suffix: optional(v.string(), 'The text that is added to the id; default `.other`.') },
     ({ suffix = '.other' }) => altered((answer) => renamed(answer, suffix)),
   ),

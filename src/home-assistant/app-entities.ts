@@ -39,7 +39,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     reads: 'app',
     template: jinja.equals('state', 'running'),
     ...WORDS,
-    doc: 'Whether the app runs.',
+    doc: 'Whether the app is running.',
   },
   {
     ...PROBLEM,
@@ -201,7 +201,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     shows: {
       options: ['none', ...REASONS.filter((one) => one !== 'unknown' && one !== 'devices_unavailable'), 'other'],
     },
-    doc: 'Why the app crashed last, `none` before the first crash. Exists only if the guardian is on.',
+    doc: 'Why the app last crashed; `none` before the first crash. Exists only if the guardian is on.',
   },
   {
     ...GUARD_SENSOR,

@@ -29,7 +29,7 @@ function tableOf(table: Table, shownPath: (path: string) => string, variable: (p
 
 export function optionsSection(): string {
   return [
-    `${code('--config')} or ${code(CONFIG_VARIABLE)} names the file; the environment wins over it. Durations are written like ${code('500ms')}, ${code('10s')}, ${code('2m')}, ${code('1h')}; sizes like ${code('64KiB')}, ${code('1MiB')}.`,
+    `${code('--config')} or ${code(CONFIG_VARIABLE)} names the file; environment variables override it. Durations are written like ${code('500ms')}, ${code('10s')}, ${code('2m')}, ${code('1h')}; sizes like ${code('64KiB')}, ${code('1MiB')}.`,
     tableOf(
       hubOptions,
       (path) => `hubs.<name>.${path}`,
