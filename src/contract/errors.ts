@@ -10,7 +10,7 @@ export const ERROR_CODES = {
   not_allowed: 'The configuration does not allow the command.',
   retained: 'The message was retained; it was cleared and not executed.',
   expired: 'The command came too late, waited too long, or its connection was lost.',
-  busy: 'Too many commands are already waiting for this app.',
+  busy: 'Too many commands wait for this app already.',
   unauthorized: 'The hub does not accept the API key.',
   forbidden: 'The API key lacks a permission.',
   unsupported: 'This hub has no such operation.',

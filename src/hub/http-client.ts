@@ -19,8 +19,8 @@ export interface RestOptions {
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
   readonly beforeRequest?: (() => void) | undefined
-  /** Called when the last connection has closed: the next connection may lead to another server. */
-  readonly onDisconnected?: (() => void) | undefined
+  /** Called when a connection was lost, or the last one has closed: the next one may lead to another server. */
+  readonly onDisconnected?: ((isLost: boolean) => void) | undefined
 }
 
 export interface Sending {
@@ -29,6 +29,8 @@ export interface Sending {
   readonly maxBytes?: number | undefined
   /** Whether to send the API key. */
   readonly key: boolean
+  /** Whether to use a new connection: an open one may lead to a server that is no longer at the address. */
+  readonly isFresh?: boolean | undefined
   /** Called just before the request is sent; if it throws, the request is not sent. */
   readonly mayLeave?: (() => void) | undefined
 }
@@ -40,6 +42,8 @@ export class HttpClient {
   readonly #prefix: string
   /** Exists only while it is in use, to save memory: most of a thousand hubs are idle. */
   #pool: Pool | undefined
+  /** Each for one request. */
+  readonly #fresh = new Set<Pool>()
   #closed = false
 
   constructor(options: RestOptions, clock: Clock) {
@@ -52,48 +56,63 @@ export class HttpClient {
 
   #connections(): Pool {
     if (this.#pool !== undefined) return this.#pool
-    const { maxRequests, timeoutMs } = this.#options
-    const pool = new Pool(this.#origin, {
-      connections: maxRequests,
+    const pool = this.#open(this.#options.maxRequests)
+    pool.on('disconnect', (_origin, _targets, error) => this.#onDisconnect(pool, error))
+    this.#pool = pool
+    return pool
+  }
+
+  #open(connections: number): Pool {
+    return new Pool(this.#origin, {
+      connections,
       pipelining: 1,
       // The hub closes idle connections early, and the outcome of a write on a closing connection is unknown.
       keepAliveTimeout: 1000,
       keepAliveMaxTimeout: 1000,
       allowH2: false,
-      connect: { timeout: timeoutMs },
+      connect: { timeout: this.#options.timeoutMs },
       headersTimeout: 0,
       bodyTimeout: 0,
     })
-    pool.on('disconnect', () => this.#onDisconnect(pool))
-    this.#pool = pool
-    return pool
   }
 
-  #onDisconnect(pool: Pool): void {
+  #onDisconnect(pool: Pool, error: Error): void {
     const { connected, size } = pool.stats
-    if (connected > 0) return
-    this.#options.onDisconnected?.()
-    if (size > 0 || this.#closed || pool !== this.#pool) return
+    // undici itself closes idle connections, those of aborted requests, and those whose end the server has announced.
+    const isLost = systemCode(error) !== 'UND_ERR_INFO'
+    if (isLost || connected === 0) this.#options.onDisconnected?.(isLost)
+    if (connected > 0 || size > 0 || this.#closed || pool !== this.#pool) return
     this.#pool = undefined
     void pool.destroy()
   }
 
   /** @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`; every status resolves */
-  request(method: Method, path: string, { key, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
+  request(method: Method, path: string, { key, isFresh, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
     const { apiKey, beforeRequest, timeoutMs } = this.#options
     const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}
     if (body !== undefined) headers['content-type'] = 'application/json'
     const limit = maxBytes ?? MAX_RESPONSE_BYTES
     const { answer, handler, timeOut } = exchange(limit, method !== 'GET', [beforeRequest, mayLeave])
     const cancel = this.#clock.after(timeoutMs, () => timeOut(timeoutMs))
-    this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, handler)
-    return answer.finally(cancel)
+    const request = { method, path: this.#prefix + path, headers, body: body ?? null }
+    if (!isFresh || this.#closed) {
+      this.#connections().dispatch(request, handler)
+      return answer.finally(cancel)
+    }
+    const fresh = this.#open(1)
+    this.#fresh.add(fresh)
+    fresh.dispatch(request, handler)
+    return answer.finally(() => {
+      cancel()
+      this.#fresh.delete(fresh)
+      void fresh.destroy()
+    })
   }
 
   /** Aborts running requests; safe to call twice. */
   async close(): Promise<void> {
     this.#closed = true
-    await this.#connections().destroy()
+    await Promise.all([this.#connections(), ...this.#fresh].map((pool) => pool.destroy()))
   }
 }
 

@@ -39,9 +39,9 @@ export class Hub {
   constructor(options: HubOptions, dependencies: HubDependencies) {
     const { clock } = dependencies
     this.#status = new StatusTracker(dependencies)
-    const onDisconnected = () => {
-      // An open realtime channel proves that the hub is still the same.
-      if (this.status.realtime !== 'connected') this.#client.hub.doubt()
+    const onDisconnected = (isLost: boolean) => {
+      // While the realtime channel is open, connections that were closed because they were idle do not cast doubt.
+      if (isLost || this.status.realtime !== 'connected') this.#client.hub.doubt()
     }
     const hasApp = (id: string) => this.apps.all.has(id)
     this.#client = new HubClient({ ...options, hasApp, onDisconnected }, clock)

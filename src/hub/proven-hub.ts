@@ -59,8 +59,9 @@ export class ProvenHub {
   #identity: Identity | undefined
   /** Whether the hub has identified itself, and nothing has cast doubt on that since. Set only by this class. */
   isProven = false
-  /** Whether the next connection may lead to another server. */
-  #isUnsure = false
+  /** How often connections were lost so far, and when the last successful identity check began. */
+  #losses = 0
+  #checkedLosses = 0
   #proving: Promise<void> | undefined
   #pending = 0
   /** When the hub stops limiting requests, in `clock.elapsed()` milliseconds. */
@@ -79,9 +80,14 @@ export class ProvenHub {
     return this.#pending === 0 && this.#clock.elapsed() >= this.#limitedUntil
   }
 
-  /** Requires a new identity check before the API key is sent again, because all connections have closed. */
+  /** Requires a new identity check before the API key is sent again, because connections have ended. */
   doubt(): void {
-    this.#isUnsure = true
+    this.#losses += 1
+  }
+
+  /** Whether the next connection may lead to another server. */
+  get #isUnsure(): boolean {
+    return this.#losses !== this.#checkedLosses
   }
 
   /** Requires a new identity check before the next call, because a response casts doubt on the hub's identity. */
@@ -96,6 +102,7 @@ export class ProvenHub {
 
   /** Reads the identity of the hub for which all later calls are meant. @throws HubError */
   async identify(): Promise<Identity> {
+    const losses = this.#losses
     const found = await this.#ping()
     const before = this.#identity
     if (found.id !== null && before?.id !== found.id) {
@@ -104,16 +111,17 @@ export class ProvenHub {
     }
     this.#identity = found
     this.prefix = found.api
-    this.#trust()
+    this.#trust(losses)
     return found
   }
 
   /** Checks that the same hub still answers. @throws HubError `nonsense` if another hub answers */
   async confirm(): Promise<void> {
     if (this.#identity === undefined) return void (await this.identify())
+    const losses = this.#losses
     const { id } = await this.#ping()
     this.#expect(id, 'nonsense')
-    this.#trust()
+    this.#trust(losses)
   }
 
   /**
@@ -201,9 +209,9 @@ export class ProvenHub {
     throw new HubError(code, 'Another hub answers at the address.')
   }
 
-  #trust(): void {
+  #trust(losses: number): void {
     this.isProven = true
-    this.#isUnsure = false
+    this.#checkedLosses = losses
   }
 
   #prove(): Promise<void> {
@@ -228,7 +236,7 @@ export class ProvenHub {
     const candidates = pathPrefix === 'auto' ? API_PREFIXES : [pathPrefix]
     let failure = new HubError('unsupported', 'The hub has no known API path.', { status: 404 })
     for (const prefix of candidates) {
-      const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false })
+      const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false, isFresh: true })
       const sentId = header(answer, 'x-homey-id')
       // Ignore an id that contains the API key: the id becomes part of topics.
       const id = sentId !== null && clean(sentId) === sentId ? sentId : null

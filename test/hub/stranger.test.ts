@@ -1,7 +1,7 @@
 /** Another server takes the hub's address: it must not get the key, not even with the first request. */
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener } from 'node:http'
-import type { Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { systemClock } from '../../src/base/clock.ts'
@@ -10,8 +10,9 @@ import { readEndpoint } from '../../src/hub/endpoints.ts'
 import { tryHub } from '../../src/web/server/setup/setup.ts'
 import { KEY as EXAMINERS, reportOn } from '../cli/conformance/support.ts'
 import { configured } from '../cli/doctor/support.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
-import { test as hubTest, listed } from './support.ts'
+import { connected, test as hubTest, listed } from './support.ts'
 
 const stranger: RequestListener = (_, response) => void response.setHeader('content-type', 'text/html').end('<p>Hello')
 
@@ -28,6 +29,12 @@ interface Reply {
   readonly type?: string
   readonly id?: string
   readonly body: string
+}
+
+/** A connection through a proxy. */
+interface Way {
+  readonly client: Socket
+  readonly isChannel: boolean
 }
 
 const JSON_TYPE = 'application/json'
@@ -130,6 +137,50 @@ test.concurrent('when the realtime channel is lost, requests right after that ar
   await until('a question', () => keys.length > 0)
   expect(keys.filter((key) => key !== undefined)).toEqual([])
 })
+
+test.concurrent.for([
+  ['some of its connections', (open) => open.filter(({ isChannel }) => !isChannel).slice(1)],
+  ['all of its connections but the realtime channel', (open) => open.filter(({ isChannel }) => !isChannel)],
+  ['its realtime channel only', (open) => open.filter(({ isChannel }) => isChannel)],
+] satisfies [string, (open: readonly Way[]) => readonly Way[]][])(
+  'a server that takes the address when the hub loses %s gets no key',
+  async ([, lost], { emulated, hold, listen, open }) => {
+    const keys: (string | undefined)[] = []
+    const impostor = await listen((request, response) => {
+      keys.push(request.headers.authorization)
+      stranger(request, response)
+    })
+    let target = emulated.port
+    const ways: Way[] = []
+    const server = createServer((client) => {
+      const way = { client, server: connect(target), isChannel: false }
+      ways.push(way)
+      client.once('data', (data) => {
+        way.isChannel = String(data).includes('websocket')
+      })
+      for (const socket of [client, way.server]) socket.on('error', () => {})
+      client.pipe(way.server).pipe(client)
+    })
+    open.defer(() => void server.close())
+    const port = await freePort()
+    await once(server.listen(port, '127.0.0.1'), 'listening')
+    const watched = hold(`http://127.0.0.1:${port}`)
+    await connected(watched)
+    const restarts = () =>
+      Promise.allSettled(Array.from({ length: 3 }, () => watched.hub.call('restartApp', { id: 'com.athom.hue' })))
+    emulated.behave('slow-headers', { ms: 100, operation: 'restartApp' })
+    await restarts()
+    target = impostor.port
+    const alive = ways.filter(({ client }) => !client.destroyed)
+    expect(alive.filter(({ isChannel }) => !isChannel).length).toBeGreaterThan(1)
+    for (const { client } of lost(alive)) client.resetAndDestroy()
+    // The resets arrive earlier than the answer to a later request.
+    await fetch(`${emulated.url}/api/manager/system/ping`)
+    await restarts()
+    await until('a request', () => keys.length > 0)
+    expect(keys.filter((key) => key !== undefined)).toEqual([])
+  },
+)
 
 test.concurrent('a hub that closes each connection after its answer can be used, with one ping before each call', async ({
   hold,

@@ -99,7 +99,8 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
       shown = show === 'key' ? key : UNKNOWN_KEY
-      return seenOf(await http.request(method, path, { key: show !== 'no key', body: text }), ms())
+      const isKeyless = show === 'no key'
+      return seenOf(await http.request(method, path, { key: !isKeyless, isFresh: isKeyless, body: text }), ms())
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       return { ...NONE, failure: error.code, ms: ms() }
