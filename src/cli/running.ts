@@ -14,16 +14,18 @@ const { ok, failed } = exitCodes
 export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io, { config, ready }) => {
   // A file that the user names must exist. The daemon's own file may have been removed since the daemon started.
   if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
-  const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
+  const { http, hasMistakes } = loadHttpConfig({ file: config, env: io.env })
+  const { enabled, host, port } = http
   if (!enabled || port === 0) {
     const why = enabled ? 'http.port is 0: only the log shows the port' : 'http.enabled is false'
     throw new ExpectedError(`${why}, so the address is unknown`)
   }
+  const doubt = hasMistakes ? `; ${MAY_BE_ELSEWHERE}` : ''
   const answer = await requestHealth({ host, port }, ready ? '/readyz' : '/healthz').catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error)
-    throw new ExpectedError(`no answer from ${host}:${port}: ${why}`, { cause: error })
+    throw new ExpectedError(`no answer from ${host}:${port}: ${why}${doubt}`, { cause: error })
   })
-  if (!answer.isOurs) throw anotherProgram({ host, port })
+  if (!answer.isOurs) throw anotherProgram({ host, port }, doubt)
   io.print(answer.body.trimEnd())
   return answer.status === 200 ? ok.code : failed.code
 }
@@ -42,8 +44,11 @@ export const open: Body<ConfigFlag> = async ({ env, print }, { config: file }) =
 
 type HealthAddress = Readonly<{ host: string; port: number }>
 
-const anotherProgram = ({ host, port }: HealthAddress) =>
-  new ExpectedError(`another program answers at ${host}:${port}`)
+const MAY_BE_ELSEWHERE =
+  'the configuration has mistakes, so the daemon may listen at another address: see hub2mqtt check-config'
+
+const anotherProgram = ({ host, port }: HealthAddress, doubt = '') =>
+  new ExpectedError(`another program answers at ${host}:${port}${doubt}`)
 
 /** Distinguishes hub2mqtt from any other program on the same port. */
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])

@@ -9,7 +9,7 @@ import { ConfigError, Mistakes } from './mistakes.ts'
 import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
 import { type Reading, readTable } from './read.ts'
 import { checkRules } from './rules.ts'
-import { environmentSource, ownEnvironment, protectSecrets, subjectOf, valueIn } from './sources.ts'
+import { environmentSource, httpInText, ownEnvironment, protectSecrets, subjectOf, valueIn } from './sources.ts'
 import { environmentName, fileKey, fileKeys, type Table, type Values } from './table.ts'
 import { checkKeys, checkRemoved, checkVariables } from './unknown.ts'
 
@@ -122,10 +122,27 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 
 /**
  * For programs other than the daemon. The rest of the configuration may be invalid, or contain secrets that the program
- * does not need. If one of these options has a mistake, its default is returned.
+ * does not need. The file may not even be valid YAML. If one of these options has a mistake, its default is returned.
  */
-export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
-  return readTop(httpOptions, open(request)).http
+export function loadHttpConfig(request: LoadOptions) {
+  const opened = open(request)
+  const { reading, sources, file } = opened
+  // YAML without a colon or a space may be valid text instead of a map.
+  const isMap = file.root.get('http') instanceof Map
+  const salvaged = isMap ? [] : [httpInText(textOf(request), httpOptions)]
+  const { http } = readTop(httpOptions, { ...opened, sources: [...salvaged, ...sources] })
+  return { http, hasMistakes: reading.mistakes.lines.length > 0 }
+}
+
+/** Returns the file's text; empty if there is none. */
+function textOf(request: LoadOptions): string {
+  const { readFile = readPlainText } = request
+  const path = configFileOf(request)
+  try {
+    return path === null ? '' : readFile(path)
+  } catch {
+    return ''
+  }
 }
 
 /** Like `loadHttpConfig`, for programs that need the exact values. @throws {ConfigError} if these are invalid */

@@ -135,7 +135,8 @@ describe('the loader', () => {
 })
 
 describe('the part for a program other than the daemon', () => {
-  const http = (text: string, env = {}) => loadHttpConfig({ file: 'a.yaml', env, readFile: () => text })
+  const load = (text: string, env = {}) => loadHttpConfig({ file: 'a.yaml', env, readFile: () => text })
+  const http = (text: string, env = {}) => load(text, env).http
 
   it('is the same as in the whole configuration', () => {
     const text = `${HUB}http: { port: 1234, host: "::1" }`
@@ -152,6 +153,45 @@ describe('the part for a program other than the daemon', () => {
       port: 1234,
       allowed_hosts: [],
     })
+  })
+
+  const HTTP = 'http:\n  host: "::1"\n  allowed_hosts:\n    - host.lan\n\n  # port: 8\n  port: 21223 # once 8\n'
+  const MQTT = 'mqtt:\n  url: mqtt://h:1\n  embedded: { host: h, port: 2 }\n'
+  const TOKENS = '"tokens": { "a": { "token": "long-enough-for-it", "access": "read" } }'
+  const JSON_TEXT = `{\n  "mqtt": { "embedded": { "port": 2 } },\n  "http": { ${TOKENS}, "host": "::1", "port": 21223 }\n}`
+
+  it.each([
+    ['a tab elsewhere', MQTT.replace('  url', '\turl') + HTTP],
+    ['a tab', MQTT + HTTP.replaceAll('  ', '\t')],
+    ['a key that occurs twice', MQTT + HTTP + MQTT],
+    ['a section that occurs twice', `http:\n  page: false\n${HTTP}${MQTT}`],
+    ['a missing colon elsewhere', MQTT.replace('mqtt:', 'mqtt') + HTTP],
+    ['a missing colon after the section', MQTT + HTTP.replace('http:', 'http')],
+    ['a missing colon', MQTT + HTTP.replace('port:', 'port')],
+    ['a missing space', MQTT + HTTP.replace('port: ', 'port:')],
+    ['an open quote before', MQTT.replace('mqtt:/', '"mqtt:/') + HTTP + MQTT],
+    ['an open quote', MQTT + HTTP.replace('::1"', '::1')],
+    ['an open quote after', HTTP + MQTT.replace('mqtt:/', "'mqtt:/")],
+    ['a second document', `${HTTP}---\n${MQTT}`],
+    ['a second document with it', `${MQTT}---\n${HTTP}`],
+    ['an open brace', `${MQTT}http: { host: "::1", port: 21223\n${MQTT}`],
+    ['an open brace before', `${MQTT.replace(' }', '')}${HTTP}`],
+    ['CRLF and a byte order mark', `\uFEFF${HTTP}${MQTT}${MQTT}`.replaceAll('\n', '\r\n')],
+    ['JSON without a comma', JSON_TEXT.replace('},\n', '}\n')],
+    ['JSON with an open quote', JSON_TEXT.replace('"embedded"', '"embedded')],
+    ['JSON with an open quote in the section', JSON_TEXT.replace('"read"', '"read')],
+    ['JSON without its end', JSON_TEXT.slice(0, -4).replaceAll('\n', '')],
+  ])('is found in a file that cannot be read as YAML or JSON: %s', (_, text) => {
+    expect(http(text)).toMatchObject({ enabled: true, host: '::1', port: 21223 })
+    expect(http(text, { HUB2MQTT_HTTP_PORT: '99' })).toMatchObject({ host: '::1', port: 99 })
+  })
+
+  it('takes the default for what the file no longer shows, and says so', () => {
+    expect(load(`${HTTP}${MQTT}`).hasMistakes).toBe(false)
+    const broken = load(`${MQTT}${MQTT}http:\n  page: true\n`)
+    expect(broken).toMatchObject({ http: { host: '127.0.0.1', port: 8099 }, hasMistakes: true })
+    expect(load(HTTP.replace('21223', '99999'))).toMatchObject({ http: { host: '::1', port: 8099 }, hasMistakes: true })
+    expect(load(`${HTTP.replace('21223', '99999')}${MQTT}${MQTT}`)).toMatchObject({ http: { port: 8099 } })
   })
 })
 

@@ -964,6 +964,40 @@ describe('the state on the broker', () => {
     expect(stand.restarted).toEqual(['a'])
   })
 
+  test.each<[string, number, (stand: Stand) => void]>([
+    ['the minute after a command', MINUTE, (stand) => stand.command('a', 'disable')],
+    [
+      'the two minutes after the hub came back',
+      2 * MINUTE,
+      (stand) => {
+        stand.guard.hubChanged('home', false)
+        stand.guard.hubChanged('home', true)
+      },
+    ],
+  ])('keeps %s in a bridge that starts again, but only if the published time includes them', async (_, wait, begin) => {
+    for (const [ranFor, due] of [
+      [9 * SECOND, 10 * SECOND],
+      [11 * SECOND, wait],
+    ] as const) {
+      const before = new Stand().start('a')
+      begin(before)
+      before.crash('a')
+      await before.clock.advance(ranFor)
+      const { state, history } = before.facts('a')
+      const after = new Stand()
+      await after.clock.advance(ranFor)
+      after.guard.learn('guard', 'home', 'a', JSON.stringify(state))
+      after.guard.learn('history', 'home', 'a', JSON.stringify(history))
+      after.guard.activate(true)
+      after.say('a', { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 1 })
+      after.guard.hubChanged('home', true)
+      await after.clock.advance(due - ranFor - 1)
+      expect(after.restarted).toEqual([])
+      await after.clock.advance(1)
+      expect(after.restarted).toEqual(['a'])
+    }
+  })
+
   test('is used: a wait continues, and the counts still apply', async () => {
     const before = new Stand().start('a')
     for (let i = 0; i < 3; i += 1) {

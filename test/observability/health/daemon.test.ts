@@ -1,4 +1,7 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { temporaryFolder } from '../../support/at-end.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/process.ts'
@@ -125,5 +128,18 @@ describe('the command', () => {
     expect(await command([], { HUB2MQTT_HUB_URL: 'nonsense', HUB2MQTT_NO_SUCH_OPTION: '1' })).toMatchObject({
       status: 0,
     })
+  })
+
+  it('finds the listener although the file is no longer valid YAML', async () => {
+    await start()
+    const file = join(temporaryFolder(), 'hub2mqtt.yaml')
+    const written = (port: string) => writeFileSync(file, `mqtt:\n  url: "mqtt://h\nhttp:\n  port: ${port}\n`)
+    const ask = () => command(['--config', file], { HUB2MQTT_HTTP_PORT: '' })
+    written(world.env['HTTP_PORT'] ?? '')
+    expect(await ask()).toMatchObject({ status: 0, stdout: expect.stringContaining('"live":true') })
+    // Nothing listens at this address and the default port, unlike perhaps at 127.0.0.1.
+    written('99999\n  host: 127.9.9.9')
+    const why = 'the configuration has mistakes, so the daemon may listen at another address: see hub2mqtt check-config'
+    expect(await ask()).toMatchObject({ status: 1, stderr: expect.stringContaining(why) })
   })
 })
