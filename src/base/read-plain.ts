@@ -2,7 +2,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 
 /** Larger than any configuration, key or certificate. */
-export const MOST_BYTES = 1024 * 1024
+export const MAX_BYTES = 1024 * 1024
 
 // Without these flags, opening a pipe waits for a writer, and a terminal may become the controlling terminal of this
 // process. Windows has neither.
@@ -16,7 +16,7 @@ export function readPlain(path: string): Buffer {
     const stat = fstatSync(file)
     if (stat.isDirectory()) throw failure('EISDIR')
     if (!stat.isFile()) throw failure('NOT_PLAIN')
-    if (stat.size > MOST_BYTES) throw failure('EFBIG')
+    if (stat.size > MAX_BYTES) throw failure('EFBIG')
     return contentOf(file)
   } finally {
     closeSync(file)
@@ -28,7 +28,7 @@ export const readPlainText = (path: string): string => readPlain(path).toString(
 /** Ignores the reported size, because the file may grow, and files in `/proc` report none. */
 function contentOf(file: number): Buffer {
   const chunks: Buffer[] = []
-  for (let length = 0; length <= MOST_BYTES; ) {
+  for (let length = 0; length <= MAX_BYTES; ) {
     const chunk = Buffer.alloc(64 * 1024)
     const read = readSync(file, chunk)
     if (read === 0) return Buffer.concat(chunks)

@@ -27,10 +27,10 @@ export class Throttle {
 
   now(): void {
     this.stop()
-    const began = this.#clock.elapsed()
+    const startedAt = this.#clock.elapsed()
     this.#task()
-    const took = this.#clock.elapsed() - began
-    this.#restsUntil = took <= CHEAP_MS ? Number.NEGATIVE_INFINITY : began + (1 + REST) * took
+    const took = this.#clock.elapsed() - startedAt
+    this.#restsUntil = took <= CHEAP_MS ? Number.NEGATIVE_INFINITY : startedAt + (1 + REST) * took
   }
 
   stop(): void {

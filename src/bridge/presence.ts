@@ -172,9 +172,9 @@ export class Presence {
     else this.#cancelCheck = this.#options.clock.after(Math.max(1, next - now), () => this.#update())
   }
 
-  #announce(asks: boolean): void {
+  #announce(requestsAnswer: boolean): void {
     this.#cancelAnnouncement()
-    this.#send({ role: this.#role, ...(asks && { asks }) })
+    this.#send({ role: this.#role, ...(requestsAnswer && { asks: requestsAnswer }) })
     this.#cancelAnnouncement = this.#options.clock.after(INTERVAL_MS, () => this.#announce(false))
   }
 

@@ -25,19 +25,19 @@ export async function daemon(
   // mqtt-packet caches a small buffer for each packet length. Each of these keeps its pool alive: with pools of the
   // default size, memory would grow for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
-  const begun = await load(request)
-  const { log: wanted, http } = begun.loaded.config
+  const result = await load(request)
+  const { log: wanted, http } = result.loaded.config
   // Only the page shows the latest lines.
-  const log = createLog({ ...wanted, secrets: begun.loaded.secrets, keep: http.enabled && http.page })
+  const log = createLog({ ...wanted, secrets: result.loaded.secrets, keep: http.enabled && http.page })
   exitOnMistake(log)
   const { signal, onReload } = daemonSignals()
   const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload }
   const app = await import('../app.ts')
   const shown = { ...world, onPage: onPage ?? printerOf(log) }
-  const { firstRun, loaded: unfinished, problem } = begun
+  const { firstRun, loaded: unfinished, problem } = result
   const sessions = firstRun && (await firstRun(request, { loaded: unfinished, problem }, shown))
   if (signal.aborted) return exitCodes.ok.code
-  const loaded = sessions === undefined ? begun.loaded : loadConfig(request)
+  const loaded = sessions === undefined ? result.loaded : loadConfig(request)
   const { secrets, warnings, fileIsEmpty } = loaded
   for (const secret of secrets) log.addSecret(secret)
   const hubs = Object.keys(loaded.config.hubs).length

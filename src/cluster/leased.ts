@@ -247,7 +247,7 @@ export class LeasedFleet implements Fleet {
       await this.#goAway()
       return
     }
-    const { nonce, begunAt: revision, adopted } = this.#row
+    const { nonce, firstRevision: revision, adopted } = this.#row
     if (!(await this.#roster.keep({ nonce, since: this.#startedAt, revision }, adopted))) return
     await this.#adopt()
     await this.#gain()

@@ -19,9 +19,9 @@ export function newLease(clock: Clock, leaseMs: number) {
   const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })
   const lease = {
     now,
-    /** @param begun the start of the successful renewal */
-    renewed(begun: Instant): void {
-      from = begun
+    /** @param startedAt the start of the successful renewal */
+    renewed(startedAt: Instant): void {
+      from = startedAt
     },
     lost(): void {
       from = undefined
@@ -58,7 +58,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
   let nonce = mark()
   /** The revision of the last write; `undefined` if no row is known. */
   let revision: number | undefined
-  let begunAt: number | undefined
+  let firstRevision: number | undefined
   let writing: Promise<unknown> = ready
   let ended = false
 
@@ -68,8 +68,8 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
       return nonce
     },
     /** The first revision with the nonce; 0 if unknown. */
-    get begunAt(): number {
-      return begunAt ?? 0
+    get firstRevision(): number {
+      return firstRevision ?? 0
     },
     /** Whether the row belongs to another process with this member's name, even if that process was killed. */
     get isForeign(): boolean {
@@ -103,7 +103,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     const record: MemberRecord = { nonce, adopted: row.adopted }
     try {
       revision = await rows.write(key, JSON.stringify(record), before)
-      begunAt ??= revision
+      firstRevision ??= revision
       handlers.onRenewed(from)
       return true
     } catch (error) {
@@ -137,14 +137,14 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     const record = readMember(found.value)
     if (record !== undefined && 'nonce' in record && record.nonce === nonce) {
       revision = found.revision
-      begunAt ??= found.revision
+      firstRevision ??= found.revision
       return found
     }
     if (revision === undefined) return found
     log.warn({ member }, 'another process took the lease of this member, which serves no hubs until it has a new lease')
     nonce = mark()
     revision = undefined
-    begunAt = undefined
+    firstRevision = undefined
     row.adopted = 0
     // Wait until everything has stopped: before that, a new lease would be mistaken for the former one.
     await handlers.onReplaced()

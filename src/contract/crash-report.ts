@@ -5,7 +5,7 @@
 import { constants } from 'node:os'
 import { type Crash, MAX_OTHERS, type PriorEvent, together } from './crash.ts'
 
-const MOST_ROWS = 24
+const MAX_ROWS = 24
 const UNKNOWN = '…'
 
 export function reportOf(app: string, crash: Crash): string {
@@ -66,7 +66,7 @@ function figuresOf({ firmware, uptime_seconds, app_uptime_seconds, exit_code, ex
 }
 
 function usageOf(samples: Crash['samples']): string | undefined {
-  const step = Math.ceil(samples.length / MOST_ROWS)
+  const step = Math.ceil(samples.length / MAX_ROWS)
   const shown = samples.filter((_, i) => (samples.length - 1 - i) % step === 0)
   if (shown.length === 0) return undefined
   const rows = shown.map(([seconds, cpu, memory]) => [
@@ -78,7 +78,7 @@ function usageOf(samples: Crash['samples']): string | undefined {
 }
 
 function beforeOf(app: string, { at, before }: Crash): string | undefined {
-  const lines = before.slice(0, MOST_ROWS).map((one) => {
+  const lines = before.slice(0, MAX_ROWS).map((one) => {
     const seconds = Math.max(0, Math.round((Date.parse(at) - Date.parse(one.at)) / 1000))
     return `- ${lasting(seconds)} before: ${wordsOf(app, one)}`
   })

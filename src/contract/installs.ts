@@ -67,7 +67,7 @@ function readListed(hub: Hub, id: string): Promise<Before> {
 
 async function installOver(before: Before, target: Target, id: string, wanted: StoreVersion): Promise<null> {
   const { hub, call } = target
-  const asked = wanted.channel !== undefined || wanted.version !== undefined
+  const isSpecific = wanted.channel !== undefined || wanted.version !== undefined
   try {
     await call('installFromAppStore', { appId: id, ...wanted, ...(isNewer(hub.status) && { waitForInstall: true }) })
   } catch (error) {
@@ -77,7 +77,7 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
     if (done === true) return null
     throw undecided(error, done === false && before !== undefined)
   }
-  if (!asked || (await shows(target, id, (after) => has(after, wanted), true))) return null
+  if (!isSpecific || (await shows(target, id, (after) => has(after, wanted), true))) return null
   throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')
 }
 

@@ -172,7 +172,7 @@ export class ConnectionLoop {
 
 const PROBE_INTERVAL_MS = 5 * 60_000
 /** If the preferred address is lost again soon after each return, the interval doubles, up to this factor. */
-const MOST_INTERVALS = 16
+const MAX_INTERVALS = 16
 const PROBE_TIMEOUT_MS = 10_000
 const BUSY_MS = { max: 60_000, step: 250 }
 
@@ -215,7 +215,7 @@ export function failbackProbe(
       stop.abort()
       stop = new AbortController()
       const wasInVain = clock.elapsed() - openedAt < preferredAfterMs
-      intervals = wasInVain ? Math.min(MOST_INTERVALS, intervals * 2) : 1
+      intervals = wasInVain ? Math.min(MAX_INTERVALS, intervals * 2) : 1
       void run(url, intervals * preferredAfterMs, stop.signal)
     },
 

@@ -171,11 +171,11 @@ async function listening(server: Server, host: string, port: number): Promise<st
 export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)
   /** The incomplete header at the end of the last chunk. */
-  let begun = Buffer.alloc(0)
+  let incomplete = Buffer.alloc(0)
   /** Number of bytes before the next header. */
   let skip = 0
   const exceeds = (chunk: Buffer) => {
-    const data = begun.length === 0 ? chunk : Buffer.concat([begun, chunk])
+    const data = incomplete.length === 0 ? chunk : Buffer.concat([incomplete, chunk])
     let at = skip
     while (at < data.length) {
       const size = headerSize(data, at)
@@ -185,7 +185,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
       at += size + length
     }
     skip = Math.max(0, at - data.length)
-    begun = Buffer.from(data.subarray(at))
+    incomplete = Buffer.from(data.subarray(at))
     return false
   }
   stream.read = (size?: number) => {

@@ -31,11 +31,11 @@ const SPEAKS_HTTP = 'the server there speaks HTTP, not MQTT; for MQTT over WebSo
 export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
   const push = stream.push.bind(stream)
   const packetFilter = new PacketFilter(protocol)
-  let begun = false
+  let hasStarted = false
   stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
     if (!Buffer.isBuffer(chunk)) return push(chunk, encoding)
-    const isHttp = !begun && chunk.subarray(0, HTTP.length).toString('latin1') === HTTP
-    begun = true
+    const isHttp = !hasStarted && chunk.subarray(0, HTTP.length).toString('latin1') === HTTP
+    hasStarted = true
     if (!isHttp) return push(packetFilter.filter(chunk))
     stream.destroy(new Error(SPEAKS_HTTP))
     return false

@@ -28,7 +28,7 @@ const REFUSAL_MS = 500
 const PACKET_OVERHEAD_BYTES = 16
 /** The wait before a size is retried, because the broker's limit may have changed; doubles with each failure. */
 const RELEARN_MS = 5 * 60_000
-const MOST_DOUBLINGS = 8
+const MAX_DOUBLINGS = 8
 /** Few brokers have a lower limit, so smaller payloads become suspects only with evidence. */
 const LEAST_LIMIT = 2048
 
@@ -168,7 +168,7 @@ export class PoisonMessages {
 
   #endedConnection({ sentBytes }: Item): void {
     this.doubted = true
-    if (sentBytes >= this.#fatalFrom) this.#failedTries = Math.min(MOST_DOUBLINGS, this.#failedTries + 1)
+    if (sentBytes >= this.#fatalFrom) this.#failedTries = Math.min(MAX_DOUBLINGS, this.#failedTries + 1)
     this.#fatalFrom = Math.min(this.#fatalFrom, sentBytes)
     this.#relearnAt = this.#clock.elapsed() + RELEARN_MS * 2 ** this.#failedTries
   }

@@ -37,7 +37,7 @@ const WINDOW = 32
 export const ACK_TIMEOUT_MS = 30_000
 /** A quarantined topic is tried again after this time; doubles with each additional loss. */
 const RETRY_QUARANTINED_MS = 5_000
-const MOST_DOUBLINGS = 10
+const MAX_DOUBLINGS = 10
 
 const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
 
@@ -157,7 +157,7 @@ export class Sender {
     const { clock, retained } = this.#options
     this.#cancelRetry?.()
     if (!retained.hasQuarantined) return
-    const afterLosses = (losses: number) => RETRY_QUARANTINED_MS * 2 ** Math.min(MOST_DOUBLINGS, losses - GIVE_UP_AFTER)
+    const afterLosses = (losses: number) => RETRY_QUARANTINED_MS * 2 ** Math.min(MAX_DOUBLINGS, losses - GIVE_UP_AFTER)
     this.#cancelRetry = clock.after(ms, () => {
       retained.retry('quarantined', ({ losses }) => afterLosses(losses) <= ageMs)
       this.pump()

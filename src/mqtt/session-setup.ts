@@ -67,14 +67,14 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
    * has more retained messages than it queues: then the received messages prove the grant.
    */
   async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
-    const began = clock.elapsed()
+    const startedAt = clock.elapsed()
     const { promise: granted, resolve } = Promise.withResolvers<boolean>()
     const attempts = await retryUntilAnswered({
       clock,
       request: () => void connection.subscribe(filter, how).then(resolve),
       answered: granted,
       repeats,
-      deadline: () => Math.max(began, readBack.foundAt) + ackTimeoutMs,
+      deadline: () => Math.max(startedAt, readBack.foundAt) + ackTimeoutMs,
       foundAt: () => readBack.foundAt,
       isEvident: () => readBack.hasFound(filter),
       signal: connection.ended,

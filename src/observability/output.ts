@@ -10,7 +10,7 @@ export interface Destination {
 const MAX_WAITING_BYTES = 1_048_576
 const RETRY_MS = 50
 const LONGEST_LINE_BYTES = 4096
-const MOST_BYTES_OF_A_CHARACTER = 3
+const MAX_BYTES_PER_CHARACTER = 3
 const DRAIN_STEP_MS = 5
 
 /** Writes a part of the chunk, and returns the size of this part. */
@@ -44,7 +44,7 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
 
   return {
     write(text: string): void {
-      const isShort = waiting.length === 0 && text.length * MOST_BYTES_OF_A_CHARACTER <= line.length
+      const isShort = waiting.length === 0 && text.length * MAX_BYTES_PER_CHARACTER <= line.length
       const chunk = isShort ? line.subarray(0, line.write(text)) : Buffer.from(text)
       if (waiting.length + chunk.length > MAX_WAITING_BYTES) return
       waiting = waiting.length === 0 ? chunk : Buffer.concat([waiting, chunk])

@@ -4,7 +4,7 @@ import { globSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { MOST_BYTES, readPlain } from '../../src/base/read-plain.ts'
+import { MAX_BYTES, readPlain } from '../../src/base/read-plain.ts'
 import { temporaryFolder } from '../support/at-end.ts'
 import { available } from '../support/skipped.ts'
 
@@ -52,7 +52,7 @@ describe.runIf(hasSpecialFiles)('a file that a user names', () => {
   }
 
   test.each([
-    ['of 1 MiB', MOST_BYTES],
+    ['of 1 MiB', MAX_BYTES],
     ['that is empty', 0],
     ['of several pieces', 64 * 1024 + 1],
   ])('%s is read as a whole, also through a symbolic link', (_, size) => {
@@ -79,7 +79,7 @@ describe.runIf(hasSpecialFiles)('a file that a user names', () => {
       'EFBIG',
       (path: string) => {
         writeFileSync(path, '')
-        truncateSync(path, MOST_BYTES + 1)
+        truncateSync(path, MAX_BYTES + 1)
       },
     ],
     [

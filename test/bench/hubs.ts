@@ -82,5 +82,5 @@ export interface Burst {
 }
 
 async function ask(process: Process, request: HubRequest): Promise<unknown> {
-  return v.parse(HUB_ANSWER, await process.ask(request)).result
+  return v.parse(HUB_ANSWER, await process.request(request)).result
 }

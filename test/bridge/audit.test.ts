@@ -9,10 +9,10 @@ const audits = (world: World) => lines(world).filter(({ msg, level }) => msg ===
 describe.concurrent('the audit', () => {
   test('is written at any log level, and records each change of the level', async () => {
     await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
-    expect(await world.ask('bridge/cmd/log-level', 'fatal')).toMatchObject({ ok: true })
-    await world.ask(`home/app/${world.app}/cmd/restart`, '{"transaction":"t1"}')
-    await world.ask(`home/app/${world.app}/cmd/disable`, '{"transaction":"t2"}')
-    await world.ask('bridge/cmd/ping')
+    expect(await world.request('bridge/cmd/log-level', 'fatal')).toMatchObject({ ok: true })
+    await world.request(`home/app/${world.app}/cmd/restart`, '{"transaction":"t1"}')
+    await world.request(`home/app/${world.app}/cmd/disable`, '{"transaction":"t2"}')
+    await world.request('bridge/cmd/ping')
     expect(audits(world)).toMatchObject([
       { command: 'log-level', hub: null, app: null, transaction: null, outcome: 'ok' },
       { command: 'restart', hub: 'home', app: world.app, transaction: 't1', outcome: 'ok' },
@@ -34,13 +34,13 @@ describe.concurrent('a write that is refused or fails', () => {
   test('is one event of its app and one of its hub', async () => {
     await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
     const { app, observer } = world
-    await world.ask(`home/app/${app}/cmd/disable`, '{"transaction":7}')
+    await world.request(`home/app/${app}/cmd/disable`, '{"transaction":7}')
     world.hub.behave('answer-status', { status: 503, times: 1, operation: 'restartApp' })
-    for (const _ of ['first', 'replayed']) await world.ask(`home/app/${app}/cmd/restart`, '{"transaction":"t"}')
-    await world.ask(`home/app/${app}/cmd/get-setting/none`)
-    await world.ask('home/app/nobody/cmd/restart')
-    await world.ask('home/cmd/install', '{"id":"x"}')
-    await world.ask('bridge/cmd/log-level', 'loud')
+    for (const _ of ['first', 'replayed']) await world.request(`home/app/${app}/cmd/restart`, '{"transaction":"t"}')
+    await world.request(`home/app/${app}/cmd/get-setting/none`)
+    await world.request('home/app/nobody/cmd/restart')
+    await world.request('home/cmd/install', '{"id":"x"}')
+    await world.request('bridge/cmd/log-level', 'loud')
     const event_type = 'command_failed'
     const at = expect.stringMatching(/^\d{4}-.*Z$/)
     const ofApp = [
@@ -64,15 +64,15 @@ describe.concurrent('the API key', () => {
   test('is in nothing that the bridge sends or logs, whatever the hub does with it', async ({ world }) => {
     const { app, hub, observer } = world
     hub.behave('answer-status', { status: 400, description: `Bearer ${KEY} is not welcome`, operation: 'restartApp' })
-    const refused = await world.ask(`home/app/${app}/cmd/restart`)
+    const refused = await world.request(`home/app/${app}/cmd/restart`)
     expect(refused.error?.message).toBe('The hub refused: 400, Bearer *** is not welcome.')
-    await world.ask(`home/app/${app}/cmd/set-setting/echo`, JSON.stringify({ deep: [`x${KEY}`] }))
-    expect((await world.ask(`home/app/${app}/cmd/get-setting/echo`)).data).toEqual({ deep: ['x***'] })
+    await world.request(`home/app/${app}/cmd/set-setting/echo`, JSON.stringify({ deep: [`x${KEY}`] }))
+    expect((await world.request(`home/app/${app}/cmd/get-setting/echo`)).data).toEqual({ deep: ['x***'] })
     hub.change(app, { name: `${KEY} lamp`, version: KEY })
     await until('the name', () => world.state(app)?.['name'] === '*** lamp')
     hub.crash(app, `Error: ${KEY}`)
     await until('the crash', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
-    await world.ask('bridge/cmd/ping')
+    await world.request('bridge/cmd/ping')
     const shown = observer.seen.filter(({ topic, text }) => !topic.includes('/cmd/') && text.includes(KEY))
     expect(shown.map(({ topic }) => topic)).toEqual([])
   })
@@ -85,7 +85,7 @@ describe.concurrent('the API key', () => {
     for (const length of [100, 200, 300, 1024]) {
       const text = `${'x'.repeat(length - KEY.length + 1)}${KEY}`
       hub.behave('answer-status', { status: 400, description: text, operation: 'restartApp' })
-      expect((await world.ask(`home/app/${app}/cmd/restart`)).error?.message).toMatch(/\*\*\*\.$|x\.$/)
+      expect((await world.request(`home/app/${app}/cmd/restart`)).error?.message).toMatch(/\*\*\*\.$|x\.$/)
       hub.change(app, { name: text, version: text, author: text })
       await until('the name', () => String(world.state(app)?.['name']).length === text.length - KEY.length + 3)
       hub.crash(app, text)
@@ -104,7 +104,7 @@ describe.concurrent('the API key', () => {
     const file = (key: string) => `hubs: {attic: {url: "http://127.0.0.1:9", api_key: ${key}}}\n`
     await using world = await World.start({ file: file('first-key-for-tests'), env: { HUB_NAME: 'home' } })
     world.bridge.reload(file(other))
-    await world.ask(`home/app/${world.app}/cmd/set-setting/echo`, JSON.stringify(other))
-    expect((await world.ask(`home/app/${world.app}/cmd/get-setting/echo`)).data).toBe('***')
+    await world.request(`home/app/${world.app}/cmd/set-setting/echo`, JSON.stringify(other))
+    expect((await world.request(`home/app/${world.app}/cmd/get-setting/echo`)).data).toBe('***')
   })
 })

@@ -33,7 +33,7 @@ describe.concurrent('a call', () => {
 
   test('is off by default', async () => {
     await using world = await World.start()
-    const answer = await world.ask(TOPIC, '{"item":"system","path":"/ping"}')
+    const answer = await world.request(TOPIC, '{"item":"system","path":"/ping"}')
     expect(answer).toMatchObject({ ok: false, error: { code: 'not_allowed' } })
     expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '').commands).not.toContain('call')
     expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '').extensions).toContain('call')
@@ -42,7 +42,7 @@ describe.concurrent('a call', () => {
   test('is limited by a list that a reload replaces', async () => {
     const only = (item: string) => `commands: {allow: [hub/call], call: [{item: ${item}, methods: [GET]}]}\n`
     await using world = await World.start({ file: only('apps') })
-    const code = async (payload: object) => (await world.ask(TOPIC, JSON.stringify(payload))).error?.code ?? 'ok'
+    const code = async (payload: object) => (await world.request(TOPIC, JSON.stringify(payload))).error?.code ?? 'ok'
     const list = { item: 'apps', path: '/app' }
     expect(await code(list)).toBe('ok')
     expect(await code({ ...RESTART, path: `/app/${world.app}/restart` })).toBe('not_allowed')
@@ -56,8 +56,10 @@ describe.concurrent('a call', () => {
     await using world = await World.start({
       env: { COMMANDS_ALLOW: 'hub/call', COMMANDS_CALL: '[{"item":"system","methods":["GET"]}]' },
     })
-    expect(await world.ask(TOPIC, '{"item":"system","path":"/ping"}')).toMatchObject({ ok: true, data: true })
-    expect(await world.ask(TOPIC, '{"item":"apps","path":"/app"}')).toMatchObject({ error: { code: 'not_allowed' } })
+    expect(await world.request(TOPIC, '{"item":"system","path":"/ping"}')).toMatchObject({ ok: true, data: true })
+    expect(await world.request(TOPIC, '{"item":"apps","path":"/app"}')).toMatchObject({
+      error: { code: 'not_allowed' },
+    })
   })
 })
 
@@ -91,7 +93,7 @@ describe.concurrent('a call reaches no further than other commands', () => {
       env: { COMMANDS_ALLOW: '*', APPS_EXCLUDE: 'the.hidden' },
       hub: { apps: [{ id: 'the.app' }, { id: 'the.hidden' }] },
     })
-    const ask = (payload: object) => world.ask(TOPIC, JSON.stringify(payload))
+    const ask = (payload: object) => world.request(TOPIC, JSON.stringify(payload))
     expect(Object.keys((await ask({ item: 'apps', path: '/app' })).data ?? {})).toEqual(['the.app'])
     expect(Object.keys((await ask({ item: 'apps', path: '/APP' })).data ?? {})).toEqual(['the.app'])
     for (const payload of [
@@ -156,7 +158,7 @@ test.concurrent('an API key in an answer is not passed on', async () => {
     env: { COMMANDS_ALLOW: 'hub/call' },
     hub: { apps: [{ id: 'the.app', settings: { x: `a ${KEY} b` } }] },
   })
-  const answer = await world.ask(TOPIC, '{"item":"apps","path":"/app/the.app/setting"}')
+  const answer = await world.request(TOPIC, '{"item":"apps","path":"/app/the.app/setting"}')
   expect(answer.data).toEqual({ x: 'a *** b' })
 })
 
@@ -174,10 +176,10 @@ test.concurrent('a token of the API in an answer is not passed on, nor one that 
   await crash(`Error: ${first}, ${password}`)
   expect(world.state(app)).toMatchObject({ crash_message: `Error: ***, ${password}` })
   hub.behave('answer-status', { operation: 'restartApp', times: 1, status: 500, description: `no ${first}` })
-  const refused = await world.ask(`home/app/${app}/cmd/restart`)
+  const refused = await world.request(`home/app/${app}/cmd/restart`)
   expect(refused.error?.message).toBe('The hub failed: 500, no ***.')
   world.bridge.reload(file(second))
-  expect((await world.ask(`home/app/${app}/cmd/restart`)).ok).toBe(true)
+  expect((await world.request(`home/app/${app}/cmd/restart`)).ok).toBe(true)
   await until('the start', () => world.state(app)?.['crash_message'] === null)
   await crash(`Error: ${first}, ${second}`)
   expect(world.state(app)).toMatchObject({ crash_message: 'Error: ***, ***' })

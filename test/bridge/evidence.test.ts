@@ -36,8 +36,8 @@ describe('the evidence of a crash', () => {
     await until('its usage', () => world.state(app)?.['memory_bytes'])
     hub.change(app, { usage: { cpu: 0.25, mem: 77 * 2 ** 20 } })
     await until('the usage', () => world.state(app)?.['memory_bytes'] === 77 * 2 ** 20)
-    await world.ask(`home/app/${app}/cmd/set-setting/mode`, 'value-of-a-setting')
-    await world.ask(`home/app/${app}/cmd/set-setting`, '{"name":"other","value":"value-of-a-setting"}')
+    await world.request(`home/app/${app}/cmd/set-setting/mode`, 'value-of-a-setting')
+    await world.request(`home/app/${app}/cmd/set-setting`, '{"name":"other","value":"value-of-a-setting"}')
     hub.crash(app, STACK)
     const crash = await untilCrash(world, app)
     expect(crash).toMatchObject({
@@ -59,13 +59,13 @@ describe('the evidence of a crash', () => {
       { what: 'setting', app, to: 'mode', by: null },
     ])
     expect(JSON.stringify(crash)).not.toContain('value-of-a-setting')
-    const { data } = await world.ask(`home/app/${app}/cmd/get-crash`)
+    const { data } = await world.request(`home/app/${app}/cmd/get-crash`)
     expect(data).toEqual({ markdown: expect.stringContaining('lamp.js:12:5') })
     await world.restart()
     await world.settle()
     expect(world.observer.texts(topicOf(app))).toEqual([JSON.stringify(crash)])
     expect((await retainedOn(world.broker.port)).get(topicOf(app))).toBe(JSON.stringify(crash))
-    expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual(data)
+    expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual(data)
   })
 
   test('names other apps that crashed within ten minutes, in both directions, and each is logged once', async () => {
@@ -79,7 +79,7 @@ describe('the evidence of a crash', () => {
     expect((await untilCrash(world, two)).others_crashed).toEqual([one])
     await untilCrash(world, one, ({ others_crashed }) => others_crashed.join() === two)
     expect((await untilCrash(world, two)).before).toMatchObject([{ what: 'crashed', app: one }])
-    const { data } = await world.ask(`home/app/${two}/cmd/get-crash`)
+    const { data } = await world.request(`home/app/${two}/cmd/get-crash`)
     expect(data).toEqual({ markdown: expect.stringContaining('2 apps crashed within a minute.') })
     const told = () => world.bridge.lines.filter((line) => line.includes('apps crashed within a minute'))
     world.clock.jump(61_000)
@@ -110,7 +110,7 @@ describe('the evidence of a crash', () => {
     const crash = await untilCrash(world, app)
     expect(crash.hub).toMatchObject({ memory_total_bytes: health().memory_total_bytes, booted_at: health().booted_at })
     expect(crash.uptime_seconds).toBeGreaterThanOrEqual(0)
-    const { data } = await world.ask(`home/app/${app}/cmd/get-crash`)
+    const { data } = await world.request(`home/app/${app}/cmd/get-crash`)
     expect(data).toEqual({ markdown: expect.stringContaining('| Free memory of the hub |') })
   })
 
@@ -130,9 +130,9 @@ describe('the evidence of a crash', () => {
     world.hub.crash(app, 'Error: oh')
     const crash = await untilCrash(world, app)
     expect(crash.guard).toEqual({ state: 'waiting', restarts: 0, next_restart_at: expect.any(String) })
-    expect((await world.ask(`home/app/${app}/cmd/guard`, '{"forget":true}')).ok).toBe(true)
+    expect((await world.request(`home/app/${app}/cmd/guard`, '{"forget":true}')).ok).toBe(true)
     await until('nothing', () => world.observer.last(topicOf(app)) === '')
-    expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
+    expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
     await world.restart()
     await world.settle()
     // The bridge finds the crash after its start, so the evidence has no samples.
@@ -145,11 +145,11 @@ describe('the evidence of a crash', () => {
     world.hub.crash(app, 'Error: oh')
     await untilCrash(world, app)
     for (const payload of ['ON', '{"snooze":"1h"}', '{"forget":true,"enabled":false}']) {
-      const { error } = await world.ask(`home/app/${app}/cmd/guard`, payload)
+      const { error } = await world.request(`home/app/${app}/cmd/guard`, payload)
       expect(error, payload).toMatchObject({ code: 'not_allowed', message: expect.stringContaining('guard.watch') })
     }
     expect(crashOf(world, app)).toBeDefined()
-    expect(await world.ask(`home/app/${app}/cmd/guard`, '{"forget":true}')).toMatchObject({ ok: true })
+    expect(await world.request(`home/app/${app}/cmd/guard`, '{"forget":true}')).toMatchObject({ ok: true })
     await until('nothing', () => world.observer.last(topicOf(app)) === '')
   })
 
@@ -190,7 +190,7 @@ describe('the reads of evidence', () => {
     const { app, hub } = world
     await until('its usage', () => world.state(app)?.['memory_bytes'])
     hub.forgetRequests()
-    const { data } = await world.ask(`home/app/${app}/cmd/get-history`, '{"hours":1}')
+    const { data } = await world.request(`home/app/${app}/cmd/get-history`, '{"hours":1}')
     expect(data).toMatchObject({ resolution_seconds: 60, source: 'bridge' })
     const { cpu_percent, memory_bytes } = v.parse(
       v.object({ cpu_percent: v.array(v.tuple([v.number(), v.number()])), memory_bytes: v.array(v.array(v.number())) }),
@@ -199,11 +199,11 @@ describe('the reads of evidence', () => {
     expect(cpu_percent).toHaveLength(1)
     expect(memory_bytes[0]?.[1]).toBe(world.state(app)?.['memory_bytes'])
     expect(Math.abs((cpu_percent[0]?.[0] ?? 0) * 1000 - Date.now())).toBeLessThan(120_000)
-    expect((await world.ask(`home/app/${app}/cmd/get-history`)).data).toMatchObject({ resolution_seconds: 600 })
-    expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
+    expect((await world.request(`home/app/${app}/cmd/get-history`)).data).toMatchObject({ resolution_seconds: 600 })
+    expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
     expect(hub.requests.filter(({ operation }) => operation !== 'getApps')).toEqual([])
-    expect((await world.ask(`home/app/${app}/cmd/get-history`, '{"hours":0}')).error?.code).toBe('invalid_payload')
-    expect((await world.ask('home/app/not.there/cmd/get-crash')).error?.code).toBe('unknown_app')
+    expect((await world.request(`home/app/${app}/cmd/get-history`, '{"hours":0}')).error?.code).toBe('invalid_payload')
+    expect((await world.request('home/app/not.there/cmd/get-crash')).error?.code).toBe('unknown_app')
   })
 })
 
@@ -227,7 +227,7 @@ describe("the hub's logs", () => {
     return world
   }
   const history = async (world: World, hours: number) =>
-    v.parse(USAGE, (await world.ask(`home/app/${world.app}/cmd/get-history`, JSON.stringify({ hours }))).data)
+    v.parse(USAGE, (await world.request(`home/app/${world.app}/cmd/get-history`, JSON.stringify({ hours }))).data)
   const asked = ({ hub }: World) =>
     hub.requests.flatMap(({ operation }) => (operation?.startsWith('getLog') ? [operation] : []))
 

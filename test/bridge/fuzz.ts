@@ -43,7 +43,7 @@ export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzRe
   }
   const apps = [{ id: APP, settings: { one: 1 } }]
   await using world = await World.start({ broker, env, hub: { apps, memory: 100_000 } })
-  await world.ask('bridge/cmd/ping')
+  await world.request('bridge/cmd/ping')
   world.hub.forgetRequests()
   const next = badInputs(seed, broker === 'mosquitto')
   const tally = new Tally()
@@ -59,7 +59,7 @@ export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzRe
   const seconds = (performance.now() - started) / 1000
   process.off('uncaughtException', uncaught).off('unhandledRejection', uncaught)
   const hubCalls = world.hub.requests.length
-  const aliveAfter = (await world.ask('bridge/cmd/ping')).ok
+  const aliveAfter = (await world.request('bridge/cmd/ping')).ok
   return { ...tally.report(), hubCalls, aliveAfter, seconds, longestMs }
 }
 

@@ -22,7 +22,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
   test('shows its progress until the hub has another version, and is then ok', async () => {
     await using world = await World.start(optionsWith({ HUB_TIMEOUT: '300ms' }))
     world.hub.behave('never-answer', { operation: 'installFromAppStore' })
-    const answer = world.ask(cmd('install'))
+    const answer = world.request(cmd('install'))
     await until('a check', () => {
       const order = world.hub.requests.map(({ operation }) => operation)
       return (
@@ -33,7 +33,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
     world.hub.install(APP)
     expect(await answer).toMatchObject({ ok: true })
     await until('the end of the progress', () => inProgress(world) === false)
-    expect(world.asked('installFromAppStore')).toBe(1)
+    expect(world.requestCount('installFromAppStore')).toBe(1)
   })
 })
 
@@ -48,8 +48,8 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
   /** The hub has confirmed the install, and the bridge has read the list again. */
   async function confirmed(world: World): Promise<void> {
     world.hub.behave('pretend', { operation: 'installFromAppStore', value: null })
-    expect(await world.ask(cmd('install'))).toMatchObject({ ok: true })
-    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    expect(await world.request(cmd('install'))).toMatchObject({ ok: true })
+    expect(await world.request('home/cmd/refresh')).toMatchObject({ ok: true })
     expect(shown(world)).toEqual(['false 1.0.0', 'true 1.0.0'])
   }
 
@@ -57,7 +57,7 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
     await using world = await World.start(optionsWith({ HUB_REALTIME: realtime }))
     await confirmed(world)
     world.hub.install(APP)
-    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    expect(await world.request('home/cmd/refresh')).toMatchObject({ ok: true })
     await until('the end of the progress', () => shown(world).at(-1) === 'false 1.1.0')
     expect(shown(world)).not.toContain('true 1.1.0')
     expect(shown(world).filter((one) => one === 'false 1.0.0')).toHaveLength(1)
@@ -73,7 +73,7 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
     await confirmed(world)
     world.hub.behaveWell()
     world.hub.behave('answer-status', { status: 400, operation: 'installFromAppStore' })
-    expect(await world.ask(cmd('install'))).toMatchObject({ ok: false })
+    expect(await world.request(cmd('install'))).toMatchObject({ ok: false })
     await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
   })
 

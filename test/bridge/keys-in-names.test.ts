@@ -52,7 +52,7 @@ test('an app whose id contains the API key is in no topic, and is logged once wi
     env: { HUB_API_KEY: key },
   })
   await until('the good one', () => world.state('com.example.good') !== undefined)
-  await world.ask('home/cmd/refresh')
+  await world.request('home/cmd/refresh')
   const seen = world.observer.seen.map(({ topic }) => topic)
   // The hub's id also contains the key, so its devices use the hub's name.
   const devices = seen.filter((topic) => topic.startsWith('homeassistant/'))

@@ -93,7 +93,7 @@ describe.concurrent('the command for a log level', () => {
   test('sets a temporary level, and subscribers see both changes', async () => {
     await using world = await World.start()
     const level = () => world.observer.last('hub2mqtt/bridge/log-level')
-    expect(await world.ask('bridge/cmd/log-level', '{"level":"debug","for":"10s"}')).toMatchObject({ ok: true })
+    expect(await world.request('bridge/cmd/log-level', '{"level":"debug","for":"10s"}')).toMatchObject({ ok: true })
     await until('the level', () => level() === 'debug')
     world.clock.jump(10_000)
     await until('the level before', () => level() === 'info')
@@ -101,7 +101,7 @@ describe.concurrent('the command for a log level', () => {
 
   test('is permanently overridden by a change of the configuration', async () => {
     await using world = await World.start({ file: 'log: {level: info}\n' })
-    await world.ask('bridge/cmd/log-level', '{"level":"debug","for":"10m"}')
+    await world.request('bridge/cmd/log-level', '{"level":"debug","for":"10m"}')
     world.bridge.reload('log: {level: warn}\n')
     const level = () => world.observer.last('hub2mqtt/bridge/log-level')
     await until('the configured level', () => level() === 'warn')

@@ -160,13 +160,13 @@ export async function runMatrix(): Promise<Table> {
   const env = { COMMANDS_ALLOW: '*', GUARD_WATCH: 'no.such.app' }
   await using good = await World.start({ broker: 'mosquitto', env, hub: { apps: seeds } })
   for (const row of ROWS) {
-    put(row, 'ok', await good.ask(row.topic('ok'), row.payload('ok')))
-    put(row, 'invalid', await good.ask(row.topic('invalid'), Buffer.from([0x7b, 0xff, 0x7d])))
+    put(row, 'ok', await good.request(row.topic('ok'), row.payload('ok')))
+    put(row, 'invalid', await good.request(row.topic('invalid'), Buffer.from([0x7b, 0xff, 0x7d])))
     if (expected(row, 'expired') !== undefined) put(row, 'expired', await askExpired(good, row))
-    put(row, 'retained', await good.ask(row.topic('retained'), row.payload('retained') || '{}', { retain: true }))
+    put(row, 'retained', await good.request(row.topic('retained'), row.payload('retained') || '{}', { retain: true }))
     const again = { properties: { correlationData: Buffer.from(`again ${row.name}`) } }
-    await good.ask(row.topic('duplicate'), row.payload('duplicate'), again)
-    put(row, 'duplicate', await good.ask(row.topic('duplicate'), row.payload('duplicate'), again))
+    await good.request(row.topic('duplicate'), row.payload('duplicate'), again)
+    put(row, 'duplicate', await good.request(row.topic('duplicate'), row.payload('duplicate'), again))
   }
   for (const lacking of [READ_ONLY, ['hub.speech']]) {
     await using poor = await World.start({
@@ -174,17 +174,17 @@ export async function runMatrix(): Promise<Table> {
       hub: { apps: seeds, keys: { [KEY]: lacking } },
     })
     for (const row of ROWS.filter((one) => one.lacking?.join() === lacking.join())) {
-      put(row, 'forbidden', await poor.ask(row.topic('forbidden'), row.payload('forbidden')))
+      put(row, 'forbidden', await poor.request(row.topic('forbidden'), row.payload('forbidden')))
     }
   }
   await using newer = await World.start({ env, hub: { apps: seeds, flavour: 'newer', keys: { [KEY]: ALL_SCOPES } } })
   for (const row of ROWS.filter(({ olderOnly }) => olderOnly)) {
-    put(row, 'unsupported', await newer.ask(row.topic('unsupported'), row.payload('unsupported')))
+    put(row, 'unsupported', await newer.request(row.topic('unsupported'), row.payload('unsupported')))
   }
   await newer.hub.close()
   await until('offline', () => newer.observer.last('hub2mqtt/home/state') === 'offline')
   for (const row of ROWS.filter(({ lacking }) => lacking !== undefined)) {
-    put(row, 'offline', await newer.ask(row.topic('offline'), row.payload('offline')))
+    put(row, 'offline', await newer.request(row.topic('offline'), row.payload('offline')))
   }
   return table
 }
@@ -195,11 +195,13 @@ async function askExpired(world: World, row: Row): Promise<Answer> {
   if (row.enveloped) {
     const payload = row.payload('expired')
     const object: object = payload === '' ? {} : JSON.parse(payload)
-    return world.ask(topic, JSON.stringify({ ...object, expires_at: '2020-01-01T00:00:00Z' }))
+    return world.request(topic, JSON.stringify({ ...object, expires_at: '2020-01-01T00:00:00Z' }))
   }
   world.hub.behave('slow-headers', { ms: 1500, times: 1, operation: 'restartApp' })
-  const ahead = world.ask(`home/app/${APP}/cmd/restart`, '', { properties: { correlationData: Buffer.from(topic) } })
-  const answer = await world.ask(topic, row.payload('expired'), { properties: { messageExpiryInterval: 1 } })
+  const ahead = world.request(`home/app/${APP}/cmd/restart`, '', {
+    properties: { correlationData: Buffer.from(topic) },
+  })
+  const answer = await world.request(topic, row.payload('expired'), { properties: { messageExpiryInterval: 1 } })
   await ahead
   return answer
 }

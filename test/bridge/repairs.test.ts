@@ -37,7 +37,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
   test('clears or forges on a topic of the bridge or of a hub is repaired within five seconds', async () => {
     await using world = await World.start({ broker, file })
     const { observer } = world
-    await world.ask(`${APP}/cmd/set-setting/mode`, '"x"')
+    await world.request(`${APP}/cmd/set-setting/mode`, '"x"')
     for (const payload of ['', 'forged']) {
       const right = new Map<string, string>()
       for (const topic of topics) right.set(topic, await published(world, topic))
@@ -65,7 +65,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
     await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
     await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
-    await world.ask('home/cmd/refresh')
+    await world.request('home/cmd/refresh')
     await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right, 1_000)
     await until('no ghost', () => observer.last('hub2mqtt/home/app/ghost') === '', 1_000)
   })

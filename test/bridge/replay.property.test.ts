@@ -130,11 +130,11 @@ describe.each(BROKERS)('on %s', (broker) => {
       hub: { apps, keys: { [KEY]: ['homey'] } },
     })
     const notification = { item: 'notifications', method: 'POST', path: '/notification', body: { excerpt: 'Hi' } }
-    const post = () => world.ask('home/cmd/call', JSON.stringify({ ...notification, transaction: 'once' }))
+    const post = () => world.request('home/cmd/call', JSON.stringify({ ...notification, transaction: 'once' }))
     const { data } = await post()
     expect(data).toMatchObject({ excerpt: 'Hi' })
     for (let i = 0; i < 10; i++)
-      expect(await world.ask('home/app/a/cmd/get-settings', `{"transaction":${i}}`)).toMatchObject({ ok: true })
+      expect(await world.request('home/app/a/cmd/get-settings', `{"transaction":${i}}`)).toMatchObject({ ok: true })
     expect(await post()).toMatchObject({ ok: true, data, replayed: true })
     expect(world.hub.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })

@@ -40,7 +40,7 @@ test.concurrent("the hub's own record is answered without an API key, and not ab
   await using world = await World.start({
     hub: { apps: [{ id: 'the.app', record: { icon: `/x?key=${KEY}`, exitSignal: 'SIGKILL' } }] },
   })
-  const ask = () => world.ask('home/app/the.app/cmd/get', '{"raw":true}')
+  const ask = () => world.request('home/app/the.app/cmd/get', '{"raw":true}')
   expect((await ask()).data).toMatchObject({ raw: { icon: '/x?key=***', exitSignal: 'SIGKILL' } })
   world.hub.change('the.app', { novelty: 'x'.repeat(1024 * 1024) }, { silent: true })
   expect(await ask()).toMatchObject({ ok: false, error: { code: 'hub_failed' } })

@@ -22,9 +22,9 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await world.restart()
     await until('the refusal', () => resultsOf(world, world.app)[0])
     expect(resultsOf(world, world.app)[0]).toMatchObject({ ok: false, error: { code: 'retained' } })
-    await world.ask('bridge/cmd/ping')
+    await world.request('bridge/cmd/ping')
     expect((await retainedOn(world.broker.port)).has(`hub2mqtt/${topic}`)).toBe(false)
-    expect(world.asked('restartApp')).toBe(0)
+    expect(world.requestCount('restartApp')).toBe(0)
   })
 
   test('a retained command that arrives live is refused and cleared, and clearing one is no command', async () => {
@@ -33,17 +33,17 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     const codes = () => resultsOf(world, world.app).map(({ ok, error }) => (ok ? 'ok' : error.code))
     for (const qos of [0, 1, 2] as const) await world.observer.publish(topic, '{}', { retain: true, qos })
     await until('the refusals', () => codes().length === 3)
-    await world.ask('bridge/cmd/ping')
+    await world.request('bridge/cmd/ping')
     expect((await retainedOn(world.broker.port)).has(topic)).toBe(false)
     for (const qos of [0, 1, 2] as const) await world.observer.publish(topic, '', { retain: true, qos })
-    await world.ask('bridge/cmd/ping')
+    await world.request('bridge/cmd/ping')
     expect(codes()).toEqual(['retained', 'retained', 'retained'])
-    expect(world.asked('restartApp')).toBe(0)
+    expect(world.requestCount('restartApp')).toBe(0)
     // After the clearing, a new message is a command.
     await world.observer.publish(topic, '{}', { retain: true })
     await until('its refusal', () => codes().length === 4)
-    expect(await world.ask(restartOf(world.app))).toMatchObject({ ok: true })
-    expect(world.asked('restartApp')).toBe(1)
+    expect(await world.request(restartOf(world.app))).toMatchObject({ ok: true })
+    expect(world.requestCount('restartApp')).toBe(1)
   })
 
   test('no command that was sent while the bridge was offline is executed', async ({ world }) => {
@@ -51,8 +51,8 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await world.observer.publish(`hub2mqtt/${restartOf(world.app)}`, '')
     await world.restart()
     await world.ready()
-    await world.ask('bridge/cmd/ping')
-    expect(world.asked('restartApp')).toBe(0)
+    await world.request('bridge/cmd/ping')
+    expect(world.requestCount('restartApp')).toBe(0)
   })
 
   test('answers every command in progress before it ends, and begins none', async ({ world }) => {
@@ -63,12 +63,12 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await world.observer.publish(`hub2mqtt/${restartOf(slow)}`, '{"transaction":"under way"}')
     await world.observer.publish(`hub2mqtt/${restartOf(slow)}`, '{"transaction":"waits"}')
     await world.observer.publish(`hub2mqtt/home/app/${stuck}/cmd/disable`, '{"transaction":"cut off"}')
-    await until('both writes', () => world.asked('restartApp') + world.asked('disableApp') === 2)
+    await until('both writes', () => world.requestCount('restartApp') + world.requestCount('disableApp') === 2)
     await world.bridge.stop()
     const answers = [...resultsOf(world, slow), ...resultsOf(world, stuck, 'disable')]
     const outcomes = answers.map(({ transaction, ok, error }) => [transaction, ok ? 'ok' : error.code])
     expect(Object.fromEntries(outcomes)).toEqual({ 'under way': 'ok', waits: 'expired', 'cut off': 'outcome_unknown' })
-    expect(world.asked('restartApp')).toBe(1)
+    expect(world.requestCount('restartApp')).toBe(1)
     const failed = (topic: string) =>
       world.observer.texts(`hub2mqtt/home/${topic}`).filter((text) => text.includes('"command_failed"'))
     expect(failed(`app/${stuck}/event`)).toHaveLength(1)
@@ -81,41 +81,41 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     const topic = `hub2mqtt/${restartOf(world.app)}`
     await Promise.all([1, 2, 3].map(() => world.observer.publish(topic, '{"transaction":"t"}')))
     await until('three answers', () => resultsOf(world, world.app).length === 3)
-    await world.ask(restartOf(world.app), '{"transaction":"t"}')
+    await world.request(restartOf(world.app), '{"transaction":"t"}')
     const answers = resultsOf(world, world.app)
     expect(answers.map(({ ok }) => ok)).toEqual([true, true, true, true])
     expect(answers.filter(({ replayed }) => replayed === true)).toHaveLength(3)
-    expect(world.asked('restartApp')).toBe(1)
-    await world.ask(restartOf(world.app), '{"transaction":7}')
-    await world.ask(restartOf(world.app), '{"transaction":"7"}')
-    expect(world.asked('restartApp')).toBe(3)
+    expect(world.requestCount('restartApp')).toBe(1)
+    await world.request(restartOf(world.app), '{"transaction":7}')
+    await world.request(restartOf(world.app), '{"transaction":"7"}')
+    expect(world.requestCount('restartApp')).toBe(3)
   })
 
   test('at most four requests reach the hub at a time', async ({ world }) => {
     const apps = [...world.hub.apps.keys()].slice(0, 8)
     world.hub.behave('never-answer', { operation: 'disableApp' })
     for (const app of apps) await world.observer.publish(`hub2mqtt/home/app/${app}/cmd/disable`, '')
-    await until('four requests', () => world.asked('disableApp') === 4)
-    await world.ask('bridge/cmd/ping')
-    expect(world.asked('disableApp')).toBe(4)
+    await until('four requests', () => world.requestCount('disableApp') === 4)
+    await world.request('bridge/cmd/ping')
+    expect(world.requestCount('disableApp')).toBe(4)
   })
 
   test('a write that was not answered is not sent again, and its outcome is unknown', async ({ world }) => {
     world.hub.behave('execute-then-reset', { operation: 'restartApp' })
-    const answer = await world.ask(restartOf(world.app))
+    const answer = await world.request(restartOf(world.app))
     expect(answer.error).toMatchObject({ code: 'outcome_unknown', status: null })
-    expect(world.asked('restartApp')).toBe(1)
+    expect(world.requestCount('restartApp')).toBe(1)
   })
 
   test('if a check of the hub shows the result of a write, the answer has it', async ({ world }) => {
     world.hub.behave('execute-then-reset', { operation: ['disableApp', 'setAppSetting', 'updateApp'] })
-    expect(await world.ask(`home/app/${world.app}/cmd/disable`)).toMatchObject({ ok: true })
+    expect(await world.request(`home/app/${world.app}/cmd/disable`)).toMatchObject({ ok: true })
     const [app = ''] = world.hub.apps.keys()
-    expect(await world.ask(`home/app/${app}/cmd/set-setting/x`, '{"a":[1]}')).toMatchObject({ ok: true })
-    expect(await world.ask(`home/app/${app}/cmd/autoupdate`, 'OFF')).toMatchObject({ ok: true })
+    expect(await world.request(`home/app/${app}/cmd/set-setting/x`, '{"a":[1]}')).toMatchObject({ ok: true })
+    expect(await world.request(`home/app/${app}/cmd/autoupdate`, 'OFF')).toMatchObject({ ok: true })
     world.hub.behaveWell()
     world.hub.behave('reset-before-executing', { operation: 'disableApp' })
-    expect((await world.ask(`home/app/${world.app}/cmd/disable`)).error?.code).toBe('outcome_unknown')
+    expect((await world.request(`home/app/${world.app}/cmd/disable`)).error?.code).toBe('outcome_unknown')
   })
 })
 
@@ -140,7 +140,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
     const topic = `hub2mqtt/${restartOf(world.app)}`
     await world.observer.publish(topic, '')
     await world.observer.publish(topic, '{"transaction":"second"}')
-    await until('the first command', () => world.asked('restartApp') === 1)
+    await until('the first command', () => world.requestCount('restartApp') === 1)
     // Another client with the same client id makes the broker close the bridge's connection.
     const rival = await connectAsync(world.broker.url, {
       clientId: 'the-bridge',
@@ -151,7 +151,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
     await until('the refusal', () => resultsOf(world, world.app).find(({ transaction }) => transaction === 'second'))
     const refusal = resultsOf(world, world.app).find(({ transaction }) => transaction === 'second')
     expect(refusal).toMatchObject({ ok: false, error: { code: 'expired' } })
-    expect(world.asked('restartApp')).toBe(1)
+    expect(world.requestCount('restartApp')).toBe(1)
   })
 })
 
@@ -159,18 +159,18 @@ describe.concurrent('a command that configuration does not allow', () => {
   test('can be allowed by name, and uninstall still requires a confirmation', async () => {
     await using world = await World.start({ env: { COMMANDS_ALLOW: 'uninstall' } })
     const topic = `home/app/${world.app}/cmd/uninstall`
-    expect((await world.ask(topic, '')).error?.code).toBe('invalid_payload')
-    expect((await world.ask(topic, '{"confirm":"another"}')).error?.code).toBe('invalid_payload')
-    expect(world.asked('uninstallApp')).toBe(0)
-    expect(await world.ask(topic, JSON.stringify({ confirm: world.app }))).toMatchObject({ ok: true })
-    expect((await world.ask('home/cmd/install', '{"id":"x"}')).error?.code).toBe('not_allowed')
+    expect((await world.request(topic, '')).error?.code).toBe('invalid_payload')
+    expect((await world.request(topic, '{"confirm":"another"}')).error?.code).toBe('invalid_payload')
+    expect(world.requestCount('uninstallApp')).toBe(0)
+    expect(await world.request(topic, JSON.stringify({ confirm: world.app }))).toMatchObject({ ok: true })
+    expect((await world.request('home/cmd/install', '{"id":"x"}')).error?.code).toBe('not_allowed')
   })
 })
 
 describe.concurrent('a command that the key does not permit', () => {
   test('is reported the same way if only the hub knows, and the permissions are read again', async ({ world }) => {
     world.hub.setKeys({ [KEY]: ['hub.app.readonly', 'hub.speech'] })
-    const answer = await world.ask(restartOf(world.app))
+    const answer = await world.request(restartOf(world.app))
     expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: 403 })
     await until('the new permissions', () => !world.observer.last('hub2mqtt/home/info')?.includes('"hub.app"'))
     expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands).not.toContain('restart')
@@ -182,10 +182,10 @@ describe.concurrent('secrets', () => {
 
   test('of settings are sent to the requester and never logged, and the key is sent nowhere', async ({ world }) => {
     const cmd = `home/app/${world.app}/cmd`
-    await world.ask(`${cmd}/set-setting/password`, CANARY)
-    expect((await world.ask(`${cmd}/get-settings`)).data).toMatchObject({ password: CANARY })
+    await world.request(`${cmd}/set-setting/password`, CANARY)
+    expect((await world.request(`${cmd}/get-settings`)).data).toMatchObject({ password: CANARY })
     world.hub.behave('answer-status', { status: 500, operation: 'setAppSetting' })
-    await world.ask(`${cmd}/set-setting`, JSON.stringify({ name: 'password', value: CANARY }))
+    await world.request(`${cmd}/set-setting`, JSON.stringify({ name: 'password', value: CANARY }))
     await world.bridge.stop()
     expect(world.bridge.lines.join('')).not.toContain(CANARY)
     const seen = world.observer.seen.filter(({ topic }) => !topic.includes('/cmd/'))
@@ -208,7 +208,7 @@ describe.skipIf(mosquittoPath === undefined)(
       const env = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'b' }
       await using world = await World.start({ broker, env, login: { username: 'requester', password: 'a' } })
       const options = { properties: { responseTopic: 'requester/inbox', correlationData: Buffer.from('1') } }
-      const answer = await world.ask(`home/app/${world.app}/cmd/get-locales`, '', options)
+      const answer = await world.request(`home/app/${world.app}/cmd/get-locales`, '', options)
       expect(answer).toMatchObject({ ok: true, command: 'get-locales' })
       expect(world.observer.seen.filter(({ topic }) => topic === 'requester/inbox')).toEqual([])
       const problems = () => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').problems

@@ -69,10 +69,10 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 
   test('never receives an equal state twice', async ({ world }) => {
-    const before = world.asked('getApps')
-    await until('two more reads', () => world.asked('getApps') >= before + 2)
+    const before = world.requestCount('getApps')
+    await until('two more reads', () => world.requestCount('getApps') >= before + 2)
     world.hub.emit('app.update', world.hub.apps.get(world.app))
-    await world.ask('bridge/cmd/ping')
+    await world.request('bridge/cmd/ping')
     for (const id of world.hub.apps.keys()) expect(world.observer.texts(`hub2mqtt/home/app/${id}`), id).toHaveLength(1)
   })
 
@@ -85,7 +85,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     await world.restart()
     await until('online', () => observer.last('hub2mqtt/bridge/state') === 'online')
     await until('the first list', () => world.bridge.lines.some((line) => line.includes('hub online')))
-    await world.ask('home/cmd/refresh')
+    await world.request('home/cmd/refresh')
     const again = observer.seen.slice(seen).map(({ topic }) => topic)
     expect(again.filter((topic) => topic.includes('/app/') || topic === 'hub2mqtt/home/state')).toEqual([])
   })
@@ -185,10 +185,10 @@ describe.concurrent('an app that configuration leaves out', () => {
     const app = 'com.athom.hue'
     expect(world.hub.apps.has(app)).toBe(true)
     world.hub.crash(app)
-    expect((await world.ask(`home/app/${app}/cmd/get`)).error?.code).toBe('unknown_app')
-    const all = await world.ask('home/cmd/get-apps')
+    expect((await world.request(`home/app/${app}/cmd/get`)).error?.code).toBe('unknown_app')
+    const all = await world.request('home/cmd/get-apps')
     expect(Object.keys(all.data ?? {})).toHaveLength(world.hub.apps.size - 1)
-    expect((await world.ask('home/cmd/get-apps', '{"filter":{"id":"com.athom.hue"}}')).data).toEqual({})
+    expect((await world.request('home/cmd/get-apps', '{"filter":{"id":"com.athom.hue"}}')).data).toEqual({})
     expect(
       world.observer.seen.filter(
         ({ topic }) =>
@@ -211,11 +211,11 @@ describe.concurrent('a published setting', () => {
     await using world = await World.start({ file })
     const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
     const cmd = 'home/app/com.athom.hue/cmd'
-    await world.ask(`${cmd}/set-setting/a%2Fb`, 'true')
+    await world.request(`${cmd}/set-setting/a%2Fb`, 'true')
     await until('our write', () => world.observer.last(topic) === 'true')
-    await world.ask(`${cmd}/set-setting`, '{"name":"a/b","value":{"x":1}}')
+    await world.request(`${cmd}/set-setting`, '{"name":"a/b","value":{"x":1}}')
     await until('our second write', () => world.observer.last(topic) === '{"x":1}')
-    await world.ask(`${cmd}/unset-setting/a%2Fb`)
+    await world.request(`${cmd}/unset-setting/a%2Fb`)
     await until('nothing', () => world.observer.last(topic) === '')
     expect(world.observer.texts('hub2mqtt/home/app/com.athom.hue/setting/missing')).toEqual([])
     expect(
@@ -225,7 +225,7 @@ describe.concurrent('a published setting', () => {
 
   test('is cleared when it is no longer configured', async () => {
     await using world = await World.start({ file })
-    await world.ask('home/app/com.athom.hue/cmd/set-setting/a%2Fb', '"x"')
+    await world.request('home/app/com.athom.hue/cmd/set-setting/a%2Fb', '"x"')
     const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
     await until('the setting', () => world.observer.last(topic) === '"x"')
     await world.restart({ SETTINGS_PUBLISH: '{}' })
@@ -275,7 +275,7 @@ describe.concurrent('a published setting', () => {
         () => observer.last(`${topic}/fine`) === 'true' && observer.last(`${topic}/odd`) === '"a"',
       )
       await set('odd', deep)
-      await world.ask(`home/app/${id}/cmd/set-setting/fine`, 'false')
+      await world.request(`home/app/${id}/cmd/set-setting/fine`, 'false')
       await until('our write', () => observer.last(`${topic}/fine`) === 'false')
       await set('fine', true)
       await world.settle()
@@ -309,13 +309,13 @@ describe.concurrent('a published setting', () => {
       await using _ = world
       await until('the setting', () => world.observer.last(`${topic}/odd`) === '"a"')
       world.hub.setKeys({ [KEY]: ['hub.app.readonly'], other: ALL_SCOPES })
-      await world.ask('home/cmd/refresh')
+      await world.request('home/cmd/refresh')
       await untilProblems(['settings whose published values differ from those of the hubs (see the log): 3'])
       expect(warnings('the API key lacks hub.app.control')).toBe(3)
       expect(world.observer.last(`${topic}/odd`)).toBe('"a"')
       world.hub.setKeys({ [KEY]: ALL_SCOPES })
       await set('odd', 'b')
-      await world.ask('home/cmd/refresh')
+      await world.request('home/cmd/refresh')
       await until('the value', () => world.observer.last(`${topic}/odd`) === '"b"')
       await untilProblems([])
     })
@@ -347,7 +347,7 @@ describe.concurrent('a published setting', () => {
       world.hub.forgetRequests()
       const asked = (operation: string) => world.hub.requests.filter((request) => request.operation === operation)
       await until('two reads', async () => {
-        await world.ask('home/cmd/refresh')
+        await world.request('home/cmd/refresh')
         return asked('getAppSettings').length >= 2
       })
       expect(asked('getAppSetting')).toEqual([])
@@ -363,8 +363,8 @@ describe.concurrent('a hostile id', () => {
     const held = await retainedOn(world.broker.port)
     const found = [...held.keys()].filter((topic) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic))
     expect(found.map((topic) => JSON.parse(held.get(topic) ?? '').id).sort()).toEqual([...ids].sort())
-    expect((await world.ask('home/app/a%2Fb/cmd/get')).data).toMatchObject({ id: 'a/b' })
-    expect((await world.ask('home/app/%2E%2E/cmd/restart')).error?.code).toBe('invalid_payload')
+    expect((await world.request('home/app/a%2Fb/cmd/get')).data).toMatchObject({ id: 'a/b' })
+    expect((await world.request('home/app/%2E%2E/cmd/restart')).error?.code).toBe('invalid_payload')
   })
 })
 

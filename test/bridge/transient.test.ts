@@ -39,7 +39,7 @@ describe.concurrent.each(WITH_PROTOCOLS)(
     test('is cleared by a refresh of the hub, and each is cleared once', async () => {
       await using world = await start(...kind)
       await forge(world)
-      await world.ask('home/cmd/refresh')
+      await world.request('home/cmd/refresh')
       await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)
       await world.settle()
       expect(await left(world)).toEqual(THEIRS)

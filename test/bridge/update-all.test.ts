@@ -17,7 +17,7 @@ describe.concurrent('update-all', () => {
   test('shows the progress of each app, logs a line for each, and installs one at a time', async () => {
     await using world = await start()
     world.hub.behave('slow-headers', { ms: 1000, times: 1, operation: 'installFromAppStore' })
-    const first = world.ask('home/cmd/update-all', '{"transaction":"first"}')
+    const first = world.request('home/cmd/update-all', '{"transaction":"first"}')
     await until('the first', () => installs(world).length === 1)
     const { observer } = world
     await observer.publish('hub2mqtt/home/cmd/update-all', '{"transaction":"second"}')

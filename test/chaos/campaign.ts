@@ -104,14 +104,14 @@ export function* until(
   faults: readonly string[],
   scripts: readonly Job[],
   seed: number,
-  isOver: (count: number) => boolean,
+  isDone: (count: number) => boolean,
 ): Iterable<Job> {
-  const left = [...scripts]
-  for (let count = 0; !isOver(count); count += 1) {
+  const remaining = [...scripts]
+  for (let count = 0; !isDone(count); count += 1) {
     const fault = faults[count % faults.length]
     if (fault === undefined) return
     yield { fault, seed: seed + Math.floor(count / faults.length) }
-    const next = count % KINDS_PER_SCRIPT === 0 ? left.shift() : undefined
+    const next = count % KINDS_PER_SCRIPT === 0 ? remaining.shift() : undefined
     if (next !== undefined) yield next
   }
 }

@@ -4,15 +4,15 @@ import { answersOf, isAnswer, parse } from './answers.ts'
 import type { History, Life, LiveChecker, Sent, Violation } from './history.ts'
 import { APPS } from './model.ts'
 import {
-  byAsks,
+  byHubRequest,
   byToken,
   byTransaction,
-  cameTogether,
   MAX_WAIT_MS,
   MEMORY_MS,
   MEMORY_SLACK_MS,
   mayTakeLong,
   passing,
+  startedTogether,
   timesForgotten,
   UNDER_WAY_MS,
   unique,
@@ -36,61 +36,64 @@ export const CHECKERS = {
   /** The hub has executed every command that was answered `ok`. */
   *'confirmed, not executed'(history) {
     const answers = answersOf(history)
-    for (const { token, asks, topic } of unique(history.sent)) {
+    for (const { token, hubRequest, topic } of unique(history.sent)) {
       const confirmed = answers.get(token)?.find(({ ok }) => ok)
-      if (asks === null || confirmed === undefined || isRemoval(asks)) continue
-      const done = history.asked.some((one) => one.asks === asks && one.executed && one.at <= confirmed.at)
-      if (!done) yield `${topic} (${token}) was answered ok, but the hub never executed ${asks}`
+      if (hubRequest === null || confirmed === undefined || isRemoval(hubRequest)) continue
+      const done = history.hubRequests.some(
+        (one) => one.hubRequest === hubRequest && one.executed && one.at <= confirmed.at,
+      )
+      if (!done) yield `${topic} (${token}) was answered ok, but the hub never executed ${hubRequest}`
     }
   },
 
   /** A command that the hub has executed must not be reported as failed, because the client would repeat it. */
   *'executed, called failed'(history) {
     const answers = answersOf(history)
-    for (const [asks, copies] of byAsks(history.sent.filter(({ write }) => write))) {
+    for (const [hubRequest, copies] of byHubRequest(history.sent.filter(({ write }) => write))) {
       const [first, ...others] = copies
       const failed = answers.get(first?.token ?? '')?.find(({ code }) => code === 'hub_failed')
-      const done = history.asked.some((one) => one.asks === asks && one.executed)
-      if (others.length === 0 && failed !== undefined && done) yield `${asks} was executed, but answered ${failed.text}`
+      const done = history.hubRequests.some((one) => one.hubRequest === hubRequest && one.executed)
+      if (others.length === 0 && failed !== undefined && done)
+        yield `${hubRequest} was executed, but answered ${failed.text}`
     }
   },
 
   /** Each bridge process sends a write to the hub at most once. A new process knows no earlier writes. */
   *'executed twice'(history) {
-    const { sent, asked, lives } = history
-    for (const [asks, copies] of byAsks(sent.filter(({ write }) => write))) {
+    const { sent, hubRequests, lives } = history
+    for (const [hubRequest, copies] of byHubRequest(sent.filter(({ write }) => write))) {
       // A request that the hub refused with 429 was not executed.
-      const count = asked.filter((one) => one.asks === asks && one.status !== 429).length
+      const count = hubRequests.filter((one) => one.hubRequest === hubRequest && one.status !== 429).length
       const receivers = lives.filter(({ startedAt, endedAt }) =>
         copies.some(({ at }) => at >= startedAt && at <= (endedAt ?? Number.POSITIVE_INFINITY)),
       )
       const allowed = Math.min(copies.length, Math.max(1, receivers.length) + timesForgotten(history, copies))
-      if (count > allowed) yield `${asks} reached the hub ${count} times`
+      if (count > allowed) yield `${hubRequest} reached the hub ${count} times`
     }
   },
 
-  *'executed late'({ sent, asked, stallMs, wallClockStepped }) {
-    for (const [asks, copies] of byAsks(sent)) {
+  *'executed late'({ sent, hubRequests, stallMs, wallClockStepped }) {
+    for (const [hubRequest, copies] of byHubRequest(sent)) {
       const expiry = ({ expiresAt }: Sent) => (wallClockStepped ? null : expiresAt) ?? Number.POSITIVE_INFINITY
       const end = (copy: Sent) => Math.min(copy.at + MAX_WAIT_MS, expiry(copy))
       const deadline = Math.max(...copies.map(end)) + SLACK_MS + stallMs
-      for (const { at } of asked.filter((one) => one.asks === asks)) {
-        if (at > deadline) yield `${asks} reached the hub ${at - deadline} ms too late`
+      for (const { at } of hubRequests.filter((one) => one.hubRequest === hubRequest)) {
+        if (at > deadline) yield `${hubRequest} reached the hub ${at - deadline} ms too late`
       }
     }
   },
 
   /** A request reaches the hub only for a command that was sent while a bridge was online, and was not refused. */
-  *'executed unasked'({ sent, earlier, asked }) {
-    const wanted = byAsks([...earlier, ...sent])
-    for (const { asks, at, executed } of asked) {
+  *'executed unasked'({ sent, earlier, hubRequests }) {
+    const wanted = byHubRequest([...earlier, ...sent])
+    for (const { hubRequest, at, executed } of hubRequests) {
       // Before its first list, the bridge forwards commands for unknown apps, and the hub refuses them.
-      if (asks === null || (!executed && / nobody-/.test(asks))) continue
-      const copies = (wanted.get(asks) ?? []).filter((copy) => copy.at <= at)
-      if (copies.length === 0) yield `${asks} reached the hub without a command`
+      if (hubRequest === null || (!executed && / nobody-/.test(hubRequest))) continue
+      const copies = (wanted.get(hubRequest) ?? []).filter((copy) => copy.at <= at)
+      if (copies.length === 0) yield `${hubRequest} reached the hub without a command`
       else if (copies.every(({ offline }) => offline))
-        yield `${asks} was sent while the bridge was offline, but executed`
-      else if (copies.every(({ kind }) => kind !== 'good')) yield `${asks} was retained, but executed`
+        yield `${hubRequest} was sent while the bridge was offline, but executed`
+      else if (copies.every(({ kind }) => kind !== 'good')) yield `${hubRequest} was retained, but executed`
     }
   },
 
@@ -111,7 +114,7 @@ export const CHECKERS = {
     // Until a retained command is cleared, the bridge receives it at each connection.
     for (const [token, copies] of byToken(history.sent.filter(({ kind }) => kind !== 'retained'))) {
       const count = new Set(answers.get(token)?.map(({ text }) => text)).size
-      const allowed = copies.length + copies.filter((copy) => cameTogether(history, copy)).length
+      const allowed = copies.length + copies.filter((copy) => startedTogether(history, copy)).length
       if (count > allowed) yield `${copies[0]?.topic} (${token}): ${copies.length} sent, ${count} answered`
     }
   },
@@ -131,11 +134,11 @@ export const CHECKERS = {
   },
 
   /** After a reload that denies a command, the command no longer reaches the hub. */
-  *'denied executed'({ denials, asked, stallMs }) {
-    for (const { from, to = Number.POSITIVE_INFINITY, asks: denied } of denials) {
-      for (const { at, asks } of asked) {
-        if (asks !== null && denied.test(asks) && at > from + UNDER_WAY_MS + stallMs && at < to)
-          yield `${asks} reached the hub ${at - from} ms after it was denied`
+  *'denied executed'({ denials, hubRequests, stallMs }) {
+    for (const { from, to = Number.POSITIVE_INFINITY, hubRequest: denied } of denials) {
+      for (const { at, hubRequest } of hubRequests) {
+        if (hubRequest !== null && denied.test(hubRequest) && at > from + UNDER_WAY_MS + stallMs && at < to)
+          yield `${hubRequest} reached the hub ${at - from} ms after it was denied`
       }
     }
   },
@@ -241,7 +244,7 @@ function* troubleOf(
 }
 
 /** If another client has already removed the app or setting, a removal is also `ok`; `false ok` judges removals. */
-const isRemoval = (asks: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(asks)
+const isRemoval = (hubRequest: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(hubRequest)
 
 /** Returns `true` if two bridges ran at the same time: the second one may have had less information at its takeover. */
 function overlap(lives: readonly Life[]): boolean {

@@ -9,7 +9,7 @@ export interface Draft {
   readonly topic: string
   /** The keys of the payload without those of the envelope; a string or buffer is the whole payload. */
   readonly payload: Readonly<Record<string, unknown>> | string | Buffer
-  readonly asks: string | null
+  readonly hubRequest: string | null
   readonly write: boolean
   readonly kind: 'good' | 'bad'
   /** Returns `true` if the hub shows the effect that an `ok` confirms. Called when the answer arrives. */
@@ -28,8 +28,8 @@ export interface Subject {
 export const appTopic = (app: string, command: string) => `${BASE}/${HUB}/app/${level(app)}/cmd/${command}`
 export const hubTopic = (command: string) => `${BASE}/${HUB}/cmd/${command}`
 
-export function write(topic: string, asks: string, payload: Draft['payload'] = {}, shows?: Shows): Draft {
-  return { topic, payload, asks, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
+export function write(topic: string, hubRequest: string, payload: Draft['payload'] = {}, shows?: Shows): Draft {
+  return { topic, payload, hubRequest, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
 }
 
 /** The result passes also if the app was removed after the command. */
@@ -78,8 +78,8 @@ export const WRITES = {
   install: ({ app }) => write(hubTopic('install'), `installFromAppStore ${app}`, { id: app }),
 } satisfies Record<string, (subject: Subject) => Draft>
 
-export function read(topic: string, payload: Draft['payload'] = {}, asks: string | null = null): Draft {
-  return { topic, payload, asks, write: false, kind: 'good' }
+export function read(topic: string, payload: Draft['payload'] = {}, hubRequest: string | null = null): Draft {
+  return { topic, payload, hubRequest, write: false, kind: 'good' }
 }
 
 const DRAFTS: readonly [number, (subject: Subject) => Draft][] = [
@@ -155,5 +155,5 @@ function bad({ random, app, word, canary }: Subject): Draft {
     [`${BASE}/bridge/cmd/log-level`, 'loud'],
   ]
   const [topic, payload] = random.pick(nonsense)
-  return { topic, payload, asks: null, write: false, kind: 'bad' }
+  return { topic, payload, hubRequest: null, write: false, kind: 'bad' }
 }

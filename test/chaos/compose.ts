@@ -101,13 +101,13 @@ async function play(script: Script, { world, load }: Scene): Promise<void> {
   for (const { at, fault: name, seed } of steps) {
     const fault = faultNamed(name)
     await after(Math.max(0, at - (performance.now() - startedAt)))
-    const begin = async () => {
+    const start = async () => {
       await Promise.all((fault.holds ?? []).map((hold) => busy.get(hold)))
       // A bridge that the previous step has just started does not handle signals yet.
       if (fault.holds?.includes('bridge')) await world.started()
       await fault.run({ world, load, random: new Random(seed).fork(name) })
     }
-    const done = begin()
+    const done = start()
     for (const hold of fault.holds ?? [])
       busy.set(
         hold,

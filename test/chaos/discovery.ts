@@ -9,14 +9,14 @@ interface DiscoveryFaults {
 
 /** @param base the topics of apps without their ids @param appTopics the state topics of the existing apps */
 export function discoveryFaults(
-  held: ReadonlyMap<string, string>,
+  retained: ReadonlyMap<string, string>,
   base: string,
   appTopics: ReadonlySet<string>,
 ): DiscoveryFaults {
   const ghosts: string[] = []
   const owners = new Map<string, string>()
   let others = 0
-  for (const [topic, text] of held) {
+  for (const [topic, text] of retained) {
     if (!DEVICE.test(topic)) continue
     const [app, ...more] = new Set(references(text, base))
     if (app === undefined) others += 1

@@ -13,7 +13,7 @@ export interface Sent {
   /** The correlation data, which the answer repeats. It may consist of a transaction, `COPY` and a number. */
   readonly token: string
   /** The resulting request to the hub; `null` if it cannot be distinguished from others. */
-  readonly asks: string | null
+  readonly hubRequest: string | null
   readonly write: boolean
   /** `bad`: must be refused; `retained`: must be refused although its content is valid. */
   readonly kind: 'good' | 'bad' | 'retained'
@@ -23,10 +23,10 @@ export interface Sent {
   readonly offline: boolean
 }
 
-export interface Asked {
+export interface HubRequest {
   readonly at: number
-  /** The notation is that of `Sent.asks`; `null` for a request that changes nothing. */
-  readonly asks: string | null
+  /** The notation is that of `Sent.hubRequest`; `null` for a request that changes nothing. */
+  readonly hubRequest: string | null
   readonly status: number | undefined
   readonly executed: boolean
 }
@@ -35,8 +35,8 @@ export interface Denial {
   /** When the bridge had applied the denial, in epoch milliseconds. */
   readonly from: number
   to?: number
-  /** Matches the requests of the denied commands, in the notation of `Sent.asks`. */
-  readonly asks: RegExp
+  /** Matches the requests of the denied commands, in the notation of `Sent.hubRequest`. */
+  readonly hubRequest: RegExp
 }
 
 export interface Life {
@@ -59,7 +59,7 @@ export interface History {
   readonly earlier: readonly Sent[]
   /** The messages that a client with a direct connection to the broker received. */
   readonly seen: readonly Seen[]
-  readonly asked: readonly Asked[]
+  readonly hubRequests: readonly HubRequest[]
   readonly lives: readonly Life[]
   readonly links: readonly ProxiedLink[]
   readonly onlineAt: readonly number[]
@@ -96,7 +96,7 @@ export const NO_HISTORY: History = {
   sent: [],
   earlier: [],
   seen: [],
-  asked: [],
+  hubRequests: [],
   lives: [],
   links: [],
   onlineAt: [],

@@ -29,7 +29,7 @@ const RESULT = v.object({
 const BREAK_MS = 180_000
 const PASSED = { violations: [], history: NO_HISTORY }
 
-export class Kept {
+export class ResultFile {
   readonly results: readonly EpisodeResult[]
   /** The running time without the interruptions. */
   readonly minutes: number

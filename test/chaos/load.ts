@@ -17,7 +17,7 @@ export class Load {
   readonly #world: World
   readonly #random: Random
   /** Requests of earlier commands. A second request could not be distinguished from a repetition by the bridge. */
-  readonly #asked = new Set<string>()
+  readonly #requested = new Set<string>()
   readonly #underway = new Set<Promise<void>>()
   #running: Promise<void> | undefined
   #stopped = false
@@ -26,7 +26,7 @@ export class Load {
     this.#world = world
     this.#random = random
     // Commands of earlier episodes may still reach the hub.
-    for (const { asks } of world.earlier) if (asks !== null) this.#claim(asks)
+    for (const { hubRequest } of world.earlier) if (hubRequest !== null) this.#claim(hubRequest)
     for (const id of world.hub.apps.keys()) this.#rename(id)
   }
 
@@ -47,7 +47,7 @@ export class Load {
     const subject = this.subject()
     if (subject === undefined) return
     const drafted = draft(subject)
-    if (drafted.asks !== null && !this.#claim(drafted.asks)) return
+    if (drafted.hubRequest !== null && !this.#claim(drafted.hubRequest)) return
     const random = this.#random
     const { payload, options, expiresAt, token } = this.#envelope(drafted)
     const kind = drafted.kind === 'good' && random.chance(0.06) ? 'retained' : drafted.kind
@@ -79,7 +79,7 @@ export class Load {
    * @param expiresAt in epoch milliseconds, for a draft whose payload is an object
    */
   async issue(drafted: Draft, expiresAt: number | null = null): Promise<string | undefined> {
-    if (drafted.asks !== null && !this.#claim(drafted.asks)) return undefined
+    if (drafted.hubRequest !== null && !this.#claim(drafted.hubRequest)) return undefined
     const token = `tx-${this.#word()}`
     const { payload, kind, shows } = drafted
     if (shows !== undefined) this.#world.watch.expect(token, shows)
@@ -93,7 +93,7 @@ export class Load {
 
   /** The token may have been used before. */
   async again(
-    command: Pick<Draft, 'topic' | 'asks' | 'write' | 'kind'> & Pick<Sent, 'token'>,
+    command: Pick<Draft, 'topic' | 'hubRequest' | 'write' | 'kind'> & Pick<Sent, 'token'>,
     payload: string | Buffer,
     properties: IClientPublishOptions['properties'] = {},
   ): Promise<void> {
@@ -135,17 +135,17 @@ export class Load {
   }
 
   async #send(
-    command: Pick<Draft, 'topic' | 'asks' | 'write'> & Pick<Sent, 'kind' | 'expiresAt' | 'token'>,
+    command: Pick<Draft, 'topic' | 'hubRequest' | 'write'> & Pick<Sent, 'kind' | 'expiresAt' | 'token'>,
     payload: string | Buffer,
     options: IClientPublishOptions,
   ): Promise<void> {
     const { broker, brokerProxy, hasDirectBridge, observer, sent } = this.#world
-    const { topic, asks, write, kind, expiresAt, token } = command
+    const { topic, hubRequest, write, kind, expiresAt, token } = command
     // Read before sending, because a bridge that connects in the meantime may receive the message. A broker that hangs
     // delivers the message later, and perhaps to a bridge.
     const offline = brokerProxy.open === 0 && !broker.hung && !hasDirectBridge
     // Store before sending, because the hub may receive the request before the broker acknowledges the message.
-    const copy = { at: Date.now(), topic, asks, write, kind, expiresAt, token, offline }
+    const copy = { at: Date.now(), topic, hubRequest, write, kind, expiresAt, token, offline }
     sent.push(copy)
     // The fault may make the broker refuse or lose the message. A refused message, such as a large one, was not sent.
     await observer.publish(topic, payload, options).catch((error: unknown) => {
@@ -178,11 +178,11 @@ export class Load {
     return { token, expiresAt, options, payload: JSON.stringify(body) }
   }
 
-  #claim(asks: string): boolean {
+  #claim(hubRequest: string): boolean {
     // Commands that set the same state could hide each other's effect.
-    const claim = asks.replace(/^(enableApp|disableApp|updateApp|installFromAppStore) /, 'state ')
-    if (this.#asked.has(claim)) return false
-    this.#asked.add(claim)
+    const claim = hubRequest.replace(/^(enableApp|disableApp|updateApp|installFromAppStore) /, 'state ')
+    if (this.#requested.has(claim)) return false
+    this.#requested.add(claim)
     return true
   }
 

@@ -9,7 +9,7 @@ import { nameOf, parseScript, shrink } from './compose.ts'
 import type { EpisodeResult, Job } from './episode.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
 import { NO_HISTORY } from './history.ts'
-import { Kept } from './kept.ts'
+import { ResultFile } from './kept.ts'
 import { type PlantResult, provePlants } from './prove.ts'
 import { renderScorecard } from './scorecard.ts'
 
@@ -60,9 +60,10 @@ const status = new Status()
 function report(result: EpisodeResult): void {
   const { fault, seed, commands, agreeMs, violations } = result
   const agreed = agreeMs === undefined ? 'never agreed' : `agreed after ${(agreeMs / 1000).toFixed(2)} s`
-  status.say(`${violations.length === 0 ? 'ok  ' : 'FAIL'} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
-  for (const { checker, what } of violations.slice(0, 12)) status.say(`       ${checker}: ${what.slice(0, 400)}`)
-  if (violations.length > 0) status.say(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
+  status.print(`${violations.length === 0 ? 'ok  ' : 'FAIL'} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
+  for (const { checker, what } of violations.slice(0, 12)) status.print(`       ${checker}: ${what.slice(0, 400)}`)
+  if (violations.length > 0)
+    status.print(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
   if (values.dump !== undefined && violations.length > 0) dump(values.dump, result)
 }
 
@@ -85,11 +86,14 @@ const howAgain = ({ fault, script }: Job) =>
   script === undefined ? `--fault '${fault}'` : `--script '${JSON.stringify(script)}'`
 
 function dump(folder: string, { fault, seed, violations, history }: EpisodeResult): void {
-  const { sent, seen, asked, lives, links, onlineAt } = history
+  const { sent, seen, hubRequests, lives, links, onlineAt } = history
   const processes = lives.map(({ startedAt, end, lines, errors }) => ({ startedAt, end, lines, errors }))
   mkdirSync(folder, { recursive: true })
   const path = join(folder, `${fault.replaceAll(/[^\w-]+/g, '-').slice(0, 120)}-${seed}.json`)
-  writeFileSync(path, JSON.stringify({ violations, sent, asked, links, onlineAt, lives: processes, seen }, null, 1))
+  writeFileSync(
+    path,
+    JSON.stringify({ violations, sent, hubRequests, links, onlineAt, lives: processes, seen }, null, 1),
+  )
 }
 
 interface Plan {
@@ -131,7 +135,7 @@ async function runCampaign(
   isDone: (job: Job) => boolean,
   onResult: (result: EpisodeResult) => void,
 ) {
-  const left = function* (jobs: Iterable<Job>) {
+  const pending = function* (jobs: Iterable<Job>) {
     for (const job of jobs) if (!isDone(job)) yield job
   }
   const endsAt = values.minutes === undefined ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000
@@ -139,8 +143,10 @@ async function runCampaign(
   const isSlow = (name: string) => faultNamed(name).slow === true
   // Slow faults mostly wait, so they run in parallel with the fast ones.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
-  await Promise.all(groups.map((some) => runJobs(left(everyFault(some, seed, seeds)), { workers, paceMs, onResult })))
-  await runJobs(inTime(left(scripts), endsAt), { workers, paceMs, onResult })
+  await Promise.all(
+    groups.map((some) => runJobs(pending(everyFault(some, seed, seeds)), { workers, paceMs, onResult })),
+  )
+  await runJobs(inTime(pending(scripts), endsAt), { workers, paceMs, onResult })
   // At most three workers: on a busy machine, the checkers allow more delay, which hides some of these bugs.
   return await provePlants({ seed, tries: 3, workers: Math.min(workers, 3) })
 }
@@ -161,8 +167,8 @@ async function runForAWhile(
   const endsAt = performance.now() + minutes * 60_000
   // Faults that the user has named run at least once.
   const due = values.fault !== undefined || values.once ? faults.length : 1
-  const isOver = (count: number) => count >= due && performance.now() > endsAt
-  await runJobs(until(faults, scripts, seed, isOver), { workers, paceMs, onResult })
+  const isDone = (count: number) => count >= due && performance.now() > endsAt
+  await runJobs(until(faults, scripts, seed, isDone), { workers, paceMs, onResult })
 }
 
 function planned(): Plan {
@@ -178,14 +184,14 @@ function planned(): Plan {
 }
 
 async function main(): Promise<number> {
-  if (values.help) return say(HELP)
-  if (values.list) return say(Object.keys(FAULTS).join('\n'))
+  if (values.help) return print(HELP)
+  if (values.list) return print(Object.keys(FAULTS).join('\n'))
   const plan = planned()
   const startedAt = performance.now()
-  const kept = values.kept === undefined ? undefined : new Kept(values.kept)
-  const results: EpisodeResult[] = [...(kept?.results ?? [])]
+  const resultFile = values.kept === undefined ? undefined : new ResultFile(values.kept)
+  const results: EpisodeResult[] = [...(resultFile?.results ?? [])]
   const onResult = (result: EpisodeResult) => {
-    kept?.add(result)
+    resultFile?.add(result)
     // Only failed episodes need their history.
     results.push(result.violations.length > 0 ? result : { ...result, history: NO_HISTORY })
     report(result)
@@ -198,14 +204,14 @@ async function main(): Promise<number> {
     onResult(await runAlone({ fault: nameOf(script), script, seed: plan.seed }, plan.paceMs))
   } else if (values.plants) plants.push(...(await provePlants({ ...plan, onResult: reportPlant })))
   else if (values.campaign)
-    plants.push(...(await runCampaign(plan, scripts, (job) => kept?.has(job) === true, onResult)))
+    plants.push(...(await runCampaign(plan, scripts, (job) => resultFile?.has(job) === true, onResult)))
   else if (values['composed-only']) await runJobs(scripts, { ...plan, onResult })
   else await runForAWhile(plan, scripts, onResult)
   status.show('')
   await shrinkFailed(scripts, results, plan)
   for (const { name, seed, caught } of plants)
     if (!caught) console.log(`FAIL planted bug ${name}, seed ${seed}, was not caught`)
-  const minutes = (kept?.minutes ?? 0) + (performance.now() - startedAt) / 60_000
+  const minutes = (resultFile?.minutes ?? 0) + (performance.now() - startedAt) / 60_000
   if (!values.plants) {
     const card = renderScorecard({ results, plants, seed: plan.seed, date: new Date(), minutes })
     if (values.write) writeFileSync('docs/internals/reliability.md', card)
@@ -221,7 +227,7 @@ function number(text: string): number {
   return value
 }
 
-function say(text: string): number {
+function print(text: string): number {
   console.log(text)
   return 0
 }

@@ -107,21 +107,21 @@ const isPublished = (id: string) => publishedApps.includes(id)
 
 /** @param foreign the topics of other programs */
 export function disagreement(
-  held: ReadonlyMap<string, string>,
+  retained: ReadonlyMap<string, string>,
   hub: EmulatedHub,
   hubAddress: string,
   foreign: ReadonlySet<string> = new Set(),
 ): Disagreement {
   const wanted = expected(hub, hubAddress)
   const appTopics = new Set([...hub.apps.keys()].map((id) => `${APPS}${level(id)}`))
-  const discovery = discoveryFaults(held, APPS, appTopics)
-  const ghosts = [...held.keys()].filter(
+  const discovery = discoveryFaults(retained, APPS, appTopics)
+  const ghosts = [...retained.keys()].filter(
     (topic) => topic.startsWith(`${BASE}/`) && !wanted.has(topic) && !foreign.has(topic) && !mayBe(topic, appTopics),
   )
-  const missing = [...wanted.keys()].filter((topic) => !held.has(topic))
+  const missing = [...wanted.keys()].filter((topic) => !retained.has(topic))
   const wrong = [...wanted]
-    .filter(([topic, value]) => held.has(topic) && !matches(held.get(topic) ?? '', value))
-    .map(([topic]) => `${topic}: ${held.get(topic)?.slice(0, 300)}`)
+    .filter(([topic, value]) => retained.has(topic) && !matches(retained.get(topic) ?? '', value))
+    .map(([topic]) => `${topic}: ${retained.get(topic)?.slice(0, 300)}`)
   return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
 }
 

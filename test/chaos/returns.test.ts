@@ -37,7 +37,7 @@ test('retained messages from before a restart of the broker are not judged, late
   const returns = returnsOn()
   returns.created(ID)
   returns.take(ID, false)
-  returns.forgetHeld()
+  returns.forgetPublished()
   expect([true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, true])
 })
 

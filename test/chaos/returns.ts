@@ -13,7 +13,7 @@ type Hub = Pick<EmulatedHub, 'apps' | 'requests'>
 export class Returns {
   readonly #hub: Hub
   /** Whether the last message on the topic of an app was a state, by id. */
-  readonly #held = new Map<string, boolean>()
+  readonly #published = new Map<string, boolean>()
   /** The number of installations on the hub without a command, by id. */
   readonly #created = new Map<string, number>()
   /** All ids that the hub has ever had; `ghosts` covers all other ids. */
@@ -40,14 +40,14 @@ export class Returns {
   }
 
   /** Must be called when the content of the broker is unknown, such as after its restart. */
-  forgetHeld(): void {
-    this.#held.clear()
+  forgetPublished(): void {
+    this.#published.clear()
   }
 
   /** Records a published or cleared state. Returns `true` if it publishes a removed app again. */
   take(id: string, isThere: boolean): boolean {
-    const before = this.#held.get(id)
-    this.#held.set(id, isThere)
+    const before = this.#published.get(id)
+    this.#published.set(id, isThere)
     if (!isThere || before === true) return false
     const installed = this.#installed(id)
     if (installed > 0) this.#had.add(id)

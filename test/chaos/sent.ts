@@ -32,14 +32,14 @@ export function timesForgotten(history: History, copies: readonly Sent[]): numbe
 }
 
 /** The result of an install may be unknown for a minute, while the bridge checks the hub. */
-export const mayTakeLong = ({ asks, at }: Sent, now: number) =>
-  asks?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
+export const mayTakeLong = ({ hubRequest, at }: Sent, now: number) =>
+  hubRequest?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
 
 /** The time in which two bridges that start at the same moment detect each other. */
 const DETECTION_MS = 1000
 
 /** Returns `true` if several bridges had just connected, so that each of them may have been active. */
-export function cameTogether({ links, lives }: Pick<History, 'links' | 'lives'>, { at }: Sent): boolean {
+export function startedTogether({ links, lives }: Pick<History, 'links' | 'lives'>, { at }: Sent): boolean {
   const fresh = links.filter(
     ({ openedAt, closedAt = at }) => openedAt > at - DETECTION_MS && openedAt <= at && closedAt >= at,
   )
@@ -64,10 +64,10 @@ export function wasReceived({ links, onlineAt }: History, { at, offline }: Sent)
   return onlineAt.some((online) => online > since && online < at)
 }
 
-export function byAsks(sent: readonly Sent[]): Map<string, Sent[]> {
+export function byHubRequest(sent: readonly Sent[]): Map<string, Sent[]> {
   return Map.groupBy(
-    sent.filter(({ asks }) => asks !== null),
-    ({ asks }) => asks ?? '',
+    sent.filter(({ hubRequest }) => hubRequest !== null),
+    ({ hubRequest }) => hubRequest ?? '',
   )
 }
 

@@ -54,7 +54,7 @@ load.start(60)
 
 async function sample(): Promise<void> {
   while (performance.now() < endsAt && world.bridge.alive) {
-    const message = await world.bridge.ask({ memory: true })
+    const message = await world.bridge.request({ memory: true })
     const minute = (performance.now() - startedAt) / 60_000
     samples.push({ minute, rss: 0, heapUsed: 0, external: 0, resources: 0, ...Object(message) })
     const last = samples.at(-1)

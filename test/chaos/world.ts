@@ -12,8 +12,8 @@ import { HttpGateway } from '../support/http-gateway.ts'
 import { type Login, Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { askedOf } from './asked.ts'
 import type { Denial, History, Sent } from './history.ts'
+import { hubRequestsOf } from './hub-requests.ts'
 import { longestLag, waited } from './lag.ts'
 import { agrees, BASE, type Disagreement, disagreement, HUB } from './model.ts'
 import { underWay } from './sent.ts'
@@ -279,7 +279,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy.refuse(true)
     // When its connection ends, the watcher has received all earlier messages. The restarted broker may have others.
     await until('the end of the connection', () => !this.observer.ready)
-    this.watch.returns.forgetHeld()
+    this.watch.returns.forgetPublished()
     await this.broker.run()
     await until('the watcher', () => this.observer.ready)
     this.brokerProxy.refuse(false)
@@ -318,8 +318,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   }
 
   async disagreement(): Promise<Disagreement> {
-    const held = await retainedOn(this.broker.port, this.watcherLogin)
-    return disagreement(held, this.hub, this.hubAddress, this.watch.foreign)
+    const retained = await retainedOn(this.broker.port, this.watcherLogin)
+    return disagreement(retained, this.hub, this.hubAddress, this.watch.foreign)
   }
 
   async agrees(): Promise<boolean> {
@@ -352,7 +352,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       sent: this.sent,
       earlier: this.earlier,
       seen: this.observer.seen,
-      asked: askedOf(this.hub.requests),
+      hubRequests: hubRequestsOf(this.hub.requests),
       lives: this.bridges,
       links: this.brokerProxy.links,
       onlineAt: this.onlineAt,

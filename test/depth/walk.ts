@@ -105,6 +105,6 @@ async function leastOf(
 
 const isEnd = ({ file, name }: Ran) => file === 'mqtt/sender.ts' && name === '#acked'
 
-const take = async (bridge: BridgeProcess) => v.parse(RAN, await bridge.ask({ depth: true }))
+const take = async (bridge: BridgeProcess) => v.parse(RAN, await bridge.request({ depth: true }))
 
 const count = (ran: readonly Ran[]) => ({ functions: ran.length, files: new Set(ran.map(({ file }) => file)).size })

@@ -127,7 +127,7 @@ const realtime: Entry<string> = {
     return {
       async feed(packets) {
         await until('realtime', () => hub.status.realtime === 'connected', 60_000)
-        for (const packet of packets) gateway.say(packet)
+        for (const packet of packets) gateway.sendText(packet)
         sent += 1
         const mark = `1.${sent}`
         await until(
@@ -135,7 +135,7 @@ const realtime: Entry<string> = {
           () => {
             if (hub.status.realtime !== 'connected') return true
             if (hub.apps.all.get('b')?.version === mark) return true
-            gateway.say(`${EVENT}{"id":"b","version":"${mark}"}]`)
+            gateway.sendText(`${EVENT}{"id":"b","version":"${mark}"}]`)
             return false
           },
           60_000,

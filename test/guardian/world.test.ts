@@ -25,7 +25,7 @@ test('nothing is watched and nothing of the guardian is published unless configu
   await using world = await World.start({ hub: { apps: [{ ...APPS[0], id: APP, crashed: 'Error: boom' }] } })
   await world.settle()
   expect(world.observer.seen.map(({ topic }) => topic).filter((topic) => /guard|history/.test(topic))).toEqual([])
-  expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ error: { code: 'not_allowed' } })
+  expect(await world.request(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ error: { code: 'not_allowed' } })
   expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '').commands).not.toContain('guard')
   expect(restarts(world)).toBe(0)
 })
@@ -71,7 +71,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     await until('a running app', () => guardOf(world)?.['state'] === 'watching')
     world.hub.crash(APP, 'Too many memwarns')
     await until('the guardian to give up', () => guardOf(world)?.['state'] === 'given_up')
-    expect(await world.ask('home/app/another.app/cmd/guard', 'OFF')).toMatchObject({ ok: true })
+    expect(await world.request('home/app/another.app/cmd/guard', 'OFF')).toMatchObject({ ok: true })
     const before = { guard: guardOf(world), history: historyOf(world) }
     const count = restarts(world)
     await world.restart()
@@ -83,7 +83,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(types(world).filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(restarts(world)).toBe(count)
     // The command lets the guardian restart an app that was given up.
-    expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
+    expect(await world.request(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
     await until('another restart', () => restarts(world) === count + 1)
   })
 })
@@ -94,7 +94,7 @@ describe('another hub at the address', () => {
     async (isBridgeFirst) => {
       await using world = await World.start({ hub: { id: 'former', apps: [...APPS, { id: 'gone.app' }] }, env: ENV })
       await until('a guard', () => guardOf(world)?.['state'] === 'watching')
-      for (const app of ['another.app', 'gone.app']) await world.ask(`home/app/${app}/cmd/guard`, 'OFF')
+      for (const app of ['another.app', 'gone.app']) await world.request(`home/app/${app}/cmd/guard`, 'OFF')
       world.hub.crash(APP, 'Error: boom')
       await until('the restart', () => guardOf(world)?.['restarts'] === 1)
       world.hub.uninstall('gone.app')
@@ -135,7 +135,7 @@ describe('an app that is removed and returns within a day', () => {
     async (_, go) => {
       await using world = await World.start({ hub: { apps: APPS }, env: ENV })
       await until('a guard', () => guardOf(world)?.['state'] === 'watching')
-      expect(await world.ask(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ ok: true })
+      expect(await world.request(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ ok: true })
       await go(world)
       for (const topic of ['', '/guard', '/guard-memory']) {
         await until(`no ${topic}`, () => world.observer.last(`hub2mqtt/home/app/${APP}${topic}`) === '')
@@ -157,7 +157,7 @@ describe('an app that is removed and returns within a day', () => {
     await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     world.hub.behave('half-list', { times: 1 })
     const before = world.observer.seen.length
-    expect(await world.ask('home/cmd/refresh', '')).toMatchObject({ ok: true })
+    expect(await world.request('home/cmd/refresh', '')).toMatchObject({ ok: true })
     await world.settle()
     const news = world.observer.seen.slice(before).filter(({ topic }) => !topic.includes('/cmd/'))
     expect(news.filter(({ topic, text }) => text === '' || topic.endsWith('/event'))).toEqual([])
@@ -175,7 +175,7 @@ test.each([
     const apps = [{ id: APP, version: '1.0.0', update: '2.0.0' }]
     await using world = await World.start({ hub: { flavour, apps }, env: { ...ENV, ...UPDATES } })
     await until('the offer', () => parsed(world, 'guard-memory')?.offered?.seen_seconds === 0)
-    await world.ask('home/cmd/refresh')
+    await world.request('home/cmd/refresh')
     await world.settle()
     expect(world.bridge.lines.filter((line) => line.includes('updates.hold_days'))).toHaveLength(isLeftOut ? 1 : 0)
     expect(world.hub.apps.get(APP)).toMatchObject({ version: '1.0.0' })
@@ -214,11 +214,11 @@ test('if restart is denied, the switch of the guardian works but nothing is rest
   await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'restart' } })
   world.hub.crash(APP)
   await until('the guardian to give up', () => guardOf(world)?.['state'] === 'given_up')
-  expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
+  expect(await world.request(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
   await until('the same end', () => types(world).filter((type) => type === 'gave_up').length === 2)
   expect(restarts(world)).toBe(0)
   await using other = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'guard' } })
-  expect(await other.ask(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ error: { code: 'not_allowed' } })
+  expect(await other.request(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ error: { code: 'not_allowed' } })
   other.hub.crash(APP)
   await until('the restart', () => types(other).includes('restarted'))
 })

@@ -154,7 +154,7 @@ describe.concurrent('a hub that shows no identity', () => {
     expect(both.filter((id) => id.includes(HUB))).toHaveLength(ALL)
     const seen = world.observer.seen.length
     world.hub.behave('no-identity', false)
-    await world.ask('home/cmd/refresh')
+    await world.request('home/cmd/refresh')
     const held = await settled(world)
     expect(objectIds(held).every((id) => id.includes(HUB))).toBe(true)
     const all = told(world, seen)
@@ -311,7 +311,7 @@ test.concurrent('the counts of a hub and the log level are retained and updated'
   await world.settle()
   expect(summary().apps_crashed).toBe(2)
   expect(world.observer.last('hub2mqtt/bridge/log-level')).toBe('info')
-  await world.ask('bridge/cmd/log-level', 'warn')
+  await world.request('bridge/cmd/log-level', 'warn')
   await world.quiet()
   expect(world.observer.last('hub2mqtt/bridge/log-level')).toBe('warn')
 })
@@ -389,7 +389,7 @@ test.concurrent('if triggers are off, there are none, and everything else stays'
 
 test.concurrent('a switch is not offered if either of its commands is refused', async () => {
   await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
-  expect((await world.ask(`home/app/${world.app}/cmd/enabled`, 'OFF')).error?.code).toBe('not_allowed')
+  expect((await world.request(`home/app/${world.app}/cmd/enabled`, 'OFF')).error?.code).toBe('not_allowed')
   const held = await settled(world)
   expect(componentsOf(held.get(HUE))).not.toContain('enabled')
 })

@@ -223,9 +223,9 @@ describe('a running bridge', () => {
     hub.forgetRequests()
     const reads = () => hub.requests.filter(({ operation }) => operation === 'getAppSettings').length
     await until('the settings', () => reads() > 3)
-    expect((await world.ask('bridge/cmd/ping')).ok).toBe(true)
+    expect((await world.request('bridge/cmd/ping')).ok).toBe(true)
     hub.behave('deep-json', { operation: 'getAppSettings' })
-    const refused = await world.ask('home/app/com.athom.hue/cmd/get-settings')
+    const refused = await world.request('home/app/com.athom.hue/cmd/get-settings')
     expect(refused.error?.code).toBe('hub_failed')
   })
 
@@ -237,10 +237,10 @@ describe('a running bridge', () => {
     }
     for (const value of fc.sample(list, 3)) {
       world.hub.behave('wrong-shape', { operation: 'getApps', value })
-      await world.ask('home/cmd/refresh')
+      await world.request('home/cmd/refresh')
     }
     world.hub.behaveWell()
-    expect((await world.ask('bridge/cmd/ping')).ok).toBe(true)
+    expect((await world.request('bridge/cmd/ping')).ok).toBe(true)
     const wrong = world.bridge.lines.filter((line) => /"level":"(error|fatal)"/.test(line))
     expect(wrong).toEqual([])
   }, 60_000)

@@ -76,9 +76,9 @@ describe.skipIf(withoutMosquitto)('a command far over every limit', () => {
   test.each(['5', '3.1.1'] as const)('of 20 MB is answered under MQTT %s, and the bridge stays', async (protocol) => {
     await using broker = await Mosquitto.start()
     await using world = await World.start({ broker, env: { MQTT_PROTOCOL: protocol } })
-    const answer = await world.ask('bridge/cmd/ping', Buffer.alloc(20_000_000, ' '))
+    const answer = await world.request('bridge/cmd/ping', Buffer.alloc(20_000_000, ' '))
     expect(answer).toMatchObject({ ok: false, error: { code: 'invalid_payload' } })
-    expect(await world.ask('bridge/cmd/ping')).toMatchObject({ ok: true })
+    expect(await world.request('bridge/cmd/ping')).toMatchObject({ ok: true })
     expect(world.observer.texts('hub2mqtt/bridge/state')).toEqual(['online'])
   })
 

@@ -12,13 +12,13 @@ import collector from '@vitest/coverage-v8'
 /** Moves the files away from children that still write; returns the new folder. */
 export async function takeWritten(folder: string): Promise<string> {
   if (!existsSync(folder)) return folder
-  const taken = join(dirname(folder), randomUUID())
-  await rename(folder, taken)
-  for (const name of await readdir(taken)) {
-    const path = join(taken, name)
+  const copied = join(dirname(folder), randomUUID())
+  await rename(folder, copied)
+  for (const name of await readdir(copied)) {
+    const path = join(copied, name)
     if (!isJson(await readFile(path, 'utf8'))) await rm(path)
   }
-  return taken
+  return copied
 }
 
 function isJson(text: string): boolean {

@@ -10,7 +10,7 @@ import {
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-export interface Asking {
+export interface GatewayRequest {
   readonly method: string
   /** The path with the query. */
   readonly path: string
@@ -31,7 +31,7 @@ export type Verdict = Reply | 'cut' | { readonly change: Change }
 export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
 
 /** Returns `undefined` if the rule does not apply to the request. */
-export type Rule = (asking: Asking) => Verdict | undefined
+export type Rule = (request: GatewayRequest) => Verdict | undefined
 
 /** How long an idle connection stays open: as long as with the hub. */
 const KEEP_ALIVE_MS = 5000
@@ -88,7 +88,7 @@ export class HttpGateway implements AsyncDisposable {
   }
 
   /** Sends a raw text over each WebSocket, as if it came from the hub. */
-  say(text: string): void {
+  sendText(text: string): void {
     const payload = Buffer.from(text)
     const head = Buffer.alloc(10)
     head.writeUInt8(0x81)
@@ -129,8 +129,8 @@ export class HttpGateway implements AsyncDisposable {
     onward.once('response', (answer) => {
       answer.once('error', () => cut(request))
       if (change !== undefined) return void changed(answer, change).then((done) => finish(request, response, done))
-      const { connection: _, 'keep-alive': _too, ...kept } = answer.headers
-      response.writeHead(answer.statusCode ?? 502, kept)
+      const { connection: _, 'keep-alive': _too, ...headers } = answer.headers
+      response.writeHead(answer.statusCode ?? 502, headers)
       // Send the header immediately, so that a body in small pieces stays in pieces.
       response.flushHeaders()
       answer.pipe(response)
@@ -187,8 +187,8 @@ async function changed(answer: IncomingMessage, change: Change): Promise<Reply |
   } catch {
     return 'cut'
   }
-  const { connection: _, 'transfer-encoding': _too, 'content-length': _three, ...kept } = answer.headers
-  const headers = Object.fromEntries(Object.entries(kept).map(([name, value]) => [name, String(value)]))
+  const { connection: _, 'transfer-encoding': _too, 'content-length': _three, ...remaining } = answer.headers
+  const headers = Object.fromEntries(Object.entries(remaining).map(([name, value]) => [name, String(value)]))
   return change({ status: answer.statusCode ?? 502, headers, text: Buffer.concat(chunks).toString() })
 }
 

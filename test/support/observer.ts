@@ -43,7 +43,7 @@ export class Observer implements AsyncDisposable {
   readonly #options: ObserverOptions
   #client: MqttClient | undefined
   #ready = false
-  #cameBack = false
+  #hasReconnected = false
   #ended = false
 
   private constructor(port: number, options: ObserverOptions) {
@@ -107,7 +107,7 @@ export class Observer implements AsyncDisposable {
   async #connect(): Promise<void> {
     const { protocol = '3.1.1', filter = '#', qos = 1, retainAsPublished: rap, username, password } = this.#options
     // Under MQTT 5 with `rap`, retained messages that are sent again would look like new ones.
-    const rh = this.#cameBack ? { rh: 2 } : {}
+    const rh = this.#hasReconnected ? { rh: 2 } : {}
     const client = new MqttClient(() => connectTcp({ port: this.#port, host: '127.0.0.1', noDelay: true }), {
       ...(username !== undefined && { username }),
       ...(password !== undefined && { password }),
@@ -141,7 +141,7 @@ export class Observer implements AsyncDisposable {
     this.#ready = false
     client.end(true)
     if (!this.#options.comesBack || this.#ended) return
-    this.#cameBack = true
+    this.#hasReconnected = true
     setTimeout(() => {
       // A failure closes the connection, which calls `#lost` again.
       if (!this.#ended) this.#connect().catch(() => undefined)

@@ -42,8 +42,8 @@ describe('a process', () => {
     await using child = node('process.on("message", (n) => n.n === 0 ? process.exit(5) : process.send(n.n + 1))', {
       channel: true,
     })
-    expect(await child.ask({ n: 1 })).toBe(2)
-    await expect(child.ask({ n: 0 })).rejects.toThrow('(code 5) does not answer')
+    expect(await child.request({ n: 1 })).toBe(2)
+    await expect(child.request({ n: 0 })).rejects.toThrow('(code 5) does not answer')
   })
 })
 

@@ -147,7 +147,7 @@ export class Process implements AsyncDisposable {
   }
 
   /** Resolves with the next message from the process. Only for one request at a time. */
-  async ask(message: object): Promise<unknown> {
+  async request(message: object): Promise<unknown> {
     const answer = once(this.#child, 'message')
     this.send(message)
     const [found]: unknown[] = await Promise.race([

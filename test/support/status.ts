@@ -18,7 +18,7 @@ export class Status {
     if (this.#terminal.isTTY) this.#terminal.write(`${CLEAR_LINE}${text}`)
   }
 
-  say(line: string): void {
+  print(line: string): void {
     if (this.#terminal.isTTY) this.#terminal.write(CLEAR_LINE)
     console.log(line)
     this.show(this.#text)

@@ -108,7 +108,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
    */
   async settle(hub = 'home'): Promise<void> {
     await this.#untilState('online')
-    await until('the hub', async () => (await this.ask(`${hub}/cmd/refresh`)).ok)
+    await until('the hub', async () => (await this.request(`${hub}/cmd/refresh`)).ok)
     await this.quiet()
   }
 
@@ -118,7 +118,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     for (let rounds = 0; rounds < 2; rounds += 1) {
       const before = published()
       this.clock.jump(PAUSE_MS)
-      await this.ask('bridge/cmd/ping')
+      await this.request('bridge/cmd/ping')
       if (published() > before) rounds = -1
     }
   }
@@ -130,12 +130,12 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return found.id
   }
 
-  asked(operation: string): number {
+  requestCount(operation: string): number {
     return this.hub.requests.filter((request) => request.operation === operation).length
   }
 
   /** Sends a command on a topic below the base topic, and waits for the answer on the result topic. */
-  async ask(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<Answer> {
+  async request(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<Answer> {
     const { observer } = this
     const base = this.#base
     const result = `${base}/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`

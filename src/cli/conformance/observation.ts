@@ -31,7 +31,7 @@ export interface Observation {
 
 const NONE = { ...seenOf({ status: 0, headers: {}, body: Buffer.alloc(0) }, 0), status: null }
 
-export interface RequestOptions {
+export interface RequestInput {
   /** The key to send; default: the real key. */
   readonly show?: 'key' | 'unknown key' | 'no key'
   readonly body?: unknown
@@ -77,7 +77,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   }
 
   /** After a 429, repeats the request once, after the time in Retry-After. */
-  async function request(method: Method, path: string, options: RequestOptions = {}): Promise<Observation> {
+  async function request(method: Method, path: string, options: RequestInput = {}): Promise<Observation> {
     if (!isFirst) await sleep(clock, PAUSE_MS)
     isFirst = false
     const seen = await requestOnce(method, path, options)
@@ -90,7 +90,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   async function requestOnce(
     method: Method,
     path: string,
-    { show = 'key', body }: RequestOptions = {},
+    { show = 'key', body }: RequestInput = {},
   ): Promise<Observation> {
     const against = show === 'key' ? await prove() : undefined
     if (against !== undefined) return against

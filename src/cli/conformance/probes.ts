@@ -4,7 +4,7 @@ import { decodeScopes } from '../../hub/decode.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import type { ApiPrefix } from '../../hub/proven-hub.ts'
 import { isRefusal } from '../../hub/written.ts'
-import { type Client, isOk, kindOf, type Observation, outcomeOf, type RequestOptions, recordOf } from './observation.ts'
+import { type Client, isOk, kindOf, type Observation, outcomeOf, type RequestInput, recordOf } from './observation.ts'
 
 /** Returns what is wrong with an answer, if anything. */
 type Shape = (value: Json | undefined, id: string) => string | undefined
@@ -118,7 +118,7 @@ export function operate(
   client: Client,
   prefix: ApiPrefix,
   name: ProbeName,
-  { app, setting, ...options }: RequestOptions & { readonly app?: string; readonly setting?: string } = {},
+  { app, setting, ...options }: RequestInput & { readonly app?: string; readonly setting?: string } = {},
 ): Promise<Observation> {
   return client.request(PROBES[name].method, pathTo(prefix, PROBES[name], app, setting), options)
 }

@@ -160,9 +160,9 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     const isRejected = outcomeOf(bare) === 'rejected'
     const seen = isRejected ? await keep('getAppStd', { message: '' }) : bare
     judge('std-message', seen, !isRejected, isRejected ? 'it needs one' : 'it needs none')
-    const spoken = await keep('speak', { text: 'hub2mqtt' })
-    if (outcomeOf(spoken) === 'absent') await keep('speakReference', { text: 'hub2mqtt' })
-    else skip(`speech-output/say: ${summary(spoken)}`, ['speakReference'])
+    const response = await keep('speak', { text: 'hub2mqtt' })
+    if (outcomeOf(response) === 'absent') await keep('speakReference', { text: 'hub2mqtt' })
+    else skip(`speech-output/say: ${summary(response)}`, ['speakReference'])
   }
 
   /** Installs a lower version and then the newest one. */
@@ -235,7 +235,8 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     const isReceived = await session.hears(from, isOurs, EVENT_MS)
     if (!isReceived && !session.isOpen()) return
     announced.set(name, isReceived || announced.get(name) === true)
-    const after = (heard: boolean) => [...announced].flatMap(([one, was]) => (was === heard ? [one] : [])).join(', ')
+    const after = (isReceived: boolean) =>
+      [...announced].flatMap(([one, was]) => (was === isReceived ? [one] : [])).join(', ')
     const found = `after ${after(true) || 'none'}; not after ${after(false) || 'none'}`
     trials.set('events', verdict(after(false) === '', found))
   }

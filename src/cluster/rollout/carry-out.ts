@@ -172,7 +172,7 @@ async function send(
     const answer = readJson(ANSWER, text)
     if (answer?.transaction === transaction) take(answer)
   })
-  const begunAt = clock.elapsed()
+  const startedAt = clock.elapsed()
   for (let tries = 0; ; tries += 1) {
     const { promise: answered, resolve } = Promise.withResolvers<Answer>()
     // The app may have been disabled since the rollout was ordered.
@@ -186,7 +186,7 @@ async function send(
     const answer = await within(clock, ANSWER_MS[command], answered, signal)
     signal.throwIfAborted()
     const failure = failureOf(answer)
-    const mayTry = TRY_AGAIN.has(failure?.code ?? '') && clock.elapsed() - begunAt < TRY_FOR_MS
+    const mayTry = TRY_AGAIN.has(failure?.code ?? '') && clock.elapsed() - startedAt < TRY_FOR_MS
     if (!mayTry || progress.value.reason !== null) {
       stop()
       return failure
@@ -219,10 +219,10 @@ async function watch(
     return progress.value.current.length === 0
   }
   const endsEarly = () => isDone() || progress.value.reason !== null
-  const begunAt = clock.elapsed()
+  const startedAt = clock.elapsed()
   const pause = durationMs('pause', progress.value.pause)
   await until(pause, endsEarly)
-  if (progress.value.reason !== null) await until(Math.min(SHORT_PAUSE_MS, begunAt + pause - clock.elapsed()), isDone)
+  if (progress.value.reason !== null) await until(Math.min(SHORT_PAUSE_MS, startedAt + pause - clock.elapsed()), isDone)
   await until(START_MS, () => {
     for (const step of progress.value.current) {
       if (runsWell(appOf(step)?.seen, progress.value.command)) progress.apply({ kind: 'done', step })

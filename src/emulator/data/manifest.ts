@@ -3,7 +3,7 @@ import { lstatSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
 import { DROPPED_KEYS, hasDroppedKey, isRecord, isShallow } from '../../base/json.ts'
-import { MOST_BYTES, readPlainText } from '../../base/read-plain.ts'
+import { MAX_BYTES, readPlainText } from '../../base/read-plain.ts'
 import { listed } from '../../base/text.ts'
 import { VERSION } from '../../base/versions.ts'
 import { described, optional } from '../core/endpoint.ts'
@@ -23,7 +23,7 @@ export const CHANNELS = ['stable', 'beta', 'alpha'] as const
 export type Channel = (typeof CHANNELS)[number]
 
 /** Manifests of real apps, with their drivers and flows, have several hundred kilobytes. */
-const MAX_FILE_BYTES = MOST_BYTES
+const MAX_FILE_BYTES = MAX_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
 /** Maximum number of ignored fields in a warning. */

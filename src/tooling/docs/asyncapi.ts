@@ -7,7 +7,7 @@ import { PUBLICATIONS, type Publication } from '../../contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../contract/schemas.ts'
 import { CONTRACT_VERSION } from '../../contract/version.ts'
 import { address, code, commandTopics, PLACEHOLDERS } from './markdown.ts'
-import { camelCase, jsonSchema, payloadSchema, takesNothing } from './schema.ts'
+import { acceptsNothing, camelCase, jsonSchema, payloadSchema } from './schema.ts'
 import { offByDefault, permissionOf } from './tables.ts'
 
 const ref = (...path: readonly string[]) => ({ $ref: `#/${path.join('/')}` })
@@ -62,7 +62,7 @@ function commandMessage(command: Command) {
     title: `${name} command`,
     contentType,
     payload: payloadSchema(payload),
-    ...(takesNothing(payload) && { description: 'The payload may be empty.' }),
+    ...(acceptsNothing(payload) && { description: 'The payload may be empty.' }),
     bindings: {
       mqtt: {
         correlationData: { type: 'string', description: 'Identifies the command; the answer repeats it.' },

@@ -63,6 +63,6 @@ export function fillCopies(text: string, wanted: readonly Copy[]): string {
     const inside = around.includes('{}"') ? '[^"\\n]*' : '[^\\s`"}]+?'
     const pattern = new RegExp(`(${before})${inside}(?=${after === '' ? '[\\s`"}]|$' : after})`, 'g')
     if (filled.search(pattern) === -1) throw new MarkerError(`expected ${around}`)
-    return filled.replaceAll(pattern, (_all, kept: string) => kept + value)
+    return filled.replaceAll(pattern, (_all, prefix: string) => prefix + value)
   }, text)
 }

@@ -7,7 +7,7 @@ import { COMMAND_ANSWERS } from '../../web/server/api/command.ts'
 import * as protocol from '../../web/server/api/protocol.ts'
 import { ROUTES, type Route } from '../../web/server/api/routes.ts'
 import { commandTopics, markdownTable, PLACEHOLDERS } from './markdown.ts'
-import { camelCase, jsonSchema, payloadSchema, takesNothing } from './schema.ts'
+import { acceptsNothing, camelCase, jsonSchema, payloadSchema } from './schema.ts'
 
 const DESCRIPTION = `The API of hub2mqtt's page, also for scripts. It has the same payloads, commands, answers and rules as the MQTT interface.
 
@@ -105,7 +105,7 @@ function commandOperation(route: Route, command: Command): [string, object] {
   const { target, name, argument, payload, doc: summary } = command
   const path = `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`
   const id = `${target} ${name}${argument === undefined ? '' : ' of path'}`
-  const body = { required: !takesNothing(payload), schema: payloadSchema(payload) }
+  const body = { required: !acceptsNothing(payload), schema: payloadSchema(payload) }
   return operation(route, path, { id, tags: ['commands'], summary }, body)
 }
 

@@ -49,7 +49,7 @@ function withEnvelope(schema: JsonSchema): JsonSchema {
 }
 
 /** Returns `true` if the command accepts an empty payload. */
-export function takesNothing({ read }: PayloadKind<unknown>): boolean {
+export function acceptsNothing({ read }: PayloadKind<unknown>): boolean {
   try {
     read('').input()
     return true

@@ -13,7 +13,7 @@ import { commandOf, type DeviceKind, type Entity } from '../../home-assistant/en
 import { TRIGGERS } from '../../home-assistant/triggers.ts'
 import { OPERATIONS } from '../../hub/operations.ts'
 import { address, code, commandTopics, markdownTable } from './markdown.ts'
-import { type JsonSchema, jsonSchema, shortForm, takesNothing } from './schema.ts'
+import { acceptsNothing, type JsonSchema, jsonSchema, shortForm } from './schema.ts'
 
 /** The default first levels of topics. */
 const ROOTS: Readonly<Record<string, string | undefined>> = {
@@ -60,7 +60,7 @@ function payloadText({ payload }: Command): string {
   const schema = jsonSchema(payload.schema)
   const short = shortForm(schema)
   if (short === 'any') return 'a JSON value, or text'
-  const nothing = takesNothing(payload)
+  const nothing = acceptsNothing(payload)
   if (short === '{}') return 'empty'
   return `${nothing ? 'empty, or ' : ''}${code(short)}`
 }

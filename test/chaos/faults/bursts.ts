@@ -29,7 +29,16 @@ async function flood(world: World, count: number, topic: string): Promise<void> 
   const sending = Array.from({ length: count }, (_, index) => {
     const token = `flood-${senders}-${index}`
     const offline = world.brokerProxy.open === 0
-    world.sent.push({ at: Date.now(), topic, token, asks: null, write: false, kind: 'good', expiresAt: null, offline })
+    world.sent.push({
+      at: Date.now(),
+      topic,
+      token,
+      hubRequest: null,
+      write: false,
+      kind: 'good',
+      expiresAt: null,
+      offline,
+    })
     return sender.publish(topic, '', { properties: { correlationData: Buffer.from(token) } }).catch(() => undefined)
   })
   await Promise.all(sending)

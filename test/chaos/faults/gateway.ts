@@ -1,7 +1,7 @@
 /** Gateways and captive portals at the hub's address, and hubs that are not ready or do not identify themselves. */
 import { setTimeout as after } from 'node:timers/promises'
 import { isRecord } from '../../../src/base/json.ts'
-import { type Asking, HttpGateway, type Reply, type Rule, type Verdict } from '../../support/http-gateway.ts'
+import { type GatewayRequest, HttpGateway, type Reply, type Rule, type Verdict } from '../../support/http-gateway.ts'
 import { parse } from '../answers.ts'
 import { hubTopic, read } from '../commands.ts'
 import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
@@ -18,10 +18,11 @@ export const json = (value: unknown, status = 200, headers: Readonly<Record<stri
   text: JSON.stringify(value),
 })
 
-export const isList = ({ method, path }: Asking) => method === 'GET' && /\/managers?\/apps\/app\/?(\?|$)/.test(path)
-const isPing = ({ path }: Asking) => path.includes('/system/ping')
-const isRest = ({ upgrade }: Asking) => !upgrade
-const isWrite = ({ method, upgrade }: Asking) => method !== 'GET' && !upgrade
+export const isList = ({ method, path }: GatewayRequest) =>
+  method === 'GET' && /\/managers?\/apps\/app\/?(\?|$)/.test(path)
+const isPing = ({ path }: GatewayRequest) => path.includes('/system/ping')
+const isRest = ({ upgrade }: GatewayRequest) => !upgrade
+const isWrite = ({ method, upgrade }: GatewayRequest) => method !== 'GET' && !upgrade
 
 /** Changes only answers that are JSON objects. */
 export function altered(change: (value: Record<string, unknown>) => unknown): Verdict {
@@ -47,8 +48,8 @@ export function during(
     const { world, random } = scene
     const apply = rule(scene)
     let left = times?.(scene) ?? Number.POSITIVE_INFINITY
-    const end = world.gateway.rule((asking) => {
-      const verdict = left > 0 ? apply(asking) : undefined
+    const end = world.gateway.rule((request) => {
+      const verdict = left > 0 ? apply(request) : undefined
       if (verdict !== undefined) left -= 1
       return verdict
     })
@@ -60,19 +61,19 @@ export function during(
 const gateway = kindOf({})
 
 export const lists = (change: (list: Record<string, unknown>, scene: Scene) => unknown, options?: DuringOptions) =>
-  during((scene) => (asking) => (isList(asking) ? altered((list) => change(list, scene)) : undefined), options)
+  during((scene) => (request) => (isList(request) ? altered((list) => change(list, scene)) : undefined), options)
 
 const allOrSome = { times: ({ random }: Scene) => (random.chance(0.5) ? Number.POSITIVE_INFINITY : random.int(1, 8)) }
 const once = { times: () => 1 }
 
 const answering = (answer: Reply) =>
   during(({ random }) => {
-    const concerns = random.chance(0.5) ? () => true : (asking: Asking) => isRest(asking) && isList(asking)
-    return (asking) => (concerns(asking) ? answer : undefined)
+    const concerns = random.chance(0.5) ? () => true : (request: GatewayRequest) => isRest(request) && isList(request)
+    return (request) => (concerns(request) ? answer : undefined)
   }, allOrSome)
 
 /** Each refresh begins with a request for the hub's identity. */
-async function askWhoItIs({ load, random }: Scene): Promise<void> {
+async function refresh({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))
     await load.issue(read(hubTopic('refresh')))
@@ -136,8 +137,8 @@ export const GATEWAY_FAULTS: Faults = {
   'an app missing from every other list': gateway(
     during(({ random }) => {
       let lists = 0
-      return (asking) => {
-        if (!isList(asking)) return undefined
+      return (request) => {
+        if (!isList(request)) return undefined
         lists += 1
         if (lists % 2 === 0) return undefined
         return altered((list) => {
@@ -172,36 +173,36 @@ export const GATEWAY_FAULTS: Faults = {
   'hub does not identify itself': gateway((scene) => {
     const nameless = during(({ random }) => {
       const everywhere = random.chance(0.5)
-      return (asking) =>
-        isRest(asking) && (everywhere || isPing(asking))
+      return (request) =>
+        isRest(request) && (everywhere || isPing(request))
           ? { change: (answer) => ({ ...answer, headers: without(answer.headers, 'x-homey-id', 'x-homey-version') }) }
           : undefined
     })
-    return Promise.all([nameless(scene), askWhoItIs(scene)]).then(() => undefined)
+    return Promise.all([nameless(scene), refresh(scene)]).then(() => undefined)
   }),
   'hub shows another identity for a moment': gateway(async (scene) => {
     scene.world.watch.identityChanged = true
-    const rule: Rule = (asking) =>
-      isPing(asking)
+    const rule: Rule = (request) =>
+      isPing(request)
         ? { change: (answer) => ({ ...answer, headers: { ...answer.headers, 'x-homey-id': 'somebody-else' } }) }
         : undefined
     await during(() => rule, { times: ({ random }) => random.int(1, 2) })(scene)
   }),
   'hub answers 429 without a time': gateway(
-    during(() => (asking) => (isRest(asking) ? tooMany() : undefined), { times: ({ random }) => random.int(1, 12) }),
+    during(() => (request) => (isRest(request) ? tooMany() : undefined), { times: ({ random }) => random.int(1, 12) }),
     { staysOnline: true },
   ),
   'hub accepts four requests at a time': gateway(
     during(
       ({ random }) => {
         const headers = random.chance(0.5) ? { 'retry-after': '1' } : {}
-        let taken: number[] = []
-        return (asking) => {
+        let accepted: number[] = []
+        return (request) => {
           const now = performance.now()
-          taken = taken.filter((at) => now - at < 500)
-          if (!isRest(asking)) return undefined
-          if (taken.length >= 4) return tooMany(headers)
-          taken.push(now)
+          accepted = accepted.filter((at) => now - at < 500)
+          if (!isRest(request)) return undefined
+          if (accepted.length >= 4) return tooMany(headers)
+          accepted.push(now)
           return undefined
         }
       },
@@ -218,8 +219,8 @@ export const GATEWAY_FAULTS: Faults = {
   'gateway answers lists in place of the hub': gateway(
     during(
       ({ random }) =>
-        (asking) =>
-          isList(asking) ? random.pick([json({}), json(null), json([]), json({}, 404)]) : undefined,
+        (request) =>
+          isList(request) ? random.pick([json({}), json(null), json([]), json({}, 404)]) : undefined,
       { ms: [2000, 8000] },
     ),
     { holds: ['list'] },
@@ -227,8 +228,8 @@ export const GATEWAY_FAULTS: Faults = {
   'gateway answers writes in place of the hub': gateway(
     during(
       ({ random }) =>
-        (asking) => {
-          if (!isWrite(asking)) return undefined
+        (request) => {
+          if (!isWrite(request)) return undefined
           const reply = random.pick(IN_PLACE)
           return random.chance(0.5) ? reply : { change: () => reply }
         },
@@ -238,8 +239,8 @@ export const GATEWAY_FAULTS: Faults = {
   'hub answers writes oddly': gateway(
     during(
       ({ random }) =>
-        (asking) =>
-          isWrite(asking)
+        (request) =>
+          isWrite(request)
             ? {
                 change: (answer) => (answer.status < 300 ? { ...answer, status: 200, text: random.pick(ODD) } : answer),
               }

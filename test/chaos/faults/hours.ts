@@ -19,7 +19,7 @@ async function remember({ world, random, load }: Scene): Promise<void> {
     // Each transaction always has the same command.
     const topic = transaction.endsWith('0') ? `${BASE}/bridge/cmd/ping` : appTopic(app, 'get-locales')
     const token = `${transaction}${COPY}${left}`
-    await load.again({ topic, asks: null, write: false, kind: 'good', token }, JSON.stringify({ transaction }))
+    await load.again({ topic, hubRequest: null, write: false, kind: 'good', token }, JSON.stringify({ transaction }))
     await world.observer.publish(`${BASE}/bridge/cmd/ping`, '').catch(() => undefined)
     await after(random.int(100, 300))
     if (random.chance(0.5)) world.jump(random.int(1, 4) * MINUTE)

@@ -1,18 +1,18 @@
 /** The answer to a write is cut, and later reads do not show what the hub has done. */
 import { setTimeout as after } from 'node:timers/promises'
-import type { Asking, Verdict } from '../../support/http-gateway.ts'
+import type { GatewayRequest, Verdict } from '../../support/http-gateway.ts'
 import { WRITES } from '../commands.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 import { isList, json, page } from './gateway.ts'
 
-type Look = (scene: Scene) => (asking: Asking) => Verdict | undefined
+type FakeAnswer = (scene: Scene) => (request: GatewayRequest) => Verdict | undefined
 
 const CUTS: Readonly<Record<string, Verdict>> = {
   'before it is executed': 'cut',
   'after it was executed': { change: () => 'cut' },
 }
 
-const LOOKS: Readonly<Record<string, Look>> = {
+const FAKE_ANSWERS: Readonly<Record<string, FakeAnswer>> = {
   'a 404 page': () => () => page(404),
   'a page': () => () => page(200),
   'an error as a list': () => () => json({ error: 'starting up' }),
@@ -20,31 +20,31 @@ const LOOKS: Readonly<Record<string, Look>> = {
     watch.outdated = true
     const apps: Readonly<Record<string, unknown>> = Object.fromEntries(structuredClone([...hub.apps]))
     const settings = new Map(Object.keys(apps).map((id) => [id, hub.settings(id)]))
-    return (asking) => {
-      if (isList(asking)) return json(apps)
-      const [, id = '', name] = /\/app\/([^/?]+)(?:\/setting(?:\/([^/?]+))?)?$/.exec(asking.path) ?? []
+    return (request) => {
+      if (isList(request)) return json(apps)
+      const [, id = '', name] = /\/app\/([^/?]+)(?:\/setting(?:\/([^/?]+))?)?$/.exec(request.path) ?? []
       const known = settings.get(decodeURIComponent(id))
       if (known === undefined) return undefined
       if (name !== undefined) return json(known[decodeURIComponent(name)] ?? null)
-      return json(asking.path.endsWith('/setting') ? known : apps[decodeURIComponent(id)])
+      return json(request.path.endsWith('/setting') ? known : apps[decodeURIComponent(id)])
     }
   },
 }
 
 const HEADWAY_MS = 40
 
-function lying(cut: Verdict, look: Look): Fault['run'] {
+function lying(cut: Verdict, fake: FakeAnswer): Fault['run'] {
   return async (scene) => {
     const { world, random, load } = scene
-    const lie = look(scene)
+    const lie = fake(scene)
     let liesUntil = 0
-    const end = world.gateway.rule((asking) => {
-      if (asking.upgrade) return undefined
-      if (asking.method !== 'GET') {
+    const end = world.gateway.rule((request) => {
+      if (request.upgrade) return undefined
+      if (request.method !== 'GET') {
         liesUntil = performance.now() + random.int(1500, 3000)
         return cut
       }
-      return performance.now() < liesUntil ? lie(asking) : undefined
+      return performance.now() < liesUntil ? lie(request) : undefined
     })
     for (const make of random.shuffle(Object.values(WRITES))) {
       const subject = load.subject()
@@ -58,7 +58,7 @@ function lying(cut: Verdict, look: Look): Fault['run'] {
 
 /** Combines each cut with each answer to the reads with which the bridge verifies the write. */
 const kinds = Object.entries(CUTS).flatMap(([when, cut]) =>
-  Object.entries(LOOKS).map(([what, look]): [string, Fault] => [
+  Object.entries(FAKE_ANSWERS).map(([what, look]): [string, Fault] => [
     `write cut ${when}, then ${what}`,
     { run: lying(cut, look), hubWell: false },
   ]),

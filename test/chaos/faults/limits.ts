@@ -57,8 +57,8 @@ async function untilOnline(world: World, since: number, why: string, ms: number)
   const isOnline = async () => {
     if (!world.bridge.alive || (world.onlineAt.at(-1) ?? 0) > since) return true
     // A broker that accepts only small packets also disconnects the watcher, which then misses messages.
-    const held = await retainedOn(world.broker.port, world.watcherLogin).catch(() => undefined)
-    return held?.get(`${BASE}/bridge/state`) === 'online'
+    const retained = await retainedOn(world.broker.port, world.watcherLogin).catch(() => undefined)
+    return retained?.get(`${BASE}/bridge/state`) === 'online'
   }
   await until('online', isOnline, ms, CHECK_INTERVAL_MS).catch(() =>
     world.watch.object('kept offline', `not online ${ms} ms after the start of a broker with ${why}`),
@@ -67,7 +67,7 @@ async function untilOnline(world: World, since: number, why: string, ms: number)
 
 /** Long, because each check opens a connection. */
 const CHECK_INTERVAL_MS = 500
-const ASKS = 5
+const REQUESTS = 5
 const BIG = 2 * 1024 * 1024
 
 /** The broker is the embedded one, and a setting is too large for its messages. */
@@ -90,18 +90,18 @@ const embedded: Fault['run'] = async ({ world }) => {
     await until(home, () => !own.alive || observer.last(home) === 'online', ONLINE_MS)
     const ping = `${BASE}/bridge/result/ping`
     const settings = appTopic(app, 'get-settings')
-    for (let count = 1; count <= ASKS; count += 1) {
+    for (let count = 1; count <= REQUESTS; count += 1) {
       await observer.publish(settings, '')
       await observer.publish(`${BASE}/bridge/cmd/ping`, '')
     }
-    const patience = (topic: string) =>
-      until(topic, has(topic, ASKS), ONLINE_MS).catch(() =>
+    const answered = (topic: string) =>
+      until(topic, has(topic, REQUESTS), ONLINE_MS).catch(() =>
         world.watch.object(
           'not answered',
-          `${topic} with the embedded broker: ${observer.texts(topic).length} of ${ASKS}`,
+          `${topic} with the embedded broker: ${observer.texts(topic).length} of ${REQUESTS}`,
         ),
       )
-    await Promise.all([patience(settings.replace('/cmd/', '/result/')), patience(ping)])
+    await Promise.all([answered(settings.replace('/cmd/', '/result/')), answered(ping)])
   } finally {
     end()
     await own.stop('SIGTERM')

@@ -97,7 +97,7 @@ export const OTHERS: Faults = {
   },
   'hub starts up for long': {
     async run({ world }) {
-      world.gateway.rule((asking) => (isList(asking) ? json({ error: 'starting up' }) : undefined))
+      world.gateway.rule((request) => (isList(request) ? json({ error: 'starting up' }) : undefined))
       // If a list has lost all apps, the bridge reads the list a second time.
       await after(6000)
     },

@@ -66,8 +66,8 @@ const recordsHave = (value: string) =>
       'updateAvailable',
       'unheardOf',
     ] as const)
-    return (asking) => {
-      if (!isList(asking)) return undefined
+    return (request) => {
+      if (!isList(request)) return undefined
       return {
         change(answer) {
           const [[id, record] = ['', {}]] = Object.entries(Object(parse(answer.text)))
@@ -94,9 +94,9 @@ function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): F
 async function repeatKey({ world, load, random }: Scene): Promise<void> {
   const long = (length: number) => 'x'.repeat(length - world.apiKey.length + random.int(1, 2)) + world.apiKey
   const changed = { author: long(1024), crashedMessage: long(1024), version: long(1024) }
-  world.gateway.rule((asking) => {
-    if (asking.method === 'POST' || asking.method === 'PUT') return json({ error: long(200) }, 400)
-    if (!isList(asking)) return undefined
+  world.gateway.rule((request) => {
+    if (request.method === 'POST' || request.method === 'PUT') return json({ error: long(200) }, 400)
+    if (!isList(request)) return undefined
     return altered((list) =>
       Object.fromEntries(Object.entries(list).map(([id, one]) => [id, isRecord(one) ? { ...one, ...changed } : one])),
     )
@@ -148,7 +148,7 @@ export const PAYLOAD_FAULTS: Faults = {
       const record = JSON.stringify(world.hub.apps.get(random.pick([...world.hub.apps.keys()])))
       const field = random.pick(['images', 'author', 'name', 'usage', 'unheardOf'] as const)
       const { text } = withValue({ ...json(null), text: record }, field, deepText)
-      world.gateway.say(`42/api,["homey:manager:apps","${random.pick(EVENTS)}",${text}]`)
+      world.gateway.sendText(`42/api,["homey:manager:apps","${random.pick(EVENTS)}",${text}]`)
       await after(random.int(0, 60))
     }
     await after(random.int(500, 1500))

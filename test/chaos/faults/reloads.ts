@@ -18,7 +18,7 @@ function changed(changes: (scene: Scene) => FileChanges | string): Fault['run'] 
 }
 
 /** A reload denies commands that wait behind slow ones. */
-function denied(changes: FileChanges, asks: RegExp): Fault['run'] {
+function denied(changes: FileChanges, hubRequest: RegExp): Fault['run'] {
   return async (scene) => {
     const { world, random, load } = scene
     await world.started()
@@ -31,7 +31,7 @@ function denied(changes: FileChanges, asks: RegExp): Fault['run'] {
     }
     await after(random.int(200, 700))
     await world.reload(changes)
-    const denial: { from: number; to?: number; asks: RegExp } = { from: Date.now(), asks }
+    const denial: { from: number; to?: number; hubRequest: RegExp } = { from: Date.now(), hubRequest }
     world.denials.push(denial)
     // Longer than the delay that the checker allows, even on a busy machine.
     await after(random.int(4000, 5500))

@@ -27,11 +27,11 @@ function touched(payload: (scene: Scene) => string): Fault['run'] {
     for (const topic of topics) await world.plant(`${BASE}/${topic}`, text)
     const isThere = (id: string) => [...world.hub.apps.keys()].some((one) => level(one) === id)
     const wrong = async () => {
-      const held = await retainedOn(world.broker.port, world.watcherLogin)
+      const retained = await retainedOn(world.broker.port, world.watcherLogin)
       return topics.filter((topic) => {
         const [, app, id = ''] = topic.split('/')
         if (app === 'app' && !isThere(id)) return false
-        return (held.get(`${BASE}/${topic}`) ?? '') === text
+        return (retained.get(`${BASE}/${topic}`) ?? '') === text
       })
     }
     await until('the repair', async () => !world.bridge.alive || (await wrong()).length === 0, REPAIR_MS, 100).catch(
@@ -105,7 +105,7 @@ export const STRANGERS: Faults = {
         `${BASE}/${HUB}/app/${level(subject.app)}/cmd/%72estart`,
         appTopic(subject.app, `set-setting/${odd(subject.word)}`),
       ])
-      await load.issue({ topic, payload: '', asks: null, write: false, kind: 'bad' })
+      await load.issue({ topic, payload: '', hubRequest: null, write: false, kind: 'bad' })
       await after(random.int(10, 100))
     }
   }),

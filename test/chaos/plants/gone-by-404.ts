@@ -9,8 +9,8 @@ HttpClient.prototype.request = async function (method, path, sending) {
     return await request.call(this, method, path, sending)
   } catch (error) {
     if (method !== 'DELETE' || !(error instanceof HubError) || error.code !== 'no_answer') throw error
-    const look = await request.call(this, 'GET', path.replace(/\?.*/, ''), { key: true })
-    if (look.status !== 404) throw error
+    const check = await request.call(this, 'GET', path.replace(/\?.*/, ''), { key: true })
+    if (check.status !== 404) throw error
     return forged()
   }
 }

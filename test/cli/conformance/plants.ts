@@ -1,7 +1,7 @@
 import type { OperationName } from '../../../src/emulator/core/table.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/misbehaviour.ts'
-import type { Asking, HttpGateway, Reply } from '../../support/http-gateway.ts'
+import type { GatewayRequest, HttpGateway, Reply } from '../../support/http-gateway.ts'
 
 export interface Plant {
   /** Default: an older hub. */
@@ -22,17 +22,17 @@ export const APP = 'com.secretmaker.garden'
 
 const isOf =
   (method: string, path: RegExp) =>
-  (asking: Asking): boolean =>
+  (asking: GatewayRequest): boolean =>
     !asking.upgrade && asking.method === method && path.test(asking.path)
 
 const JSON_TYPE = { 'content-type': 'application/json', 'x-homey-id': 'of-the-hub', 'x-homey-version': '8.1.6' }
 const json = (status: number, value: unknown): Reply => ({ status, headers: JSON_TYPE, text: JSON.stringify(value) })
 
-const answers = (fits: (asking: Asking) => boolean, reply: Reply): Plant => ({
+const answers = (fits: (asking: GatewayRequest) => boolean, reply: Reply): Plant => ({
   onTheWay: (gateway) => gateway.rule((asking) => (fits(asking) ? reply : undefined)),
 })
 
-const changes = (fits: (asking: Asking) => boolean, change: (answer: Reply) => Partial<Reply>): Plant => ({
+const changes = (fits: (asking: GatewayRequest) => boolean, change: (answer: Reply) => Partial<Reply>): Plant => ({
   onTheWay: (gateway) =>
     gateway.rule((asking) => (fits(asking) ? { change: (answer) => ({ ...answer, ...change(answer) }) } : undefined)),
 })
@@ -46,7 +46,8 @@ const withRecord = (record: Record<string, unknown>, flavour: 'older' | 'newer' 
 })
 
 const GET_APP = isOf('GET', /\/apps\/app\/[^/]+$/)
-const WRITE = (asking: Asking) => !asking.upgrade && asking.method !== 'GET' && !asking.path.includes('/setting/')
+const WRITE = (asking: GatewayRequest) =>
+  !asking.upgrade && asking.method !== 'GET' && !asking.path.includes('/setting/')
 
 const behaves =
   <N extends BehaviourName>(name: N, options?: BehaviourOptions[N]) =>

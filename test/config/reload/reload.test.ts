@@ -44,7 +44,7 @@ describe('a configuration that is read again changes while running', () => {
     await start('log: {level: debug}\n')
     world.bridge.reload('log: {level: warn}\n')
     const { length } = world.bridge.lines
-    await world.ask(`home/app/${world.app}/cmd/restart`)
+    await world.request(`home/app/${world.app}/cmd/restart`)
     const written = world.bridge.lines.slice(length).map((line) => JSON.parse(line))
     // Only the audit does not depend on the level.
     expect(written.filter(({ part }) => part !== 'audit')).toEqual([])
@@ -56,7 +56,7 @@ describe('a configuration that is read again changes while running', () => {
     world.bridge.reload(`apps: {exclude: ["${app}"]}\n`)
     await until('the removal of the app', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
     await expect.poll(async () => (await topicsOf('home')).some((topic) => topic.includes(app))).toBe(false)
-    expect(await world.ask(`home/app/${app}/cmd/get`)).toMatchObject({ error: { code: 'unknown_app' } })
+    expect(await world.request(`home/app/${app}/cmd/get`)).toMatchObject({ error: { code: 'unknown_app' } })
     world.bridge.reload('apps: {exclude: []}\n')
     await until('the app is back', () => world.state(app)?.['state'] === 'running')
     expect(events()).toEqual([])
@@ -81,17 +81,17 @@ describe('a configuration that is read again changes while running', () => {
     world.bridge.reload('commands: {read_only: true}\n')
     await until('the new list', () => !commands().includes('restart'))
     const restart = `home/app/${world.app}/cmd/restart`
-    expect(await world.ask(restart)).toMatchObject({ error: { code: 'not_allowed' } })
+    expect(await world.request(restart)).toMatchObject({ error: { code: 'not_allowed' } })
     world.bridge.reload('commands: {deny: []}\n')
     await until('the old list', () => commands().includes('restart'))
-    expect(await world.ask(restart)).toMatchObject({ ok: true })
+    expect(await world.request(restart)).toMatchObject({ ok: true })
   })
 
   it('the settings that are published; the others are cleared', async () => {
     await start('settings: {publish: {}}\n')
     const { app } = world
-    await world.ask(`home/app/${app}/cmd/set-setting/one`, '1')
-    await world.ask(`home/app/${app}/cmd/set-setting/two`, '2')
+    await world.request(`home/app/${app}/cmd/set-setting/one`, '1')
+    await world.request(`home/app/${app}/cmd/set-setting/two`, '2')
     const topic = (name: string) => `hub2mqtt/home/app/${app}/setting/${name}`
     world.bridge.reload(`settings: {publish: {"${app}": {one: text, two: text}}}\n`)
     await until('both', () => world.observer.last(topic('one')) === '1' && world.observer.last(topic('two')) === '2')
@@ -107,7 +107,7 @@ describe('a configuration that is read again changes while running', () => {
     world.bridge.reload(both)
     await until('the new hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
     await expect.poll(async () => (await topicsOf('attic')).length).toBeGreaterThanOrEqual(other.apps.size + 2)
-    expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ ok: true })
+    expect(await world.request('attic/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload('hubs: {home: {}}')
     await expect.poll(() => topicsOf('attic')).toEqual([])
     // All other messages about the hub are cleared too, but its discovery messages later: the hub may only be renamed.
@@ -118,10 +118,10 @@ describe('a configuration that is read again changes while running', () => {
     await expect.poll(async () => (await speakingOfIt()).length).toBe(other.apps.size + 1)
     world.clock.jump(15_000)
     await expect.poll(speakingOfIt).toEqual([])
-    expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ error: { code: 'unknown_hub' } })
+    expect(await world.request('attic/cmd/get-apps')).toMatchObject({ error: { code: 'unknown_hub' } })
     expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '{}').hubs).not.toHaveProperty('attic')
     expect(JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').hubs).not.toHaveProperty('attic')
-    expect(await world.ask('home/cmd/get-apps')).toMatchObject({ ok: true })
+    expect(await world.request('home/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload(both)
     await until('the hub again', () => world.observer.last('hub2mqtt/attic/state') === 'online')
   })
@@ -256,7 +256,7 @@ describe('a configuration that is read again', () => {
     await until('the refusal', () =>
       world.bridge.lines.some((line) => line.includes('the configuration file is now empty')),
     )
-    expect(await world.ask(restart)).toMatchObject({
+    expect(await world.request(restart)).toMatchObject({
       error: { code: 'not_allowed', message: 'commands.deny names restart.' },
     })
   })
@@ -284,7 +284,7 @@ describe('a configuration that is read again', () => {
         'takes effect at the next start: mqtt.base_topic, mqtt.keepalive',
       )
     }
-    expect(await world.ask('bridge/cmd/ping')).toMatchObject({ ok: true })
+    expect(await world.request('bridge/cmd/ping')).toMatchObject({ ok: true })
   })
 
   it('logs the reload at the level of the new configuration', async () => {
@@ -303,9 +303,9 @@ describe('a configuration that is read again', () => {
     await readAgain('the previous one stays in effect')
     for (const mistake of ['commands.read_only (test.yaml line 1)', 'levle', 'ulr']) expect(logged(mistake)).toBe(true)
     expect(logged('tell-nobody')).toBe(false)
-    expect(await world.ask(`home/app/${world.app}/cmd/restart`)).toMatchObject({ error: { code: 'not_allowed' } })
+    expect(await world.request(`home/app/${world.app}/cmd/restart`)).toMatchObject({ error: { code: 'not_allowed' } })
     world.bridge.reload('commands: {}\n')
-    expect(await world.ask(`home/app/${world.app}/cmd/restart`)).toMatchObject({ ok: true })
+    expect(await world.request(`home/app/${world.app}/cmd/restart`)).toMatchObject({ ok: true })
   })
 })
 
@@ -333,7 +333,7 @@ describe('a configuration that cannot be read again', () => {
     await start('log: {level: debug}\n')
     world.bridge.reload('hubs: &h {home: *h}\n')
     await readAgain('is inside its own anchor')
-    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    expect(await world.request('home/cmd/refresh')).toMatchObject({ ok: true })
   })
 })
 
@@ -354,7 +354,7 @@ describe('a secret that was rotated', () => {
     secret('key', 'the-new-key')
     world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
     await readAgain('using the new one')
-    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    expect(await world.request('home/cmd/refresh')).toMatchObject({ ok: true })
     expect(world.observer.texts('hub2mqtt/home/state').slice(length)).toEqual([])
     expect(logged('the-new-key')).toBe(false)
   })

@@ -36,7 +36,7 @@ async function worldOf(ids: readonly string[], settings: Readonly<Record<string,
       Object.entries(fields).every(([name, value]) => shown(id)[name] === value),
     )
   const command = async (topic: string, payload?: string) => {
-    const answer = await world.ask(topic, payload)
+    const answer = await world.request(topic, payload)
     expect(answer, JSON.stringify(answer)).toMatchObject({ ok: true })
     return answer.data
   }

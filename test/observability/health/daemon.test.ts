@@ -50,8 +50,8 @@ describe('a daemon that works', () => {
     await start({ env: { HUB_POLL_INTERVAL: '1s' } })
     await until('realtime', () => published().hubs?.home.realtime === 'connected')
     const before = world.observer.texts(HEALTH).length
-    await world.ask('home/cmd/refresh')
-    await world.ask('home/cmd/refresh')
+    await world.request('home/cmd/refresh')
+    await world.request('home/cmd/refresh')
     expect(world.observer.texts(HEALTH)).toHaveLength(before)
   })
 

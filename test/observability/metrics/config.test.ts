@@ -35,7 +35,7 @@ describe('the dashboard and the alerts', () => {
     await using world = await World.start({ env })
     const { app } = world
     world.hub.crash(app)
-    await world.ask('home/cmd/refresh')
+    await world.request('home/cmd/refresh')
     await until('the crash', () => world.events(app).length > 0)
     scraped = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
   })

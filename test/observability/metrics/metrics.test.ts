@@ -55,7 +55,7 @@ describe('a scrape', () => {
 
   it('has every family that dashboards and alerts use', async () => {
     const { world, samples } = await start()
-    await world.ask(`home/app/${world.app}/cmd/restart`)
+    await world.request(`home/app/${world.app}/cmd/restart`)
     const found = await samples()
     for (const name of [
       'hub2mqtt_build_info{version="0.0.0-test",node="',
@@ -97,10 +97,10 @@ describe('a scrape', () => {
     const before = await samples()
     world.hub.crash(app)
     await until('the crash', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
-    await world.ask(`home/app/${app}/cmd/disable`)
-    await world.ask('home/cmd/no-such-command')
-    await world.ask('home/cmd/refresh')
-    await world.ask(`home/app/${app}/cmd/enabled`, 'nonsense')
+    await world.request(`home/app/${app}/cmd/disable`)
+    await world.request('home/cmd/no-such-command')
+    await world.request('home/cmd/refresh')
+    await world.request(`home/app/${app}/cmd/enabled`, 'nonsense')
     await until('its event', () => world.events(app).some(({ event_type }) => event_type === 'command_failed'))
     const after = await samples()
     const grew = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0)
@@ -119,7 +119,7 @@ describe('a scrape', () => {
   it('has counted all events before the first scrape, however many', async () => {
     const { world, samples } = await start()
     for (let asked = 0; asked < 1500; asked += 100) {
-      await Promise.all(Array.from({ length: 100 }, () => world.ask('bridge/cmd/ping')))
+      await Promise.all(Array.from({ length: 100 }, () => world.request('bridge/cmd/ping')))
     }
     const { observer } = world
     await until('all answers', () => observer.texts('hub2mqtt/bridge/result/ping').length === 1500)
@@ -204,7 +204,7 @@ describe('label sets stay bounded', () => {
 
   it('has one name for all commands that do not exist', async () => {
     const { world, samples } = await start()
-    for (const name of ['a', 'b', 'c']) await world.ask(`home/cmd/${name}`)
+    for (const name of ['a', 'b', 'c']) await world.request(`home/cmd/${name}`)
     const names = [...(await samples()).keys()].filter((key) => key.startsWith('hub2mqtt_commands_total'))
     expect(names).toEqual(['hub2mqtt_commands_total{command="unknown",outcome="unknown_command"}'])
   })

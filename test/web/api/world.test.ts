@@ -92,7 +92,7 @@ describe('over HTTP', () => {
     const count = () => world.hub.requests.filter(({ operation }) => operation === 'restartApp').length
     const before = count()
     const payload = '{"transaction":"once"}'
-    await world.ask(`home/app/${app}/cmd/restart`, payload)
+    await world.request(`home/app/${app}/cmd/restart`, payload)
     expect((await send(`home/app/${app}/restart`, payload)).answer).toMatchObject({ ok: true, replayed: true })
     expect(count()).toBe(before + 1)
   })
@@ -139,7 +139,7 @@ describe('over HTTP', () => {
         .flatMap(({ recent = [], happenings = [] }) => [...recent, ...happenings])
         .find(({ topic }) => topic === result)
     const frames = read(1, (all) => toldIn(all) !== undefined)
-    expect((await world.ask(`home/app/${app}/cmd/get-settings`)).data).not.toBeNull()
+    expect((await world.request(`home/app/${app}/cmd/get-settings`)).data).not.toBeNull()
     const answer = toldIn(await frames)
     expect(JSON.parse(answer?.payload ?? '')).toMatchObject({ ok: true, command: 'get-settings', app, data: null })
   })

@@ -1,20 +1,20 @@
-/** The notation of requests is that of `Sent.asks`. */
+/** The notation of requests is that of `Sent.hubRequest`. */
 import type { RequestRecord } from '../../src/emulator/hub.ts'
-import type { Asked } from './history.ts'
+import type { HubRequest } from './history.ts'
 
-export function askedOf(requests: readonly RequestRecord[]): Asked[] {
+export function hubRequestsOf(requests: readonly RequestRecord[]): HubRequest[] {
   return requests
     .filter(({ via }) => via === 'rest')
     .map((request) => ({
       at: request.at,
-      asks: asksOf(request),
+      hubRequest: notationOf(request),
       status: request.status,
       executed: request.executed === true,
     }))
 }
 
 /** Returns `null` for a request that changes nothing. */
-function asksOf({ method, operation, path, body }: RequestRecord): string | null {
+function notationOf({ method, operation, path, body }: RequestRecord): string | null {
   if (operation === undefined || method === 'GET') return null
   const [id = '', , name = ''] = (path.split('/app/')[1] ?? '').split('?')[0]?.split('/').map(decodeURIComponent) ?? []
   const fields = new Map<string, unknown>(typeof body === 'object' && body !== null ? Object.entries(body) : [])
