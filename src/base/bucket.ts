@@ -20,7 +20,7 @@ export class Bucket {
     this.#at = clock.elapsed()
   }
 
-  /** Returns the milliseconds until one token can be taken and `left` tokens remain; 0: take it now. */
+  /** Returns the milliseconds until one token can be taken with `left` tokens remaining; 0 if it can be taken now. */
   wait(left = 0): number {
     const { most, everyMs } = this.#rate
     const now = this.#clock.elapsed()

@@ -2,13 +2,13 @@
 import { uptime } from 'node:os'
 
 export interface Clock {
-  /** Wall time in epoch milliseconds: for times that are exchanged with other programs. */
+  /** Wall time in epoch milliseconds, for times that are exchanged with other programs. */
   now(): number
-  /** Monotonic milliseconds since an arbitrary start: for durations, deadlines and ages. */
+  /** Monotonic milliseconds since an arbitrary start, for durations, deadlines and ages. */
   elapsed(): number
   /**
-   * Milliseconds since the machine started, including time in suspension, which `elapsed` may exclude. Missing if
-   * `elapsed` includes it. Needs a system call.
+   * Milliseconds since the machine started, including suspended time, which `elapsed` may exclude. Missing if
+   * `elapsed` includes suspended time. Needs a system call.
    */
   uptime?(): number
   /** Runs `task` once after `ms`. The returned function cancels the task, if it has not run yet. */

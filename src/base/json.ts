@@ -11,7 +11,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 export const LEFT_OUT = ['__proto__', 'prototype', 'constructor']
 export const hasLeftOut = (record: object): boolean => LEFT_OUT.some((key) => Object.hasOwn(record, key))
 
-/** More values than a hub sends, and few enough to parse without blocking the event loop noticeably. */
+/** More values than a hub sends, but few enough to parse without blocking the event loop noticeably. */
 export const MAX_VALUES = 200_000
 
 /** Counts the values without parsing the text, because parsing many values would block the event loop. */

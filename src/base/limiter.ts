@@ -119,7 +119,7 @@ export class Limiter {
   #admit(): void {
     for (const [lane, waiting] of this.#waiting) {
       const delay = this.#delay()
-      // All slots are taken: the end of a task calls `#admit` again.
+      // All slots are taken. The next task that ends calls `#admit` again.
       if (delay === Number.POSITIVE_INFINITY) return
       if (delay > 0) {
         this.#timer ??= this.#clock.after(delay, () => {

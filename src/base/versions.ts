@@ -1,4 +1,4 @@
-/** Compares versions by semantic versioning; missing parts count as 0. */
+/** Compares versions according to semantic versioning; missing parts count as 0. */
 
 /** Accepts `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
 export const VERSION =
@@ -23,8 +23,8 @@ export const SEVERITIES = ['none', 'patch', 'minor', 'major'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
 /**
- * Returns which number an update raises first; `none` if `to` is not newer, `null` if a version is unknown or invalid.
- * An update that raises no number, such as from a pre-release to its release, is a patch.
+ * Returns the leftmost number that an update raises; `none` if `to` is not newer, `null` if a version is unknown or
+ * invalid. An update that raises no number, such as from a pre-release to its release, is a patch.
  */
 export function severityOf(from: string | null, to: string | null): Severity | null {
   if (from === null || to === null || !VERSION.test(from) || !VERSION.test(to)) return null

@@ -1,4 +1,4 @@
-/** Sends the answers of commands, logs commands that may change something, and limits the logged refusals. */
+/** Sends the answers to commands, logs commands that may change something, and limits the logged refusals. */
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'
 import { CommandError, type ErrorCode } from '../contract/errors.ts'

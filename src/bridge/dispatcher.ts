@@ -25,11 +25,11 @@ import { Replay, replayKey } from './replay.ts'
 import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
 
 const MAX_WAIT_MS = 10_000
-/** Per app, and for the hub itself. */
+/** The limit for each app, and for the hub itself. */
 const MAX_WAITING = 32
 /** How long `stop` waits for running commands. Supervisors wait longer than this and the link's timeout together. */
 const ANSWER_MS = 1500
-/** How long `stop` waits for the answers of aborted commands. */
+/** How long `stop` waits for the answers to aborted commands. */
 const CUT_MS = 300
 /** The connection of the bridge's own commands, which do not arrive over MQTT. */
 const NO_CONNECTION = -1
@@ -143,7 +143,7 @@ export class Dispatcher {
     if (topic.hub !== null && !hubs.has(topic.hub))
       throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    // With some inputs, the command does not need the part that may be forbidden: authorize it when its input is known.
+    // Some inputs do not use what may be forbidden, so authorize the command once its input is known.
     if (command.target === 'bridge' || command.worksWithout === undefined) this.#authorize(command)
     return command
   }
@@ -248,7 +248,7 @@ export class Dispatcher {
     return requester === undefined ? this.#options.link.isCurrent(message) : requester.isCurrent?.() !== false
   }
 
-  /** Runs outside the queue, where the command would block those that it sends. */
+  /** Runs outside the queue. In the queue, the command would block the commands that it sends. */
   async #fanOut(order: Order): Promise<unknown> {
     const { bridged } = order
     if (this.#sending.has(bridged)) throw new CommandError('busy', 'This command is already running on this hub.')
@@ -293,7 +293,7 @@ export class Dispatcher {
       check()
       request.asked = true
     }
-    // Check before each retry, because several commands share one read of the list, which checks none of them.
+    // Several commands share one read of the list, which checks none of them, so check before each retry.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt

@@ -143,7 +143,7 @@ class HubEvidence {
   #note(what: PriorEvent['what'], more: Partial<PriorEvent> = {}): void {
     const elapsed = this.#clock.elapsed()
     const at = new Date(this.#clock.now()).toISOString()
-    // The order of the schema, because payloads are compared as text.
+    // Use the schema's key order, because payloads are compared as text.
     const noted = { at, what, app: null, from: null, to: null, by: null, ...more, elapsed }
     this.#priorEvents.unshift(noted)
     if (this.#priorEvents.length > MAX_BEFORE) this.#priorEvents.pop()

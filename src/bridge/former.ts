@@ -1,4 +1,4 @@
-/** Remembers former hubs and discovery prefixes, whose topics the bridge may clear; others belong to other clients. */
+/** Remembers former hubs and prefixes, whose topics the bridge may clear; all other topics belong to other clients. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import { discoveryFilters } from '../contract/discovery.ts'

@@ -1,4 +1,4 @@
-/** Reads a hub's health, devices and flows in the background: one request at a time, and only while the hub is idle. */
+/** Reads a hub's health, devices and flows in the background, one request at a time and only while the hub is idle. */
 import { isDeepStrictEqual } from 'node:util'
 import type { HubHealth } from '../contract/crash.ts'
 import { countsOf, type PublicationName } from '../contract/publications.ts'

@@ -22,7 +22,7 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Common to all hubs, because each large read takes megabytes of memory. A slow read does not block others. */
+/** Shared by all hubs, because each large read takes megabytes of memory. A slow read does not block the others. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, patienceMs: 1_000 })
 
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
@@ -268,7 +268,7 @@ export class HubState {
     this.figures.changed()
   }
 
-  /** Sends on the hub's event topic and, for an event of an app, on the app's. */
+  /** Publishes on the hub's event topic and, for an app's event, also on the app's event topic. */
   #send(app: string | null, event: EventPayload): void {
     const { topics, link } = this.#options
     const hub = this.#name

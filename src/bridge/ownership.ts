@@ -12,7 +12,7 @@ import type { PublishedSettings } from './published-settings.ts'
 export interface Ownership {
   /** `peer`: another bridge with the same base topic. */
   readonly whose: 'ours' | 'peer' | 'foreign'
-  /** `wait`: keep the message until this is decided. Only `ours` can be `clear`. */
+  /** `wait`: keep the message until the verdict is certain. Only `ours` can be `clear`. */
   readonly verdict: 'keep' | 'clear' | 'wait'
   /** The part of this bridge that publishes the topic; only for `ours`. */
   readonly writer?: 'table' | HeldElsewhere<unknown>['by']
@@ -66,7 +66,7 @@ export function knowsAll(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
 
-/** A device with an unknown id may belong to a hub that sends none. */
+/** A device with an unknown id may belong to a hub that sends no id. */
 function showIds(hubs: OwnershipState['hubs']): boolean {
   return hubs.values().every(({ hub }) => hub.status.id !== null)
 }
@@ -86,7 +86,7 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
 
 function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership['verdict'] {
   const { hubs, states, unread, fresh, isShared } = state
-  // Until this run replaces it, `bridge/info` lists the former hubs. Another member may publish the fleet.
+  // Until this run replaces it, `bridge/info` lists the former hubs. Another member may publish `fleet`.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
   if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
   const hub = hubs.get(owner.hub)?.hub
@@ -108,7 +108,7 @@ function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: Ow
   if (hub === undefined && !payload?.includes(topics.mark)) return FOREIGN
   if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
   const name = nameIn(device.owner.hubId)
-  // Once the hub sends an id, clear the devices under its name.
+  // Once the hub sends an id, clear the devices published under its name.
   const served = name === undefined ? undefined : hubs.get(name)?.hub
   const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER

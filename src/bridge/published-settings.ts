@@ -10,7 +10,7 @@ import { OwnerRows } from './owner-rows.ts'
 
 type Published = BridgeSettings['settings']['publish']
 
-/** A longer value is a database, of no use to people and automations. */
+/** A longer value is probably a database, which is of no use to people or automations. */
 const MAX_LENGTH = 64 * 1024
 
 /** After these failures, reading the next setting would fail in the same way. */

@@ -30,7 +30,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread
 const SECOND_LOOK_MS = 2_000
 /** Changes within this time are restored together. */
 const SOON_MS = 500
-/** The minimum between two repairs, in case a client keeps changing the same topics. */
+/** The minimum time between two repairs, in case a client keeps changing the same topics. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 

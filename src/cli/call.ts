@@ -39,7 +39,7 @@ export const callCommand: Body<Flags> = async ({ env, print }, { config: file, t
 
 const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt running, with the same base topic?'
 
-/** @throws UsageError if the topic is not that of a command; SessionError if no answer arrives */
+/** @throws UsageError if the topic is not a command topic; SessionError if no answer arrives */
 export async function call(options: {
   readonly broker: BrokerOptions
   readonly base: string

@@ -95,7 +95,7 @@ export async function cleanup(options: CleanupOptions) {
     const prefixes = new Prefixes(prefix, memory)
     const additionalFilters = (topic: string, text: string) =>
       prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text)
-    // Remember cleared messages: they contain the hubs and prefixes of the remaining messages.
+    // Remember cleared messages, because they contain the hubs and prefixes of the remaining messages.
     const seen = new Map<string, string>()
     const probeTopic = topics.of('bridgeProbe', {})
     const read = async (heldFilters: readonly string[]) => {

@@ -39,7 +39,7 @@ function explain(error: unknown, name: CommandName): string {
   return `${message.split(/\.?\n/)[0]}; ${hint}`
 }
 
-/** Returns the names, and beginnings of names, that have one more word: `emulate keys` for `emulate`. */
+/** Returns the names, and beginnings of names, that have one more word, such as `emulate keys` for `emulate`. */
 function longerNames(name: string): string[] {
   const count = name.split(' ').length + 1
   const longer = names.filter((other) => other.startsWith(`${name} `))

@@ -67,7 +67,7 @@ function printerOf(log: Log): (address: string) => void {
   }
 }
 
-/** If the configuration only lacks a hub, also returns the mistake and the server of the setup page. */
+/** If the configuration lacks only a hub, also returns the mistake and the server of the setup page. */
 async function begin(request: LoadOptions) {
   try {
     return { loaded: loadConfig(request) }

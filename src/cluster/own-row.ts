@@ -5,7 +5,7 @@ import type { LeasedOptions } from './leased.ts'
 import { type MemberRecord, memberKey, readMember } from './records.ts'
 import { ConflictError, type Row, type Rows } from './rows.ts'
 
-/** The usable part of the lease: the rest allows for clocks that run at different speeds. */
+/** The usable part of the lease; the rest allows for clocks that run at different speeds. */
 const USABLE = 0.8
 
 export interface Instant {
@@ -13,7 +13,7 @@ export interface Instant {
   readonly uptime: number | undefined
 }
 
-/** Two clocks measure the lease, because one of them does not count the time for which the machine was suspended. */
+/** Two clocks measure the lease, because one of them may not advance while the machine is suspended. */
 export function newLease(clock: Clock, leaseMs: number) {
   let from: Instant | undefined
   const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })
@@ -80,7 +80,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
       writing = written
       return written
     },
-    /** No later write takes place, except that of `leave`. */
+    /** Prevents all later writes except that of `leave`. */
     end(): void {
       ended = true
     },

@@ -12,8 +12,8 @@ export interface Row {
 export class ConflictError extends Error {}
 
 /**
- * All members see the writes in the same order. A write that fails with another error than `ConflictError` may still
- * succeed later. Only a successful write is conclusive, because reads may be outdated.
+ * All members see the writes in the same order. A write that fails with an error other than `ConflictError` may
+ * still succeed later. Only a successful write is conclusive, because reads may be outdated.
  */
 export interface Store {
   /** Returns the revision. @throws ConflictError if the key exists */

@@ -42,7 +42,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
   return {
     ...{ urls, username, password, rejectUnauthorized, keepaliveMs: keepalive },
-    // The embedded broker supports only this version.
+    // The embedded broker supports only MQTT 3.1.1.
     protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
     ca: pem(caFile),
     cert: pem(certFile),
@@ -99,7 +99,7 @@ function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: num
 
 /**
  * A restart does not change the id, so that the broker closes a connection that a crash left half open. Each process of
- * each machine has another id, because clients with the same id disconnect each other.
+ * each machine has a different id, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
   const mark = digestOf(`${hostname()}\n${base}`)
@@ -119,7 +119,7 @@ const instance = (number: number, server?: Server) => ({
 
 /**
  * Claims the lowest number under `name` that no other process of this machine has; 0 if the system refuses local
- * sockets. The system releases the number when the process ends, even by a crash.
+ * sockets. The system releases the number when the process ends, even after a crash.
  */
 export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform) {
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)

@@ -25,7 +25,7 @@ export interface LoadOptions {
   readonly requireHub?: boolean
   /** Whether a missing file is a mistake; if not, it counts as empty. Default true. */
   readonly requireFile?: boolean
-  /** Whether an empty file is a mistake, as at a reload; default false. */
+  /** Whether an empty file is a mistake, as on a reload; default false. */
   readonly requireContent?: boolean
 }
 
@@ -121,7 +121,7 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * For programs other than the daemon. The rest of the configuration may be invalid, or contain secrets that the program
+ * Loads these options for programs other than the daemon. The rest of the configuration may be invalid, or contain secrets that the program
  * does not need. If one of these options has a mistake, its default is returned.
  */
 export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {

@@ -1,4 +1,4 @@
-/** Compares configurations at a reload, and applies the changes that can take effect at run time. */
+/** Compares configurations on a reload, and applies the changes that can take effect at run time. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Bridge } from '../bridge/bridge.ts'
 import type { Store } from '../hub/store.ts'

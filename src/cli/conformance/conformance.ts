@@ -73,7 +73,7 @@ export interface ConformanceOptions
     Partial<Pick<Flags, 'app' | 'downgrade'>> {
   readonly url: string
   readonly key: string
-  /** The time limit of each request and step. */
+  /** The time limit for each request and step. */
   readonly timeoutMs: number
   readonly version: string
   readonly clock: Clock

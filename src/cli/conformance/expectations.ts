@@ -75,7 +75,7 @@ export function scopesOf({ answers }: Reading): readonly string[] | null {
 
 export interface Verdict {
   readonly result: 'agrees' | 'differs' | 'unknown'
-  /** Must not contain names and values. */
+  /** Must not contain names or values. */
   readonly found: string
 }
 

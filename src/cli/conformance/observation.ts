@@ -46,7 +46,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   let isFirst = true
   /** The hub that the key may be sent to, and the path of its ping. */
   let hub: { readonly ping: string; readonly id: string | null } | undefined
-  /** `false` once a connection was closed after the hub identified itself. */
+  /** `false` if a connection has been closed since the hub identified itself. */
   let isSure = true
   let proving: Promise<Observation | undefined> | undefined
   const onDisconnected = () => {
@@ -143,7 +143,7 @@ export function errorOf(value: unknown): string | null {
   return typeof error === 'string' ? (/^[a-z][a-z0-9_]{0,40}$/.test(error) ? error : 'prose') : null
 }
 
-/** Describes an answer without names and values. */
+/** Describes an answer without names or values. */
 export function summary({ status, failure, value }: Observation): string {
   const error = errorOf(value)
   return status === null

@@ -25,12 +25,12 @@ type Look = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 const LOOK_MS = 1_000
 /** The time limit while the hub is offline: a reboot takes minutes. */
 const AWAY_MS = 300_000
-/** The time limit of a start or an install. */
+/** The time limit for a start or an install. */
 const LATE_MS = 90_000
-/** Maximum number of requests for one change: a hub may confirm a change without making it. */
+/** Maximum number of requests for one change, because a hub may confirm a change without making it. */
 const ASKS = 3
 
-/** @param lost items whose request got no answer: the hub may still carry out the request */
+/** @param lost items whose request got no answer; the hub may still carry out the request */
 export async function putBack(
   options: Subject,
   before: AppRecord,
@@ -64,7 +64,7 @@ export async function putBack(
 
 type Fate = 'done' | 'left' | 'unseen'
 
-/** @param isLost - A write got no answer. */
+/** @param isLost - Whether a write got no answer. */
 function nextFor(item: Item, look: Look, times: number, waited: number, isLost: boolean): Fate | 'ask' | 'wait' {
   switch (look) {
     case 'right':

@@ -38,7 +38,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
     findings.push(problem(text, 'set the same count for all members, and restart them'))
   }
   const members = membersOnline(held, topics)
-  // If one member of a numbered fleet uses another count, hubs have two owners or none, and the retained count changes.
+  // If one member of a numbered fleet uses a different count, hubs have two owners or none, and the retained count changes.
   if (mode !== 'leases' && members.length > Math.min(fleet.count, membership.count)) {
     const text = `${members.length} members are online, and not all of them use that count`
     findings.push(problem(text, 'give all members the same fleet.count, and restart them'))
@@ -79,7 +79,7 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
 /** Accepts additional keys, which later versions may send. */
 const INFO = v.object(BRIDGE_INFO.entries)
 type Served = v.InferOutput<typeof INFO>['hubs']
-/** Maximum number of hubs in a text: there may be a thousand. */
+/** Maximum number of hubs in a text, because there may be a thousand. */
 const MAX_NAMED = 5
 
 /** Hides a text that is longer than any real value. */

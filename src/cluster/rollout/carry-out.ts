@@ -20,7 +20,7 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
 
 /** Milliseconds to wait for an answer: longer than a bridge retries. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
-/** The command is sent again after these error codes: the hub may come back online, or another bridge may serve it. */
+/** The command is retried after these errors, because the hub may come back online, or another bridge may serve it. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
@@ -56,7 +56,7 @@ export function newProgress(value: Rollout, clock: Clock) {
   let recorded: Rollout | undefined = value
   const progress = {
     value,
-    /** Notifies at each change of the state, and when the broker has received a state. */
+    /** Notifies on each change of the state, and when the broker has received a state. */
     changed: newNotice(),
     apply(event: RolloutEvent): void {
       const next = reduce(progress.value, event)
@@ -72,7 +72,7 @@ export function newProgress(value: Rollout, clock: Clock) {
     async recorded(): Promise<void> {
       while (recorded !== progress.value) await progress.changed.next()
     },
-    /** Writes each change; of several waiting changes, only the newest. @throws the errors of `write` */
+    /** Writes each change, but only the newest of several waiting changes. @throws the errors of `write` */
     async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
       for (;;) {
         signal.throwIfAborted()

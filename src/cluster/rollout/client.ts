@@ -19,7 +19,7 @@ type Listener = (text: string, from: 'process' | 'broker') => void
 const PACKET_OVERHEAD = 64
 /** Milliseconds for the broker to send retained messages. */
 const READ_MS = 10_000
-/** Number of retained messages that any broker sends without dropping some. */
+/** Number of retained messages that every broker sends without dropping any. */
 const MANY = 500
 
 export function newClient(connection: Connection, topics: Topics, clock: Clock) {
