@@ -78,7 +78,7 @@ async function begin(request: LoadOptions) {
   }
 }
 
-/** The broker then publishes the bridge's will, which informs the subscribers. */
+/** Exits on a bug. The broker then publishes the bridge's will, which informs the subscribers. */
 function exitOnMistake(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
     log.fatal({ err: error, origin }, 'hub2mqtt has a bug and cannot continue')

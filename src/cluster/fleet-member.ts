@@ -177,7 +177,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 }
 
 /**
- * Passes the states of other members and of their hubs to the live channel. `hubs` contains the hubs that this member serves.
+ * Passes the states of other members and their hubs to the live channel. `hubs`: the hubs that this member serves.
  */
 export function followPeers(
   topics: Topics,

@@ -121,8 +121,8 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * Loads these options for programs other than the daemon. The rest of the configuration may be invalid, or contain secrets that the program
- * does not need. If one of these options has a mistake, its default is returned.
+ * Loads these options for other programs than the daemon. The rest of the configuration may be invalid, or contain
+ * secrets that the program does not need. If one of these options has a mistake, its default is returned.
  */
 export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   return readTop(httpOptions, open(request)).http

@@ -20,7 +20,7 @@ function withLive<T extends object>(table: Table, now: T, next: T): T {
   const paths = Object.entries(table).flatMap(([path, { live }]) => {
     if (live === undefined) return []
     if (live === true) return [path]
-    // A secret belongs to its address: do not change the secret if the address has changed, or if there is none.
+    // A secret belongs to its address, so do not change the secret if the address has changed or is missing.
     const address = valueAt(now, live.ifSame)
     return address !== null && isDeepStrictEqual(address, valueAt(next, live.ifSame)) ? [path] : []
   })

@@ -6,7 +6,7 @@ import { nearest } from '../base/nearest.ts'
 /** The properties of a schema that tables and messages need. */
 export interface About {
   readonly name: string
-  /** Whether a message may repeat a refused value: never for text that could be a secret. Default false. */
+  /** Whether a message may repeat a refused value; never set for text that could be a secret. Default false. */
   readonly quotable?: true
 }
 
@@ -71,7 +71,7 @@ export const fixedKeys = v.pipe(
   v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : Array.isArray(given) ? null : given)),
 )
 
-/** Only `true` or `false`: programs differ on `no`, `off` and `0`. */
+/** Accepts only `true` or `false`, because programs interpret `no`, `off` and `0` differently. */
 export const boolean = v.pipe(v.boolean('expected true or false'), v.metadata({ name: 'boolean', quotable: true }))
 
 export function integer(minimum: number, maximum: number) {

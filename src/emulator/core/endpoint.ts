@@ -59,7 +59,7 @@ export function requestOf(request: Request, takes: v.ObjectEntries) {
 interface Declared {
   readonly doc: string
   readonly needs: Needs
-  /** The path in the API documentation, if different. The flavour `reference` accepts only this path, others both. */
+  /** A different path in the API documentation. The flavour `reference` accepts only this path, the others both. */
   readonly alias?: string
   /** Apps need no permission, because the endpoint concerns only the calling app. */
   readonly own?: true

@@ -41,9 +41,9 @@ export interface HubApps {
   request(id: string, request: AppRequest): Promise<unknown>
   /** Makes a running app crash on demand. The message is for simulated apps. */
   crash(id: string, message?: string): void | Promise<void>
-  /** Starts the enabled apps: called when the hub listens, and again after a reboot. */
+  /** Starts the enabled apps. Called when the hub listens, and again after a reboot. */
   start?(): void | Promise<void>
-  /** Stops every app and resolves when all apps have ended: called when the hub stops or reboots. */
+  /** Stops every app and resolves when all apps have ended. Called when the hub stops or reboots. */
   stop?(): void | Promise<void>
 }
 

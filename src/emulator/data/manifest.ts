@@ -22,7 +22,7 @@ export class ManifestError extends Error {
 export const CHANNELS = ['stable', 'beta', 'alpha'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-/** Manifests of real apps, with their drivers and flows, have several hundred kilobytes. */
+/** Manifests of real apps, with their drivers and flows, are several hundred kilobytes long. */
 const MAX_FILE_BYTES = MOST_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
