@@ -23,7 +23,7 @@ export interface Fleet {
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
   resourcesChanged(): void
-  /** Returns whether this member may currently send requests to hubs and publish. Called before each request and publish. */
+  /** Returns whether this member may send requests to hubs and publish now. Called before each request and publish. */
   mayAct(): boolean
   /** Stops serving. Resolves to whether a member that can lead remains; `undefined` if unknown. */
   leave(): Promise<boolean | undefined>

@@ -1,7 +1,7 @@
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
-/** Computed times of the same start may differ by this many milliseconds, because clocks drift and responses are late. */
+/** Computed times of one start may differ by this many milliseconds, because clocks drift and responses are late. */
 export const SAME_BOOT_MS = 20_000
 
 /** Why an app was restarted or needs a restart. */

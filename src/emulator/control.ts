@@ -165,7 +165,7 @@ async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ sta
   }
 }
 
-/** Refuses requests from web pages, because there is no login, and a page's host name may resolve to a loopback address. */
+/** Refuses requests from web pages, because there is no login and a page's host name may resolve to loopback. */
 function refuseStrangers({ headers }: IncomingMessage): void {
   if (!mayAsk(headers.host, [])) throw new HubError(421, 'misdirected', 'Use an IP address or localhost')
   if (headers.origin !== undefined) throw new HubError(403, 'forbidden', 'Not for web pages')

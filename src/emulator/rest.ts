@@ -51,7 +51,7 @@ const MAX_DRAINED = 32 * MAX_BODY
 export function restListener(hub: HubCore): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
-    // Rejects if the client disconnected while its body was read: no answer is possible.
+    // Rejects if the client disconnected while its body was read, so no answer is possible.
     serve(hub, request, response).catch(() => response.destroy())
   }
 }
@@ -202,7 +202,7 @@ interface Match extends Entry {
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** The flavour `reference` accepts only the path in the API documentation, other flavours both. */
+/** The flavour `reference` accepts only the path in the API documentation, the others both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]

@@ -5,7 +5,7 @@ import type { WatchedApp } from './watched-app.ts'
 
 const HOUR_MS = 3_600_000
 const KEPT_MS = 24 * HOUR_MS
-/** Per hub; the newest apps are kept. */
+/** Maximum per hub; the newest apps are kept. */
 const MAX_APPS = 50
 /** Limits on the broker: history entries per app, and characters for all apps. */
 const MAX_ENTRIES = 5

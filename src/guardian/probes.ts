@@ -63,7 +63,7 @@ export const PROBES: readonly Probe[] = [
 export class Probed {
   /** Number of consecutive bad reads, by probe. */
   readonly failures: readonly number[] = []
-  /** Whether the hub has reported usage since the app started: if it never does, missing figures mean nothing. */
+  /** Whether the hub has reported usage since the app started; if it has not, missing figures mean nothing. */
   readonly hadUsage: boolean = false
   readonly isAnswered: boolean | undefined
   /** Why the app should be restarted (`found`) or needs attention (`noticed`); `undefined` otherwise. */

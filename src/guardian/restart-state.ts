@@ -6,7 +6,7 @@ import { sinceCalm } from './history.ts'
 export const CALM_MS = 3_600_000
 /** Maximum time for an app to start after a restart. */
 export const START_MS = 60_000
-/** Restart times, and versions, that are kept. */
+/** Maximum number of restart times, and of versions, that are kept. */
 const MAX_TIMES = 100
 
 export class RestartState {
@@ -23,7 +23,7 @@ export class RestartState {
   readonly sentAt: number | null = null
   /** Number of restarts since the guardian gave up. */
   readonly retries: number = 0
-  /** Whether the app crashed in a storm: its next restart does not count against the limit. */
+  /** Whether the app crashed in a storm, so that its next restart does not count against the limit. */
   readonly isSpared: boolean = false
   /** Number of uncounted restarts since the count was last reset. */
   readonly spared: number = 0

@@ -63,7 +63,7 @@ export function beginUpdate(turn: Turn): void {
   }
 }
 
-/** `unheld`: never, because a version must be held first, and the hub does not report or does not accept versions. */
+/** `unheld`: never install, because a version must be held first, but the hub does not report or accept versions. */
 function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates
@@ -98,7 +98,7 @@ function install(turn: Turn, update: Update): void {
   turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
 }
 
-/** A backup may take minutes: a user may have decided against the update. */
+/** A backup may take minutes, and a user may have decided against the update since. */
 export function backedUp(turn: Turn, update: Update, failure: string | undefined): void {
   if (failure !== undefined) end(turn, update, `No backup, so no update: ${failure}`)
   else if (!isStillWanted(turn, update)) end(turn, update, 'The update was no longer wanted after the backup.')

@@ -38,7 +38,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
     findings.push(problem(text, 'set the same count for all members, and restart them'))
   }
   const members = membersOnline(held, topics)
-  // If a member of a numbered fleet uses a different count, hubs have two owners or none, and the retained count changes.
+  // If members of a numbered fleet use different counts, hubs have two owners or none, and the retained count changes.
   if (mode !== 'leases' && members.length > Math.min(fleet.count, membership.count)) {
     const text = `${members.length} members are online, and not all of them use that count`
     findings.push(problem(text, 'give all members the same fleet.count, and restart them'))

@@ -137,7 +137,7 @@ export class AppProcess {
     this.#child.kill('SIGKILL')
   }
 
-  /** Collects output at a limited rate: an app that writes faster must wait. */
+  /** Collects output at a limited rate, so that an app that writes faster must wait. */
   #collect(stream: Readable | null, hear: (text: string) => void): void {
     if (stream === null) return
     const allowance = allow(OUTPUT_PER_SECOND, this.#clock, () => stream.resume())

@@ -89,7 +89,7 @@ const ANSWER_MS = 10_000
 const MAX_HANDLED = 16
 /** Pending requests of the hub. */
 const MAX_PENDING = 64
-/** Bytes that may wait for an app that does not read; the hub drops further messages. */
+/** Bytes that may wait for an app that does not read; the hub drops messages beyond this limit. */
 const MAX_UNREAD = 1024 * 1024
 
 interface ChannelOptions {

@@ -44,9 +44,9 @@ export class InstalledApp {
   )
   #offer: string | undefined
   #usageSentAt = Number.NEGATIVE_INFINITY
-  /** Whether the app is uninstalled: its changes are no longer stored or sent. */
+  /** Whether the app is uninstalled, so that its changes are no longer stored or sent. */
   #isGone = false
-  /** Whether a new version is starting: a crash is not sent yet. */
+  /** Whether a new version is starting, so that a crash is not sent yet. */
   #onTrial = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {

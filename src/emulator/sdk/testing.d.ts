@@ -59,6 +59,6 @@ export interface TestApp {
   managerEvent(name: string, event: string, payload?: unknown): void
   /** Sends the app an event of another app. */
   appEvent(id: string, event: string, payload?: unknown): void
-  /** Stops the app: resolves when its `stop` listeners have finished. */
+  /** Stops the app. Resolves when its `stop` listeners have finished. */
   stop(): Promise<void>
 }
