@@ -74,7 +74,7 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
   /** `null` if the input determines the operation, or if the operation is unknown. */
   readonly operation: OperationName | null
-  /** Whether the command changes something on the hub; if so, it is audited, not retried, and refused by `read_only`. */
+  /** Whether the command changes something on the hub. If so, it is audited, not retried and refused by `read_only`. */
   readonly write: boolean
   /** Set if the command is not permitted by default. */
   readonly allowed?: false

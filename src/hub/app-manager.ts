@@ -28,7 +28,7 @@ const OVERTAKEN_MS = 60_000
 export interface AppsUpdate {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** Suppresses events: the apps were only discovered, or the filter changed. */
+  /** Suppresses events, because the apps were only discovered, or the filter changed. */
   readonly silent: boolean
   /** Whether these changes complete a read of the list. */
   readonly read: boolean
@@ -59,10 +59,10 @@ export class AppManager {
   /** Whether the realtime channel keeps the list current, so that reads need no request. Set after a `refresh`. */
   live = false
   #eventsDuringRead: AppEvent[] | undefined
-  /** When each app disappeared from the list: a `create` event soon afterwards may be outdated. */
+  /** When each app disappeared from the list; a `create` event soon afterwards may be outdated. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
-  /** Apps that the hub has confirmed as uninstalled: a list without them is accepted immediately. */
+  /** Apps that the hub has confirmed as uninstalled. A list without them is accepted immediately. */
   readonly #uninstalled = new Set<string>()
   #reading: Promise<void> | undefined
   #nextRead: Promise<void> | undefined
@@ -87,7 +87,7 @@ export class AppManager {
     this.hideUnshown()
   }
 
-  /** Removes apps that the filter hides: the filter's result may change without a call to `setFilter`. */
+  /** Removes apps that the filter hides, because the filter's result may change without a call to `setFilter`. */
   hideUnshown(): void {
     const hidden = [...this.#apps.values()].filter(({ id }) => !this.shows(id))
     for (const { id } of hidden) this.#hidden.add(id)

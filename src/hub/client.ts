@@ -193,7 +193,7 @@ function encodeSegment(value: unknown): string {
   throw new HubError('invalid_argument', 'An id or name must not be empty, a dot segment or invalid Unicode.')
 }
 
-/** Accepts only JSON or an empty body: this API sends nothing else. @throws HubError */
+/** Accepts only JSON or an empty body, because this API sends nothing else. @throws HubError */
 function json(answer: Answer): unknown {
   const { status, body } = answer
   if (body.length === 0) return null
@@ -214,7 +214,7 @@ interface RateLimitRetry {
 }
 
 /**
- * Repeats a rate-limited request (429) until the deadline. This is safe: the hub did not carry it out.
+ * Repeats a rate-limited request (429) until the deadline. This is safe, because the hub did not carry it out.
  * @throws HubError `rate_limited` if the hub asks to wait until after the deadline
  */
 export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {

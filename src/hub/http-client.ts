@@ -19,7 +19,7 @@ export interface RestOptions {
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
   readonly mayAsk?: (() => void) | undefined
-  /** Called when the last connection has closed: the next connection may lead to another server. */
+  /** Called when the last connection has closed, because the next one may lead to another server. */
   readonly onDisconnected?: (() => void) | undefined
 }
 

@@ -102,7 +102,7 @@ const FLOWS = { ...LARGE, manager: 'flow', scope: 'hub.flow.readonly', decode: d
 
 /** For writes that do not change the app's record. */
 const nothing = () => ({})
-/** For operations without a result: hubs send different responses. */
+/** For operations without a result, for which hubs send different responses. */
 const noResult = () => null
 
 const ROWS = {

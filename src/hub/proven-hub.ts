@@ -128,7 +128,7 @@ export class ProvenHub {
   ): Promise<Answer> {
     const early = this.#clock.elapsed() + this.#options.timeoutMs / 2
     let mayRepeat = method === 'GET' && !once
-    // One identity check per call is enough: the hub may close the connection right after the check.
+    // One identity check per call is enough, because the hub may close the connection right after each check.
     let hasShown = false
     // Check again, because the request may have waited for a connection.
     const mayLeave = () => {
@@ -230,7 +230,7 @@ export class ProvenHub {
     for (const prefix of candidates) {
       const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false })
       const said = header(answer, 'x-homey-id')
-      // Ignore an id that contains the API key: the id becomes part of topics.
+      // Ignore an id that contains the API key, because the id becomes part of topics.
       const id = said !== null && clean(said) === said ? said : null
       // Any server can answer like a hub without an id, so it must not replace a hub that has sent one.
       const isNameless = id === null && (this.#identity?.id ?? null) !== null

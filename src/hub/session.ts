@@ -53,7 +53,7 @@ export class Session {
   #waking = new AbortController()
   /** Aborted when the realtime channel comes up or goes down, which changes the interval until the next read. */
   #turning = new AbortController()
-  /** Aborted when another hub answers: the realtime session with the previous one is no longer valid. */
+  /** Aborted when another hub answers, because the realtime session with the previous hub is no longer valid. */
   #sessions = new AbortController()
   /** The fraction of the interval to wait until the next read. */
   #part = 1
@@ -127,7 +127,7 @@ export class Session {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
         }
-        // The configuration has a new API key: do not report an outage.
+        // The configuration has a new API key, so do not report an outage.
         if (refused && this.#options.renewKey?.()) continue
         const why = explain(failure, this.#options.url)
         this.#status.update({ online: false, reason: failure.code, realtime: 'polling' }, why)
@@ -137,7 +137,7 @@ export class Session {
     }
   }
 
-  /** The order matters: the first failed request shows the cause. */
+  /** The order matters, because the first failed request shows the cause. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()
@@ -211,7 +211,7 @@ export class Session {
     }
   }
 
-  /** A busy hub may fail one read: it counts as offline only if the next read, a second later, fails too. */
+  /** A busy hub may fail one read; it counts as offline only if the next read, a second later, fails too. */
   async #poll(): Promise<void> {
     try {
       await this.#readPatiently()
@@ -224,7 +224,7 @@ export class Session {
     }
   }
 
-  /** A hub that limits requests is not offline: reads again when the hub permits it. */
+  /** Reads the list. If the hub limits requests, it is not offline, so reads again when the hub permits it. */
   async #readPatiently(): Promise<void> {
     for (let wait = LIMITED_MS.min; !this.#stop.signal.aborted; wait = Math.min(2 * wait, LIMITED_MS.max)) {
       try {
@@ -282,7 +282,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** Reads even the identity: the session may have ended because the hub is shutting down. */
+  /** Reads even the identity, as the session may have ended because the hub is shutting down. */
   #onRealtimeLost(): void {
     this.#apps.live = false
     this.#stale = true
@@ -333,7 +333,7 @@ export class Session {
   }
 
   /**
-   * Ends early at `wake`, or immediately if `wake` was called since the last pause. Does not shorten a pause that the
+   * Ends early on `wake`, or immediately if `wake` was called since the last pause. Does not shorten a pause that the
    * hub requested (429).
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {

@@ -46,7 +46,7 @@ export class Connection {
   /** Packet ids whose PUBACK is postponed. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
-  /** Whether DISCONNECT was sent: no packet may follow it. */
+  /** Whether DISCONNECT was sent, which no packet may follow. */
   #ending = false
 
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
