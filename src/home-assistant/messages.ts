@@ -67,7 +67,7 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
   return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
 }
 
-/** Keeps components enabled that were formerly enabled by default: users still have them, so only a stub removes them. */
+/** Keeps components enabled that were once enabled by default: users still have them, and only a stub removes them. */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
     const { enabled_by_default, ...component } = offered.component

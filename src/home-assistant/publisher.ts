@@ -56,7 +56,7 @@ interface Published {
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: ReturnType<typeof newPacer>
-  /** Object id → function that creates the device on demand, because the messages of many apps would take much memory. */
+  /** Object id → function that creates the device on demand, because many apps' messages would take much memory. */
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → what the link holds. */
   readonly #published = new Map<string, Published>()

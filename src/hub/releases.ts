@@ -1,4 +1,4 @@
-/** The releases of one hub's apps in the public store, which supply the newest version if the hub does not report it. */
+/** The releases of a hub's apps in the public store, which supply the newest version if the hub does not report it. */
 import { severityOf } from '../base/versions.ts'
 import type { App, AppList, AppPatch, Apps } from './app.ts'
 

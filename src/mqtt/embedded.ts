@@ -139,7 +139,7 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
       else done(Buffer.byteLength(payload) > maxPayload ? new Error('message too large') : null)
     },
     authorizeForward: ({ clean }, packet) => {
-      // aedes does not count a message with the flag as delivered to a persistent session.
+      // aedes does not count a message with the retain flag as delivered to a persistent session.
       if (clean && packet.properties === RETAINED) packet.retain = true
       return packet
     },
@@ -196,7 +196,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** More than a large home retains: a new subscriber gets all retained messages in one burst. */
+/** More than a large home retains, because a new subscriber gets all retained messages in one burst. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
 /** Writes with a smaller backlog are not checked. */

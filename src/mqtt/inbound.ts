@@ -17,7 +17,7 @@ export function decodeMessage(packet: IPublishPacket, connection: number, receiv
     dup,
     qos,
     ...(responseTopic === undefined ? {} : { responseTopic }),
-    // A copy: a view would keep the whole network buffer in memory while the answer waits.
+    // Copy the data, because a view would keep the whole network buffer in memory while the answer waits.
     ...(correlationData === undefined ? {} : { correlationData: Buffer.from(correlationData) }),
     ...(messageExpiryInterval === undefined ? {} : { expiresInMs: messageExpiryInterval * 1000 }),
     receivedAt,
@@ -71,7 +71,7 @@ export class InboundQueue {
       this.dropped += 1
       return false
     }
-    // A copy: a view would keep the whole network buffer.
+    // Copy the payload, because a view would keep the whole network buffer.
     this.#queue.push({ ...message, payload: Buffer.from(message.payload) })
     this.#bytes += message.payload.length
     this.isFull = this.#exceeds(1)

@@ -5,7 +5,7 @@ import { adviceOn, type Failure } from './failure.ts'
 import type { Block } from './retained.ts'
 import type { Protocol } from './types.ts'
 
-/** The limit per kind and connection: a broker that denies a whole prefix would fill the log. */
+/** The limit per kind and connection, because a broker that denies a whole prefix would otherwise fill the log. */
 const NOT_PUBLISHED_LIMIT = 10
 
 export class Journal {

@@ -33,7 +33,7 @@ const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
-  /** Without unacknowledged messages. */
+  /** Number of waiting messages, without unacknowledged ones. */
   waiting = 0
   /** Total size of the waiting messages. */
   bytes = 0
@@ -57,7 +57,7 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /** Beyond the limits, drops the oldest other message of the key or, without one, that of the next key in turn. */
+  /** Beyond the limits, drops the oldest other message of the key or, if there is none, that of the next key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)

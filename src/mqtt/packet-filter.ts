@@ -19,7 +19,7 @@ const UNSPECIFIED = 0x80
 /** Mosquitto's PUBACK for a message beyond its `message_size_limit`. MQTT defines this code, but not for a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
 /**
- * Replaces `PACKET_TOO_LARGE`. No broker has a reason to send "Payload format invalid", because the link declares none.
+ * Replaces `PACKET_TOO_LARGE`. Brokers never send "Payload format invalid", because the link declares no format.
  */
 export const TOO_LARGE_STAND_IN = 0x99
 
@@ -100,7 +100,7 @@ export class PacketFilter {
     const begin = this.#done
     const size = Math.min(this.#length - begin, data.length - at)
     this.#done += size
-    // A copy: a view would keep the network buffer.
+    // Copy the bytes, because a view would keep the network buffer.
     if (begin < LOOKED_AT) this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, LOOKED_AT - begin))))
     // A PUBACK has two bytes of packet id, then the reason. A PUBACK without a reason means success.
     if (this.#first >> 4 === PUBACK && begin <= 2 && this.#done > 2) replaceReason(data, at + 2 - begin)

@@ -151,7 +151,7 @@ export async function resubscribe(
   while (left.size > 0) {
     await sleep(clock, backoff.next(), ended)
     if (ended.aborted) return
-    // In parallel: a cluster without a leader takes seconds to deny each filter.
+    // In parallel, because a cluster without a leader takes seconds to deny each filter.
     await Promise.all([...left].map(askFor))
   }
 }

@@ -146,7 +146,7 @@ export interface LinkStatus {
   readonly publishes: number
   /** Payload bytes of `publishes`. */
   readonly bytes: number
-  /** Number of dropped events, answers and commands: too many waited, or they waited too long. */
+  /** Number of dropped events, answers and commands, because too many waited, or they waited too long. */
   readonly dropped: number
 }
 

@@ -17,7 +17,7 @@ interface Search {
 
 export class Scrubber {
   readonly #secrets = new Set<string>()
-  /** Rebuilt on demand after additions: a thousand secrets may be added in a row. */
+  /** Rebuilt on demand after additions, because a thousand secrets may be added in a row. */
   #search: Search | undefined
 
   constructor(secrets: Iterable<string>) {
