@@ -57,7 +57,7 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /** Beyond the limits, drops the oldest other message of the key or, if there is none, that of the next key in turn. */
+  /** Beyond the limits, drops the key's oldest other message or, if there is none, that of the next key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)

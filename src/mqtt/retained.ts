@@ -270,7 +270,7 @@ export class Retained {
     dropText(entry)
   }
 
-  /** Records another client's publish on a topic that is not held, because the broker may hold a message there again. */
+  /** Records another client's publish on a topic that is not held, because the broker may hold a message again. */
   published(topic: string): void {
     this.#cleared.delete(topic)
   }

@@ -1,4 +1,4 @@
-/** A checkout builds the page at the first request; the package and the image contain the built page. */
+/** A checkout builds the page on the first request; the package and the image contain the built page. */
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'

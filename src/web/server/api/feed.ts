@@ -35,7 +35,7 @@ interface Kept {
 }
 
 interface View {
-  /** The view includes the values of settings. */
+  /** Whether the view includes the values of settings. */
   readonly settings: boolean
 }
 

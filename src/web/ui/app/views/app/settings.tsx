@@ -167,7 +167,7 @@ interface SettingProps {
   /** `undefined`: the app no longer has the setting. */
   readonly value: unknown
   readonly shown: boolean
-  /** The value is unknown because the answer to a write was lost. */
+  /** Whether the value is unknown because the answer to a write was lost. */
   readonly unknown: boolean
   /** Keeps the line even if the app removes the setting. */
   readonly keep: () => void
@@ -286,7 +286,7 @@ function Value({ value, shown, unknown }: Pick<SettingProps, 'value' | 'shown' |
 
 interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
   readonly before: unknown
-  /** The field must not show the value. */
+  /** Whether the field must hide the value. */
   readonly isHidden: boolean
   readonly busy: boolean
   readonly save: (value: unknown) => void
