@@ -111,7 +111,7 @@ async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
 
 async function measureRounds(): Promise<void> {
   for (let round = 0; round < effort.rounds; round += 1) {
-    // Each round starts with another program.
+    // Each round starts with a different program.
     const order = subjects.map((_, i) => subjects[(i + round) % subjects.length] ?? 'bare')
     for (const subject of order) {
       await step(`round ${round + 1} of ${effort.rounds}: ${subject}`, () => measureRound(subject))

@@ -77,7 +77,7 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
   book.add(subject, 'eventCpuUs', ((world.bridge.cpuMs - cpuBefore) * 1000) / times.length)
   book.add(subject, 'eventP50', percentile(times, 0.5))
   book.add(subject, 'eventP99', percentile(times, 0.99))
-  // Before the bursts, whose garbage V8 collects during the seconds after them.
+  // Measure this before the bursts, whose garbage V8 collects in the following seconds.
   book.add(subject, 'steadyCpuUs', (await burst(world, effort.steady, { perSecond: 100 })).cpuUs)
   for (let i = 0; i < effort.bursts; i += 1) {
     const { ms, cpuUs } = await burst(world, BURST)

@@ -225,7 +225,7 @@ describe('the health of a hub', () => {
         await elapse(world, 1_000)
         return world.observer.last('hub2mqtt/home/state') === wanted
       })
-    // Not a full minute: an answer that arrives while the clock advances would look like another boot.
+    // Not a full minute, because an answer that arrives while the clock advances would look like another boot.
     await pass(world, 60.5 * MINUTE_MS)
     const { booted_at } = await first(world)
     world.hub.behave('reset-before-executing', {})

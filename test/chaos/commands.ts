@@ -32,7 +32,7 @@ export function write(topic: string, asks: string, payload: Draft['payload'] = {
   return { topic, payload, asks, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
 }
 
-/** The result passes also if the app was removed after the command. */
+/** Also passes if the app was removed after the command. */
 const showing =
   (app: string, shows: (record: AppRecord) => boolean): Shows =>
   ({ apps }) => {

@@ -1,6 +1,6 @@
 /**
  * The hub and the client run in this process and take all timestamps. On a busy machine, this or another process may
- * wait for a processor, which must not be blamed on the bridge.
+ * wait for a CPU, which must not be blamed on the bridge.
  */
 import { readFileSync } from 'node:fs'
 
@@ -32,7 +32,7 @@ export function longestLag(since: number): number {
   return Math.max(0, ...lags.filter(({ at }) => at >= since).map(({ ms }) => ms))
 }
 
-/** Returns how long a process has waited for a processor, in milliseconds; 0 if the system does not report it. */
+/** Returns how long a process has waited for a CPU, in milliseconds; 0 if the system does not report it. */
 export function waited(pid: number): number {
   try {
     const [, nanoseconds = '0'] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')

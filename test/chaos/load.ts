@@ -104,7 +104,7 @@ export class Load {
   live(): void {
     const { hub } = this.#world
     const random = this.#random
-    // Commands uninstall apps, and later commands need some.
+    // Commands uninstall apps, so install some for later commands.
     while (hub.apps.size < MIN_APPS) this.#visit(false)
     const id = random.pick(this.#appIds())
     const silent = random.chance(0.15)

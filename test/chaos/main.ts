@@ -141,7 +141,7 @@ async function runCampaign(
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(groups.map((some) => runJobs(left(everyFault(some, seed, seeds)), { workers, paceMs, onResult })))
   await runJobs(inTime(left(scripts), endsAt), { workers, paceMs, onResult })
-  // At most three workers: on a busy machine, the checkers allow more delay, which hides some of these bugs.
+  // Use at most three workers, because on a busy machine the checkers allow more delay, which hides some of these bugs.
   return await provePlants({ seed, tries: 3, workers: Math.min(workers, 3) })
 }
 

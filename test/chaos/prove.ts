@@ -26,7 +26,7 @@ interface ProveOptions {
   readonly onResult?: (result: PlantResult) => void
 }
 
-/** Shorter than for a fault: with some bugs, the broker never agrees with the hub. */
+/** Shorter than for a fault, because with some bugs, the broker never agrees with the hub. */
 const TIMEOUT_MS = 5000
 
 async function provePlant(name: string, seed: number): Promise<PlantResult> {

@@ -6,7 +6,7 @@ import { HUB, PUBLISHED_SETTING, publishedApps } from './model.ts'
 export interface WorldOptions {
   readonly seed: number
   readonly flavour?: Flavour
-  /** The broker keeps its data after a restart. */
+  /** Whether the broker keeps its data after a restart. */
   readonly persistent?: boolean
   readonly preload?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -51,7 +51,7 @@ export function hubOptions({ flavour = 'older' }: WorldOptions, { key, setting }
 }
 
 export interface BrokerChanges extends MosquittoOptions {
-  /** The broker does not know the bridge's user. */
+  /** Whether the broker lacks the bridge's user. */
   readonly withoutBridge?: boolean
 }
 

@@ -30,7 +30,7 @@ import {
 } from './surroundings.ts'
 import { Watch } from './watch.ts'
 
-/** The upper limit of the allowance for processes that waited for a processor. */
+/** The upper limit of the allowance for processes that waited for a CPU. */
 const MAX_WAITED_MS = 1_500
 /** A lag shortly before the episode may have a delayed effect, such as a missed keep-alive. */
 const LAG_LOOKBACK_MS = 3_000
@@ -63,14 +63,14 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   denials: Denial[] = []
   jumps: { at: number; by: number }[] = []
   wallClockStepped = false
-  /** Another bridge is connected to the broker without the proxy. */
+  /** Whether another bridge is connected to the broker without the proxy. */
   hasDirectBridge = false
-  /** The broker delays messages. Mosquitto removes the expiry of messages that it sends in their last second. */
+  /** Whether the broker delays messages. Mosquitto removes the expiry of messages that it sends in their last second. */
   brokerHoldsBack = false
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
-  /** How long each process had waited for a processor when the episode began. */
+  /** How long each process had waited for a CPU when the episode began. */
   #waitedBefore: ReadonlyMap<number, number> = new Map()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
