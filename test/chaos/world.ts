@@ -65,7 +65,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   wallClockStepped = false
   /** Whether another bridge is connected to the broker without the proxy. */
   hasDirectBridge = false
-  /** Whether the broker delays messages. Mosquitto removes the expiry of messages that it sends in their last second. */
+  /** Whether the broker delays messages. Mosquitto drops the expiry of messages that it sends in their last second. */
   brokerHoldsBack = false
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
@@ -221,7 +221,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.bridge.send({ jumpBy: by })
   }
 
-  /** The broker loses the messages that it has not delivered yet. */
+  /** Stops the broker, which loses the messages that it has not delivered yet. */
   async stopBroker(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     this.excuses.add('the broker ended')
     await this.broker.stop(signal)
@@ -258,7 +258,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#begun.add(this.bridge)
   }
 
-  /** The content of the broker would show a lost connection only later. */
+  /** Checked at the proxy, because the content of the broker would show a lost connection only later. */
   get #isConnected(): boolean {
     return this.brokerProxy.links.some(({ closedAt }) => closedAt === undefined)
   }
@@ -310,7 +310,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#waitedBefore = this.#waits()
   }
 
-  /** Returns how long each process that handles a command has waited for a processor. */
+  /** Returns how long each process that handles a command has waited for a CPU. */
   #waits(): Map<number, number> {
     const bridges = this.bridges.filter(({ alive }) => alive).map(({ pid }) => pid)
     const pids = [process.pid, this.broker.pid, ...bridges].filter((pid) => pid !== undefined)

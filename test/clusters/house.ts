@@ -68,7 +68,7 @@ export async function answers(observer: Observer): Promise<number> {
   return Math.round(performance.now() - start)
 }
 
-/** Resolves when the broker works: a cluster that has lost a node forwards nothing for some time. */
+/** Resolves when the broker works; a cluster that has lost a node forwards nothing for some time. */
 export async function works(observer: Observer): Promise<void> {
   const marker = `hub2mqtt/marker/${randomBytes(6).toString('hex')}`
   await say(observer, marker, '', () => observer.last(marker) !== undefined)

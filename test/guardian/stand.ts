@@ -1,4 +1,4 @@
-/** A guardian with one hub that a test controls: its orders, reports and publications are recorded. */
+/** A guardian with one hub that a test controls. Records the guardian's orders, reports and publications. */
 import type { Clock } from '../../src/base/clock.ts'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { loadConfig } from '../../src/config/load.ts'

@@ -110,7 +110,7 @@ describe('a configuration that is read again changes while running', () => {
     expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload('hubs: {home: {}}')
     await expect.poll(() => topicsOf('attic')).toEqual([])
-    // All other messages about the hub are cleared too, but its discovery messages later: the hub may only be renamed.
+    // All other messages about the hub are cleared too, the discovery messages later, as the hub may only be renamed.
     const speakingOfIt = async () => {
       const held = await retainedOn(world.broker.port)
       return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)
