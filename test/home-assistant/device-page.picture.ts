@@ -1,4 +1,4 @@
-/** The picture of an app's page in a real Home Assistant, updated by `npm run pictures`. */
+/** The screenshot of an app's page in a real Home Assistant, updated by `npm run pictures`. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import { hasProgram } from '../support/skipped.ts'

@@ -42,7 +42,7 @@ export interface TestLink extends AsyncDisposable {
   readonly log: RecordingLog
   readonly messages: Message[]
   readonly statuses: LinkStatus[]
-  /** On the watched filters, by other clients. */
+  /** Messages of other clients on the watched filters. */
   readonly touched: { readonly topic: string; readonly payload: string }[]
   /** The number of connections so far. */
   readonly connected: () => number

@@ -9,11 +9,11 @@ import { parseArgs } from 'node:util'
 import * as v from 'valibot'
 import { execute, exitOnSignals } from '../support/process.ts'
 
-/** Not in package.json: the tools would install 180 packages for everyone who runs the tests. */
+/** Not in package.json, because the tools would install 180 packages for everyone who runs the tests. */
 const TOOLS = ['@stryker-mutator/core@10.1.1', '@stryker-mutator/vitest-runner@10.1.1']
 const LEAST_SCORE = 85
 
-/** Quick tests only, without brokers and processes: a mutant that survives runs all tests of its module. */
+/** Quick tests only, without brokers and processes; a mutant that survives runs all tests of its module. */
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/base/limiter.ts': ['base/limiter'],
   'src/bridge/answers.ts': ['bridge/dispatcher', 'bridge/senders'],

@@ -131,7 +131,7 @@ export class Theatre implements AsyncDisposable {
   /** Releases the first answers of a hub, and waits for its realtime channel. */
   async meet(name: HubName): Promise<void> {
     const hub = this.hubs[name]
-    // One request at a time: otherwise the order of the answers would affect the messages.
+    // One request at a time, because otherwise the order of the answers would affect the messages.
     for (const operation of ['ping', 'getApps', 'getApps'] as const) {
       await this.reach(`${operation} of ${name}`, () => hub.isAsked(operation))
       hub.release()
@@ -150,7 +150,7 @@ export class Theatre implements AsyncDisposable {
     const before = this.#answers(topic, options)
     await send()
     await this.rest()
-    // `reach` advances the clock: the bridge delays requests to a hub that has answered 429.
+    // `reach` advances the clock, because the bridge delays requests to a hub that has answered 429.
     await this.reach(`an answer to ${topic}`, () => this.#answers(topic, options) > before)
   }
 
@@ -237,7 +237,7 @@ export class Theatre implements AsyncDisposable {
   async repair(): Promise<void> {
     this.line.repair()
     await this.reach('a connection', () => this.line.isUsed)
-    // Do not advance the clock here: the bridge would repeat requests to a slow broker.
+    // Do not advance the clock here, because the bridge would repeat requests to a slow broker.
     await this.until('the bridge', () => this.watcher.last(STATE) === 'online')
     this.#isThere = true
     await this.rest()

@@ -84,7 +84,7 @@ export class Observer implements AsyncDisposable {
     })
   }
 
-  /** Publishes once, without retries. Resolves at the acknowledgement; rejects if the connection is missing or lost. */
+  /** Publishes once, without retries. Resolves on the acknowledgement; rejects if the connection is missing or lost. */
   publish(topic: string, text: string | Buffer, options: IClientPublishOptions = {}): Promise<void> {
     const client = this.#client
     if (client === undefined || !this.#ready) return Promise.reject(closed())
@@ -129,7 +129,7 @@ export class Observer implements AsyncDisposable {
         client.subscribe([...[filter].flat()], { qos, ...(rap !== undefined && { rap }), ...rh }, (error) => {
           if (!error) return resolve()
           reject(error)
-          // Reconnect and subscribe again: a cluster that has lost a node refuses subscriptions for some time.
+          // Reconnect and subscribe again, because a cluster that has lost a node refuses subscriptions for some time.
           client.stream.destroy()
         })
       })

@@ -1,4 +1,4 @@
-/** Takes pictures of pages with a headless Chromium, over its DevTools protocol. */
+/** Takes screenshots of pages with a headless Chromium, over its DevTools protocol. */
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ export interface Page {
   readonly url: string
   readonly width: number
   readonly height: number
-  /** The part of the page in the picture. */
+  /** The part of the page in the screenshot. */
   readonly clip: { readonly x: number; readonly y: number; readonly width: number; readonly height: number }
   readonly storage: Readonly<Record<string, string>>
   /** Texts that are on the page when it is complete. */
