@@ -39,7 +39,7 @@ export function wallOffset(clock: Clock): () => number {
   }
 }
 
-/** Resolves after `ms`, or as soon as `signal` aborts. Never rejects: the caller checks the signal. */
+/** Resolves after `ms`, or as soon as `signal` aborts. Never rejects, so the caller must check the signal. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()

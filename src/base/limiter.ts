@@ -20,7 +20,7 @@ export interface LimiterOptions extends Limits {
 export interface Turn {
   /** Tasks of one lane run one after another, and lanes take turns. Default: no lane; such tasks start in order. */
   readonly lane?: string
-  /** Latest start, in `clock.elapsed()` milliseconds: a task that still waits is refused. */
+  /** Latest start, in `clock.elapsed()` milliseconds; a task that is still waiting is refused. */
   readonly deadline?: number
   /** On abort, a waiting task starts without a slot, so that it can fail with its own error. */
   readonly signal?: AbortSignal

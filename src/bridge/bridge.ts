@@ -153,7 +153,7 @@ export class Bridge {
     this.#state.set({ health })
     if (this.role !== 'standby' || this.#saidStandby) return
     this.#saidStandby = true
-    // Not retained: the topic belongs to the active bridge.
+    // Not retained, because the topic belongs to the active bridge.
     this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
@@ -257,7 +257,7 @@ export class Bridge {
     this.#saidStandby = false
     homeAssistant?.connected()
     this.#state.set({ prefixes: this.#prefixes.all })
-    // Restore the state first: the sweep in `hubsKnown` clears topics without an owner.
+    // Restore the state first, because the sweep in `hubsKnown` clears topics without an owner.
     const anew = !this.#hasBegun || this.#wasReplaced
     if (anew) for (const state of this.#states.values()) state.begin()
     guardian.begin(anew)
@@ -271,7 +271,7 @@ export class Bridge {
 
   #onPresence(before: Role): void {
     this.#followRole()
-    // The other bridge has changed the retained messages: read them again.
+    // The other bridge has changed the retained messages, so read them again.
     if (before === 'standby' && this.role === 'undecided') this.#startOver()
     this.#handlers.onPresence?.()
   }

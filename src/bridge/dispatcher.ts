@@ -46,7 +46,7 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
   readonly #answers: Answers
-  /** Keyed by the hub object: a hub that is configured again under the same name gets an empty queue. */
+  /** Keyed by the hub object, so that a hub that is configured again under the same name gets an empty queue. */
   readonly #queues = new WeakMap<DispatchHub, Limiter>()
   /** Hubs on which a command that sends other commands is running. */
   readonly #sending = new WeakSet<DispatchHub>()
@@ -94,7 +94,7 @@ export class Dispatcher {
     void this.#handle({ message, requester, topic, command, ...unread, replayed: false, asked: false })
   }
 
-  /** Returns whether this member of the fleet answers: it serves the hub, or is the leader and no such hub exists. */
+  /** Returns whether this member answers, because it serves the hub, or is the leader and no such hub exists. */
   #isOurs({ hub }: CommandTopic, isLeader: boolean): boolean {
     const { hubs, live } = this.#options
     if (hub !== null && hubs.has(hub)) return true

@@ -88,7 +88,7 @@ class HubEvidence {
     if (before !== null) this.#note('firmware_updated', { from: before, to: firmware })
     const changed: string[] = []
     for (const [id, crash] of before === null ? this.crashes : []) {
-      // Keep evidence from earlier runs: the firmware may have been different then.
+      // Keep evidence from earlier runs, because the firmware may have been different then.
       if (crash === null || crash.firmware !== null || Date.parse(crash.at) < this.#since) continue
       this.crashes.set(id, fitted({ ...crash, firmware: shortOrNull(firmware) }))
       changed.push(id)

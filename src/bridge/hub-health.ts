@@ -66,7 +66,7 @@ export function hasMoved(before: HubHealth, after: HubHealth): boolean {
     const was = former.get(key)
     if (key === 'uptime_seconds' || value === was) return false
     if (typeof value !== 'number' || typeof was !== 'number') return true
-    // Tolerate rounding: a tenth of a number is rarely exact in binary.
+    // Tolerate rounding, because a tenth of a number is rarely exact in binary.
     return Math.abs(value - was) >= 0.1 * Math.abs(was) - 1e-9 * Math.abs(was)
   })
 }

@@ -101,7 +101,7 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
 function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, hubs, byId, unread, isShared, homeAssistant } = state
   const waits = { whose: 'ours', verdict: 'wait', writer: 'discovery' } as const
-  // The device exists in the other format, or is queued: the publisher handles it.
+  // The device exists in the other format, or is queued, so the publisher handles it.
   if (homeAssistant?.has(device.prefix, device.objectId)) return waits
   const hub = byId.get(device.owner.hubId)
   // Only the payload shows whether another bridge has published the devices of an unknown hub.

@@ -1,4 +1,4 @@
-/** Detects other bridges on the same base topic: the one that started first is active, the others are on standby. */
+/** Detects other bridges on the same base topic. The one that started first is active, the others are on standby. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
@@ -154,7 +154,7 @@ export class Presence {
     else if (before === 'standby') {
       log.warn('the other hub2mqtt is offline: this one takes over')
       this.#role = 'undecided'
-      // The other bridge has changed the retained messages: `onChange` reconnects, and `connected` decides.
+      // The other bridge has changed the retained messages, so `onChange` reconnects, and `connected` decides.
       this.#decideAt = Number.POSITIVE_INFINITY
     } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
     this.#checkLater(now)

@@ -132,7 +132,7 @@ export class Upkeep {
     }
   }
 
-  /** Call this before all retained messages are read: earlier changes need no repair. */
+  /** Call this before all retained messages are read, because earlier changes then need no repair. */
   forget(): void {
     this.#cancelRepair?.()
     this.#cancelRepair = undefined
@@ -149,7 +149,7 @@ export class Upkeep {
     if (this.#unread.delete(name)) this.#sweeping.request()
   }
 
-  /** Reads lists that lack apps again before clearing: a hub that is starting may list only a few apps. */
+  /** Reads lists that lack apps again before clearing, because a hub that is starting may list only a few apps. */
   #lookTwice(): void {
     const { hubs, topics, link, clock } = this.#options
     const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))

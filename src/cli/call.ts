@@ -123,7 +123,7 @@ export async function request<T>(
   answered.promise.catch(() => {})
   let receive: (packet: IPublishPacket) => void = () => {}
   const session = {
-    // Do not use the configured client id: the broker would then close the bridge's connection.
+    // Do not use the configured client id, or the broker would close the bridge's connection.
     ...{ broker, clientId: `hub2mqtt-${mark}`, timeoutMs },
     onPublish: (packet: IPublishPacket) => receive(packet),
     onNoSubscribers: () => refuse('no_subscribers', `no client subscribes to ${topic}`),

@@ -84,7 +84,7 @@ const PING_MS = 3_000
  */
 export async function cleanup(options: CleanupOptions) {
   const { broker, topics, prefix, clear, timeoutMs, clock } = options
-  // Do not use the configured client id: the broker would then close the bridge's connection.
+  // Do not use the configured client id, or the broker would close the bridge's connection.
   const clientId = `hub2mqtt-cleanup-${randomBytes(8).toString('hex')}`
   let reading: ReadBack | undefined
   const onPublish = (packet: IPublishPacket) => reading?.received(packet)

@@ -111,7 +111,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     }
   }
 
-  /** Reads the roster once per lease: the watch may miss a change, and unlike rows, the roster is rarely rewritten. */
+  /** Reads the roster once per lease, because the watch may miss a change, and the roster is rarely rewritten. */
   async function readOncePerLease(): Promise<void> {
     if (clock.elapsed() - readAt < leaseMs) return
     readAt = clock.elapsed()

@@ -27,7 +27,7 @@ export async function openBroker(config: Config, log: Logger) {
 }
 
 export async function openEmbeddedBroker({ mqtt, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
-  // Loaded on demand: most installations have their own broker.
+  // Loaded on demand, because most installations have their own broker.
   const { startEmbeddedBroker } = await import('../mqtt/embedded.ts')
   const { username, password } = camelKeys(mqtt)
   const { commandFilters } = createTopics(mqtt.base_topic)

@@ -65,7 +65,7 @@ function readTop<T extends Table>(table: T, { sources, reading }: Opened): Value
 
 /** Returns `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
-  // Ignore mistakes here: a mistake in the option itself is reported later, with all others.
+  // Ignore mistakes here, because a mistake in the option itself is reported later, with all others.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
   if (hubs_dir === null) return undefined

@@ -14,7 +14,7 @@ export class ConfigError extends UsageError {
   }
 }
 
-/** A longer value is not repeated: it may be a secret in the wrong place. */
+/** A longer value is not repeated, because it may be a secret in the wrong place. */
 const LONGEST_QUOTE = 20
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
@@ -64,7 +64,7 @@ export class Mistakes {
   }
 
   #hasSecret(text: string): boolean {
-    // A short secret is part of many words: masking those would reveal it.
+    // A short secret is part of many words, so masking those would reveal it.
     return [...this.#secrets].some((secret) => (secret.length < 4 ? text === secret : text.includes(secret)))
   }
 

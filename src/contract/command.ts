@@ -98,7 +98,7 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
   /** Whether the command is logged, like every write. */
   readonly audited?: true
-  /** Whether the command changes something on hubs: if so, it is refused by `read_only`. */
+  /** Whether the command changes something on hubs. If so, it is refused by `read_only`. */
   readonly write?: true
   readonly allowed?: false
   /** Returns the app command that this command sends. Denying the app command also denies this command. */

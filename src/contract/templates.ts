@@ -25,7 +25,7 @@ export function percentEncoded(text: string, others: RegExp): string {
   return encodeURIComponent(text.toWellFormed()).replace(others, toCode)
 }
 
-/** Returns `undefined` for any other spelling of a level: it could bypass the broker's access rules. */
+/** Returns `undefined` for any other spelling of a level, which could bypass the broker's access rules. */
 export function decodeLevel(level: string): string | undefined {
   if (PLAIN.test(level)) return level
   if (level === '%') return ''
@@ -37,7 +37,7 @@ export function decodeLevel(level: string): string | undefined {
   }
 }
 
-/** A template below a root: the first parameter stands for the root's levels, every other parameter for one level. */
+/** A template below a root. The first parameter stands for the root's levels, every other parameter for one level. */
 export class Template {
   readonly #root: string
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]

@@ -24,7 +24,7 @@ export type Log = ReturnType<typeof createLog>
 
 /** Prints readable lines in this process, because a worker thread would lose the last lines at exit. */
 function prettyPrinter(output: Destination, isTTY: boolean): Destination {
-  // Load on demand: a service writes JSON and does not need this.
+  // Load on demand, because a service writes JSON and does not need this.
   const { isColorSupported, prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)(
     'pino-pretty',
   )

@@ -95,7 +95,7 @@ function encodedAt(text: string, at: number): readonly Unit[] {
     const unit = code === PERCENT ? percentAt(text, end) : jsonAt(text, end)
     if (unit === undefined) break
     units = [...units, unit]
-    // Stop here: a run of encoded backslashes would have as many decodings as characters.
+    // Stop here, because a run of encoded backslashes would have as many decodings as characters.
     if (code === BACKSLASH && text.charCodeAt(end) === PERCENT) break
     ;({ code, end } = unit)
   }
@@ -175,7 +175,7 @@ class Progress {
     this.#agreement = new Agreement(text)
   }
 
-  /** Whether the text was made to slow down the search: no encoder writes such a text. */
+  /** Whether the text was made to slow down the search, because no encoder writes such a text. */
   get isHostile(): boolean {
     return this.compared > MIN_COMPARED && this.compared > MAX_COMPARED * this.text.length
   }
@@ -237,7 +237,7 @@ export class Spellings {
     }
   }
 
-  /** Returns `all` if the text has more encoded characters than any encoder writes: the search would take long. */
+  /** Returns `all` if the text has more encoded characters than any encoder writes, because the search would take long. */
   lookForEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
     let count = 0

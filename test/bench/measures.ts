@@ -40,7 +40,7 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
   await measureCommands(world, subject, effort, book)
 }
 
-/** Runs load that is not measured: a bridge runs for months, so its first seconds do not matter. */
+/** Runs load that is not measured, because a bridge runs for months, and its first seconds do not matter. */
 async function warmUp(world: World, { commands }: Effort): Promise<void> {
   await burst(world, BURST)
   await askAll(world, commands)

@@ -9,7 +9,7 @@ interface CampaignOptions {
   readonly onResult: (result: EpisodeResult) => void
 }
 
-/** Limits the age of the processes: a new world then replaces the old one. */
+/** Limits the age of the processes, because a new world then replaces the old one. */
 const EPISODES_PER_WORLD = 25
 
 export async function runJobs(jobs: Iterable<Job>, options: CampaignOptions): Promise<void> {

@@ -1,4 +1,4 @@
-/** A test of the checkers: the right one must detect each planted bug. */
+/** Tests the checkers, of which the right one must detect each planted bug. */
 import { runEpisode } from './episode.ts'
 import type { Violation } from './history.ts'
 import { PLANTS } from './plants/all.ts'

@@ -56,7 +56,7 @@ const PLATFORMS: Readonly<Record<string, Rules>> = {
   },
 }
 
-/** A trigger for automations is not an entity: it has neither an id nor a name. */
+/** A trigger for automations is not an entity, and has neither an id nor a name. */
 const TRIGGER: Rules = {
   required: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template'],
   allowed: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template', 'platform', 'qos'],

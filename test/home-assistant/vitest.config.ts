@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** The tests against a real Home Assistant: one after the other, because it starts slowly. */
+/** Runs the tests against a real Home Assistant one after the other, because it starts slowly. */
 export default defineConfig({
   test: {
     // With PICTURES=1, takes the screenshots for the documentation.

@@ -11,8 +11,8 @@ const MAX_LINES = 100_000
 const TIMEOUT_MS = 10_000
 
 /**
- * The children share compiled code, but not with coverage, because V8 then reports only whether a cached function was called
- * at all.
+ * The children share compiled code, but not with coverage, because V8 then reports only whether a cached
+ * function was called at all.
  */
 const SHARED: NodeJS.ProcessEnv =
   process.env['NODE_V8_COVERAGE'] === undefined

@@ -23,7 +23,7 @@ type Subject = Pick<WritesOptions, 'client' | 'reading' | 'app' | 'clock'>
 type Look = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 
 const LOOK_MS = 1_000
-/** The time limit while the hub is offline: a reboot takes minutes. */
+/** The time limit while the hub is offline, because a reboot takes minutes. */
 const AWAY_MS = 300_000
 /** The time limit for a start or an install. */
 const LATE_MS = 90_000

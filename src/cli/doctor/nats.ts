@@ -204,7 +204,7 @@ async function strayNames(open: Bucket): Promise<string[]> {
   const strays = (await namesBelow('', '>', open)).filter((name) => !isOwn(name))
   const found: string[] = []
   for (const name of strays.sort().slice(0, MAX_READ)) {
-    // Query by subject: the key-value client refuses some names.
+    // Query by subject, because the key-value client refuses some names.
     const message = await jsm.streams.getMessage(stream, { last_by_subj: subject + name })
     if (message === null || message.header.get('KV-Operation') !== '') continue
     if (found.push(listed([encodeURIComponent(name.toWellFormed())], 1)) === MAX_NAMED) break

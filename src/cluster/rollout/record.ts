@@ -22,7 +22,7 @@ const MAX_STEPS = 2_000
 /** Maximum initial size of the record; with its failures it stays below the default limits of brokers. */
 const MAX_BYTES = 64 * 1024
 
-/** Names directly below a hub's or the base topic: a subscriber of `<base>/+/state` must not receive a rollout. */
+/** Names directly below a hub's or the base topic. A subscriber of `<base>/+/state` must not receive a rollout. */
 const RESERVED: ReadonlySet<string> = new Set([
   ...Object.values(PUBLICATIONS).flatMap(({ topic }) => /^\{base\}\/\{hub\}\/([a-z-]+)$/.exec(topic)?.[1] ?? []),
   'app',

@@ -84,7 +84,7 @@ function lockFolder(folder: string): DatabaseSync {
   })
 }
 
-/** Creates a missing file. Does not open an existing file: on POSIX, closing it would release SQLite's locks. */
+/** Creates a missing file. Does not open an existing file, as closing it would release SQLite's locks on POSIX. */
 function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
@@ -166,7 +166,7 @@ export function openDatabase(path: string, { alone }: { readonly alone: boolean 
   return { folder, sql, close: () => resources.dispose() }
 }
 
-/** SQLite cannot nest transactions: an inner call joins the outer transaction. */
+/** SQLite cannot nest transactions, so an inner call joins the outer transaction. */
 export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   if (sql.isTransaction) return task()
   sql.exec('BEGIN IMMEDIATE')

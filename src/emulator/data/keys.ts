@@ -49,7 +49,7 @@ export function storedKeys({ sql }: Database) {
   return { scopesOf, create, list, revoke }
 }
 
-/** Hashes a key. One fast hash is enough: a key of 256 random bits cannot be guessed at any speed. */
+/** Hashes a key. One fast hash is enough, because a key of 256 random bits cannot be guessed at any speed. */
 const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 const MAX_NAME = 100

@@ -125,7 +125,7 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
   const { success, output, issues } = v.safeParse(ManifestSchema, manifest)
   if (!success) throw new ManifestError(wording(issues, name))
   if (ignored.length > 0) {
-    // Name the app by id and version, not by folder: a copy of the app must not cause a second warning.
+    // Name the app by id and version, not by folder, so that a copy of the app causes no second warning.
     warn(`${output.id} ${output.version}: ignored fields in ${MANIFEST_FILE}: ${listed(ignored, MAX_IGNORED)}`)
   }
   return output
@@ -192,7 +192,7 @@ export function isBelow(folder: string, path: string): boolean {
 
 function readText(path: string): string {
   try {
-    // Check the type and the size before reading: the file may be a link, a pipe or a device.
+    // Check the type and the size before reading, because the file may be a link, a pipe or a device.
     const found = lstatSync(path)
     if (!found.isFile()) throw new ManifestError(`${path}: is not a plain file`)
     if (found.size > MAX_FILE_BYTES) throw new ManifestError(`${path}: is larger than ${MAX_FILE_BYTES} bytes`)

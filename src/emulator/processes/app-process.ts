@@ -159,7 +159,7 @@ export class AppProcess {
     child.once('exit', () => {
       this.#gone = true
       this.#cancelKill?.()
-      // Read the remaining output without a limit: a pipe holds little data.
+      // Read the remaining output without a limit, because a pipe holds little data.
       for (const limit of this.#limits) limit.stop()
       this.#channel?.drain()
       child.stdout?.resume()
@@ -191,7 +191,7 @@ export class AppProcess {
 async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
   const node = [
     '--permission',
-    // Resolve links: the permission model compares real paths.
+    // Resolve links, because the permission model compares real paths.
     `--allow-fs-read=${await realpath(folder)}`,
     `--allow-fs-read=${SDK}`,
     // The permission model does not cover SQLite.

@@ -207,7 +207,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   function serve(id: number, task: () => unknown): void {
     if (isDraining) return
     handled += 1
-    // Never drop an answer: an app that reads slowly can send few new requests until it has read its answers.
+    // Never drop an answer. An app that reads slowly can send few new requests until it has read its answers.
     const done = (message: HubMessage) => {
       handled -= 1
       if (!isEnded) write(message)

@@ -93,7 +93,7 @@ function readProc(pid: number | undefined): Reading | undefined {
     // 13th of these fields.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
-    // Do not read `statm`, which counts pages: the size of a page differs between machines.
+    // Do not read `statm`, which counts pages, because the size of a page differs between machines.
     const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
     return { cpuMs: ticks * TICK_MS, mem: Number(kilobytes ?? 0) * 1024 }
   } catch {

@@ -58,7 +58,7 @@ export async function buildPage(): Promise<void> {
     base: './',
     envFile: false,
     define: { DOCS_URL: JSON.stringify(DOCS_URL) },
-    // Ignore the environment: a development build would reveal the location of the sources.
+    // Ignore the environment, because a development build would reveal the location of the sources.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {
       outDir: OUTPUT,
