@@ -194,7 +194,7 @@ export class Bridge {
   hubsKnown(): void {
     this.#upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
-    // Overwrite the broker's list of former hubs only after the sweep: until then, a restarted bridge needs the list.
+    // Overwrite the broker's list of former hubs only after the sweep. Until then, a restarted bridge needs the list.
     this.#state.set({ protocol: this.#protocol })
   }
 

@@ -180,7 +180,7 @@ export class HubFigures {
 
   #failed(name: Name, code: string): void {
     const { clock } = this.#options
-    // The hub did not execute the request: try again after the usual pause.
+    // The hub did not execute the request, so try again after the usual pause.
     if (code === 'rate_limited') return void this.#dueAt.delete(name)
     const isRefused = code === 'forbidden' || code === 'unsupported'
     if (code === 'forbidden') this.#forbidden.add(name)

@@ -40,7 +40,7 @@ export interface OwnershipState {
   readonly former: Names
   /** Hubs whose topics are not swept until they have been read again. */
   readonly unread: Pick<ReadonlySet<string>, 'has' | 'size'>
-  /** Hubs whose first list may lack apps: none of their apps counts as removed before a second read. */
+  /** Hubs whose first list may lack apps. None of their apps counts as removed before a second read. */
   readonly fresh: Names
   /** `held`: topics of the records that this process maintains. */
   readonly rollouts: { readonly held: Names }

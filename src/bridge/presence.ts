@@ -104,8 +104,8 @@ export class Presence {
     if (hello.leaves) this.#others.delete(hello.instance)
     else this.#received(hello)
     this.#update()
-    // When changing to standby, answer even if not requested: the message may be from the older bridge's previous
-    // connection, and the older bridge must learn which commands are executed.
+    // When changing to standby, answer even if not requested, because the message may be from the older bridge's
+    // previous connection, and the older bridge must learn which commands are executed.
     const stepsBack = wasActive && this.#role === 'standby'
     if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.#role })
   }

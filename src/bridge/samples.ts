@@ -230,10 +230,10 @@ function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
 /** Hubs report only changes, so skipped buckets get the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
-  // `read` also calls this function: within a bucket, keep the number of readings.
+  // `read` also calls this function. Within a bucket, keep the number of readings.
   if (at === to) return
   record[READINGS] = 0
-  // After a longer gap, all buckets have the same value: filling each of them once is enough.
+  // After a longer gap, all buckets have the same value, so filling each of them once is enough.
   const first = Number.isNaN(at) ? to : Math.max(at + 1, to - LONG * Math.max(size.long, size.short))
   for (let bucket = first; bucket <= to; bucket += 1) {
     if (bucket % LONG === 0) close(record, size)

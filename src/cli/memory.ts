@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Do not optimise the WebAssembly of the HTTP parser: compiling it takes 20 MB, and few requests use it. Keep the
- * young generation small, although it is then collected more often.
+ * Do not optimise the WebAssembly of the HTTP parser, because compiling it takes 20 MB, and few requests use it. Keep
+ * the young generation small, although it is then collected more often.
  */
 const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']
 

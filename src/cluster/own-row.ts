@@ -146,7 +146,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     revision = undefined
     begunAt = undefined
     row.adopted = 0
-    // Wait until everything has stopped: before that, a new lease would be mistaken for the former one.
+    // Wait until everything has stopped. Before that, a new lease would be mistaken for the former one.
     await handlers.onTaken()
     return found
   }

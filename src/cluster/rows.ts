@@ -100,7 +100,7 @@ export class Rows {
     return !('nonce' in known.record) || known.record.nonce !== nonce
   }
 
-  /** Returns whether a listed member no longer serves other members' hubs, because it has confirmed the epoch or ended. */
+  /** Returns whether a listed member has confirmed the epoch or ended, so that it serves no other members' hubs. */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
     if (this.isOver(name, listed)) return true
     const record = this.#members.get(name)?.record

@@ -53,7 +53,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
   if (result.success) return result.output
   const quotable = about(schema).quotable && !option.sensitive
   for (const { keys, message, value } of problemsOf(result.issues, raw).slice(0, MAX_PROBLEMS)) {
-    // A key may be a misplaced secret: messages about a sensitive option contain a key only if it is short.
+    // A key may be a misplaced secret, so messages about a sensitive option contain a key only if it is short.
     const name = keys.slice(0, 1).map((key) => (String(key).length < MIN_TOKEN_LENGTH ? key : ''))
     const where = source.where([...at.split('.'), ...keys])
     const subject = `${at}${mistakes.describeKeys(option.sensitive ? name : keys)} (${where})`

@@ -20,7 +20,7 @@ interface Probe {
   readonly option: (guard: GuardConfig['guard']) => ReadonlyMap<string, number>
   /** Whether a read is bad; `undefined` if unknown. */
   readonly judge: (read: Read, limit: number) => boolean | undefined
-  /** Set for probes that measure time: one bad read is enough, instead of the configured number of consecutive reads. */
+  /** Set for probes that measure time, for which one bad read is enough, not the configured number of reads. */
   readonly timed?: true
   /** Also probes apps without a limit. A bad result then means that the app needs attention, not a restart. */
   readonly always?: true

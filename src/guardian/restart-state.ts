@@ -153,7 +153,7 @@ export function withdrawn(watch: RestartState, sentAt: number): RestartState {
 
 /** Returns when the app's earlier crashes and restarts stop counting; `null` if the app is not running. */
 export function calmAt({ upSince, recent }: RestartState): number | null {
-  // `upSince` may be too early: lists and events do not always show that an app stops and starts.
+  // `upSince` may be too early, because lists and events do not always show that an app stops and starts.
   return upSince === null ? null : Math.max(upSince, recent.at(-1) ?? upSince) + CALM_MS
 }
 

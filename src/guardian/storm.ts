@@ -42,14 +42,14 @@ export function countCrash(turn: Turn, app: string): void {
     const watched = hub.apps.get(id)
     spare(watched, max_restarts)
     if (watched === undefined || id === app || !turn.isActing) continue
-    // Publish the postponed time: a bridge that starts during the storm reads it from the broker.
+    // Publish the postponed time, because a bridge that starts during the storm reads it from the broker.
     if (watched.watch.phase === 'waiting') watched.watch = postponed(watched.watch, now + storm.within)
     settle(turn, watched)
   }
   if (!before.isOn) emitStorm(turn, 'storm')
 }
 
-/** Exempts the app's next restart from the limit, but not too often: an app that always crashes may cause storms. */
+/** Exempts the app's next restart from the limit, but not too often, as an app that always crashes may cause storms. */
 function spare(watched: WatchedApp | undefined, most: number): void {
   if (watched?.watch.down && watched.watch.spared < most) watched.watch = { ...watched.watch, isSpared: true }
 }

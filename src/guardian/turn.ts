@@ -41,7 +41,7 @@ export interface Boot {
   readonly said: number
 }
 
-/** Crashes of several apps of a hub in quick succession: the cause is the hub or the internet. */
+/** Crashes of several apps of a hub in quick succession, caused by the hub or the internet connection. */
 export interface Storm {
   readonly isOn: boolean
   /** By app: the time of its latest crash, and the number of crashes. */
@@ -55,7 +55,7 @@ export function stormUntil({ isOn, crashes }: Storm, within: number): number | u
   return isOn ? Math.max(...[...crashes.values()].map(({ at }) => at)) + within : undefined
 }
 
-/** Mutable, like its apps: copying a thousand apps for each event would cost more than the event. */
+/** Mutable, like its apps, because copying a thousand apps for each event would cost more than the event. */
 export class WatchedHub {
   readonly name: string
   readonly port: GuardedHub
@@ -73,7 +73,7 @@ export class WatchedHub {
   /** Times of the guardian's restarts within the window. Until `saidUntil`, the log does not repeat that apps wait. */
   restarts: readonly number[] = []
   saidUntil = Number.NEGATIVE_INFINITY
-  /** The guardian does one thing at a time on a hub: a restart or an update. */
+  /** The guardian does only one thing at a time on a hub, a restart or an update. */
   restarting: WatchedApp | null = null
   update: Update | null = null
   /** Whether the hub has installed a version other than the requested one. */

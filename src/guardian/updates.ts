@@ -52,7 +52,7 @@ export function beginUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // Name the version: otherwise, the hub could install a newer one that was not held, or that is too large a step.
+    // Name the version. Otherwise, the hub could install a newer one that was not held, or that is too large a step.
     const isNamed = hold_days > 0 || (takesVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }

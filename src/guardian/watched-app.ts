@@ -74,7 +74,7 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
-/** A restart ends at the second list with the running app: the first may have been requested before the restart. */
+/** A restart ends with the second list that has the running app, as the first may have been requested before it. */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)
 }
@@ -207,7 +207,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Set even if no published fact changes: a restart must end even if the app is switched off in between.
+  // Set even if no published fact changes, because a restart must end even if the app is switched off in between.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)

@@ -26,7 +26,7 @@ type FieldOf<N extends PublicationName> = KeyOf<Payload<N>>
 type KeyOf<P> = P extends string ? never : keyof P & string
 
 interface Common {
-  /** Part of the unique id: never change it. */
+  /** Part of the unique id, so never change it. */
   readonly key: string
   /** The displayed name without the device's name; `null` for the main entity of the device. */
   readonly name: string | null

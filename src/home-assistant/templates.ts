@@ -1,9 +1,9 @@
 /**
  * The Jinja templates for the bridge's topics. Home Assistant receives a cleared topic as an empty text, for which
- * `value_json` is undefined: each template must handle that, because an error would add a line to the user's log.
+ * `value_json` is undefined. Each template must handle that, because an error would add a line to the user's log.
  */
 
-/** A template, and the payload fields that it reads: the topic's payload must have all of them. */
+/** A template, and the payload fields that it reads. The topic's payload must have all of these fields. */
 export interface Template<F extends string> {
   readonly jinja: string
   readonly fields: readonly F[]
@@ -56,7 +56,7 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
     .map(([name, key]) => `'${name}': ${field(key)}`)
     .join(', ')
 
-/** A message may be a whole stack: notifications show its first line, and `stack` has the other lines. */
+/** A message may be a whole stack. Notifications show its first line, and `stack` has the other lines. */
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 
@@ -86,7 +86,7 @@ export const WHOLE_FLAG: Template<never> = {
   jinja: `{{ value if value_json is boolean else 'None' }}`,
 }
 
-/** A text entity cannot be unknown: other values become empty, and so do long texts, which could be saved truncated. */
+/** A text entity cannot be unknown. Other values become empty, and so do long texts, which could be saved truncated. */
 export const WHOLE_TEXT: Template<never> = {
   fields: [],
   jinja: `{{ value_json if value_json is string and value_json|length <= ${MAX_STATE} else '' }}`,

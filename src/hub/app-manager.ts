@@ -22,7 +22,7 @@ const SECOND_LOOK_MS = 2000
 const MAX_LOOKS = 5
 /** After this many changes, yields to the event loop, which thousands of changes would block. */
 const AT_ONCE = 500
-/** Maximum delay of an event: on a slow channel, it may arrive after a newer list. */
+/** Maximum delay of an event. On a slow channel, it may arrive after a newer list. */
 const OVERTAKEN_MS = 60_000
 
 export interface AppsUpdate {
@@ -199,7 +199,7 @@ export class AppManager {
   }
 
   /**
-   * Prepares for another hub at this address: after its list has been read, the known apps are removed, `onReplaced` is
+   * Prepares for another hub at this address. After its list has been read, the known apps are removed, `onReplaced` is
    * called, and the new apps appear, all as `silent` changes.
    */
   expectOther(onReplaced: () => void): void {

@@ -2,11 +2,11 @@
 import type { Backoff } from '../base/backoff.ts'
 
 export type HubErrorCode =
-  /** 401: the hub does not accept the API key. Retry slowly: a person must act. */
+  /** 401: the hub does not accept the API key. Retry slowly, because a person must act. */
   | 'unauthorized'
   /** 403: the API key lacks a permission (`scope`). */
   | 'forbidden'
-  /** 403: the hub has no valid licence. Retry slowly: a person must act. */
+  /** 403: the hub has no valid licence. Retry slowly, because a person must act. */
   | 'subscription'
   | 'unknown_app'
   | 'unknown_setting'
@@ -24,7 +24,7 @@ export type HubErrorCode =
   | 'nonsense'
   /** Nothing was sent: connection refused, no route, unknown host name, no connection in time, client closed. */
   | 'unreachable'
-  /** The request was sent, but no conclusive response arrived: a write may have been carried out. */
+  /** The request was sent, but no conclusive response arrived, so a write may have been carried out. */
   | 'no_answer'
 
 type HubErrorDetails = Partial<Pick<HubError, 'status' | 'scope' | 'retryAfterMs' | 'foreign' | 'cause'>>

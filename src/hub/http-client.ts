@@ -38,7 +38,7 @@ export class HttpClient {
   readonly #clock: Clock
   readonly #origin: string
   readonly #prefix: string
-  /** Exists only while it is in use, to save memory: most of a thousand hubs are idle. */
+  /** Exists only while it is in use, to save memory, because most of a thousand hubs are idle. */
   #pool: Pool | undefined
   #closed = false
 
@@ -99,7 +99,7 @@ export class HttpClient {
 
 /**
  * Creates the handler of one request, which records whether it was sent. undici calls `onRequestStart` just before it
- * writes to an open connection: a request that fails earlier cannot have reached the hub; one that fails later may.
+ * writes to an open connection. A request that fails earlier cannot have reached the hub; one that fails later may.
  * @param cuts whether to drop the body of a response that is too large; otherwise the request fails
  */
 function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['mayLeave'][]) {

@@ -38,7 +38,7 @@ interface Definition<I extends object> {
   readonly otherPath?: string
   /** As written in the hub's documentation; `undefined` if every API key may call the operation. */
   readonly scope?: string
-  /** Not every hub has the operation: a 404 for an app that exists means `unsupported`. */
+  /** Not every hub has the operation. A 404 for an app that exists means `unsupported`. */
   readonly optional?: true
   /** Maximum size of the response; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number

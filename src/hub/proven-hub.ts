@@ -167,7 +167,7 @@ export class ProvenHub {
     try {
       return await call
     } catch (error) {
-      // Any other error was thrown by `mayLeave`: the request was not sent.
+      // Any other error was thrown by `mayLeave`, so the request was not sent.
       outcome = error instanceof HubError ? error.code : undefined
       throw error
     } finally {

@@ -31,7 +31,7 @@ export interface HubDependencies {
 }
 
 /**
- * Limits how many hubs connect concurrently: a thousand logins would delay each other until all time out. After a
+ * Limits how many hubs connect concurrently. A thousand logins would delay each other until all time out. After a
  * second, a hub that has not responded gives up its slot, so that unreachable hubs do not block the others.
  */
 export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, patienceMs: 1000 })

@@ -77,7 +77,7 @@ const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: s
 
 /**
  * A granted scope includes all scopes below it, as `hub.app` includes `hub.app.control`. `undefined` (not reported)
- * grants everything: the hub itself checks each request.
+ * grants everything, because the hub itself checks each request.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
   if (granted === undefined || needed === undefined) return true

@@ -1,6 +1,6 @@
 /**
  * Looks up the newest version and the changelog of each installed app in the public app store, once a day, if enabled.
- * Only the app's id is sent: no key, no hub, no version.
+ * Sends only the app's id, without a key, a hub or a version.
  */
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -224,7 +224,7 @@ const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   ['test', 'test'],
 ])
 
-/** Returns whether the store may list an app: it lists no apps under development, and only ids of this form. */
+/** Returns whether the store may list an app. It lists no apps under development, and only ids of this form. */
 const isInStore = ({ id, origin, channel }: App) =>
   origin === 'appstore' && CHANNELS.has(channel) && /^[a-z0-9][\w.-]{0,127}$/i.test(id)
 
@@ -254,7 +254,7 @@ function withChangelog(release: Release | undefined, log: Json | undefined): Rel
   return releaseOf(release.version, isRecord(entry) ? (entry['changelog'] ?? entry) : entry)
 }
 
-/** Returns one line, in English if available, without HTML, links and images: Home Assistant renders Markdown. */
+/** Returns one line, in English if available, without HTML, links or images, as Home Assistant renders Markdown. */
 function lineOf(changelog: unknown): string | null {
   const text = isRecord(changelog) ? (changelog['en'] ?? Object.values(changelog)[0]) : changelog
   if (typeof text !== 'string') return null

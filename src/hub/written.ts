@@ -109,7 +109,7 @@ export function agrees(said: AppPatch, wanted: AppPatch): boolean {
 
 const ERROR_KEYS: ReadonlySet<string> = new Set(['error', 'error_description', 'stack', 'code', 'statusCode'])
 
-/** Returns whether a value is only the body of a refusal: a gateway may send it with status 200. */
+/** Returns whether a value is only the body of a refusal, which a gateway may send with status 200. */
 export function isErrorBody(value: unknown): boolean {
   return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
 }

@@ -141,7 +141,7 @@ export class Connection {
   }
 
   /**
-   * Waits for the broker to close the connection: if a new one with the same client id overtook the DISCONNECT, the
+   * Waits for the broker to close the connection. If a new one with the same client id overtook the DISCONNECT, the
    * broker would publish the will.
    */
   async end(): Promise<void> {

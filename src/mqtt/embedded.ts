@@ -119,7 +119,7 @@ function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger):
   })
 }
 
-/** Marks a packet as published with the retain flag. The mark is not sent: MQTT 3.1.1 has no properties. */
+/** Marks a packet as published with the retain flag. The mark is not sent, because MQTT 3.1.1 has no properties. */
 const RETAINED: NonNullable<PublishPacket['properties']> = {}
 
 function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
@@ -205,8 +205,8 @@ const SMALL_BACKLOG = 1024 * 1024
 type Written = (error: Error | null | undefined) => void
 
 /**
- * Drops clients that do not read: aedes waits for every client, and accepts no messages while a hundred wait. The
- * limits apply to each client, and to all `streams` together.
+ * Drops clients that do not read, because aedes waits for every client, and accepts no messages while a hundred wait.
+ * The limits apply to each client, and to all `streams` together.
  */
 function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (waitingBytes: number) => void): void {
   const write = stream.write.bind(stream)

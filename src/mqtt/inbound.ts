@@ -110,11 +110,11 @@ export class InboundQueue {
   }
 }
 
-/** How long to wait for an echo: a broker that discards the publish sends none. */
+/** How long to wait for an echo. A broker that discards the publish sends no echo. */
 const ECHO_MS = 5_000
 
 /**
- * Recognises echoes of this link's publishes: MQTT 3.1.1 brokers always send them, MQTT 5 brokers if they ignore `nl`.
+ * Recognises echoes of this link's publishes. MQTT 3.1.1 brokers always send them, MQTT 5 brokers if they ignore `nl`.
  */
 export function echoFilter(
   clock: Clock,
@@ -140,7 +140,7 @@ export function echoFilter(
     },
 
     /**
-     * On a command topic, the echo of a clearing looks like an empty command: clearing a stored `restart` would restart
+     * On a command topic, the echo of a clearing looks like an empty command. Clearing a stored `restart` would restart
      * the app. Under MQTT 5, the subscription excludes echoes.
      */
     clearing(topic: string): void {

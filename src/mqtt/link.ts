@@ -122,7 +122,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Like `hold`, for a payload that another connection of this process is about to publish: sends it only if the broker
+   * Like `hold`, for a payload that another connection of this process is about to publish. Sends it only if the broker
    * turns out to lack it. Call the returned function when the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
@@ -282,7 +282,7 @@ export class MqttLink implements AsyncDisposable {
   /** Reads filters back again. Messages that arrive after this read-back were sent after the call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
-    // While the session is being set up, do nothing: `#setUp` calls this method later.
+    // While the session is being set up, do nothing, because `#setUp` calls this method later.
     if (connection === undefined || connection.isDown || this.#firstRead !== undefined) return
     const current = reread(connection, filters, this.#options, {
       clock: this.#parts.clock,

@@ -82,7 +82,7 @@ export class Outbox {
     this.waiting += 1
     this.bytes += sentBytes + overheadBytes
     const limits = this.connected ? CONNECTED : this.#disconnected
-    // Keep the messages that were accepted while connected: the queue must only stop growing.
+    // Keep the messages that were accepted while connected, because the queue must only stop growing.
     const messages = Math.max(limits.messages, before.messages)
     const most = Math.max(limits.bytes, before.bytes)
     while (this.waiting > messages || this.bytes > most) this.#displace(key)

@@ -154,7 +154,7 @@ export class PoisonMessages {
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())
   }
 
-  /** Does not compare the time again: a timer may fire slightly early. */
+  /** Does not compare the time again, because a timer may fire slightly early. */
   relearn(): void {
     this.#relearnAt = 0
     this.#tooLargeFrom = Number.POSITIVE_INFINITY

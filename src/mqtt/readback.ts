@@ -31,7 +31,7 @@ export interface ReadBackOptions {
 
 export interface ReadBackResult {
   readonly probe: 'ok' | 'denied'
-  /** Filters that were read back completely: all retained messages under them were found. */
+  /** Filters that were read back completely, so that all retained messages under them were found. */
   readonly known: readonly string[]
 }
 
@@ -46,7 +46,7 @@ export const CERTAIN = 900
 export class ReadBack {
   readonly #connection: Connection
   readonly #options: ReadBackOptions
-  /** Grows during the read-back: a message may name additional filters. */
+  /** Grows during the read-back, because a message may name additional filters. */
   readonly #filters: string[]
   readonly #counts = new Map<string, { readonly levels: readonly string[]; found: number }>()
   readonly #markers = new Map<string, () => void>()
@@ -139,7 +139,7 @@ export class ReadBack {
       if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') known.push(filter)
     }
-    // In parallel, as far as the broker accepts the markers: each filter takes two round trips.
+    // In parallel, as far as the broker accepts the markers, because each filter takes two round trips.
     for (let done = 0; done < filters.length; ) {
       const next = filters.slice(done, done + this.#connection.receiveMaximum)
       done += next.length

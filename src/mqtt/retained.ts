@@ -231,7 +231,7 @@ export class Retained {
     entry.reported = block
     entry.blocked = block
     this.#conclude(entry)
-    // The refused payload is no longer wanted: the broker may accept the wanted one.
+    // The refused payload is no longer wanted, and the broker may accept the wanted one.
     if (outdated && block !== 'invalid') {
       this.#unblock(entry)
       this.#enqueue(entry)
@@ -240,7 +240,7 @@ export class Retained {
   }
 
   /**
-   * Records that an entry was in flight when the connection was lost: the broker may or may not have the payload. The
+   * Records that an entry was in flight when the connection was lost. The broker may or may not have the payload. The
    * entry keeps its place in the order; `settle` requeues it.
    */
   lost(entry: Entry): void {

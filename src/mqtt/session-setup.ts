@@ -42,7 +42,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   })
 
   async function run() {
-    // One SUBSCRIBE per filter: if one of several is denied, brokers differ in how they treat the rest.
+    // Send one SUBSCRIBE per filter, because if one of several is denied, brokers differ in how they treat the rest.
     const granted = await Promise.all(subscriptions.map((filter) => subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await readBack.run()
@@ -64,7 +64,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
 
   /**
    * Drops the connection and stays pending if no SUBACK arrives in time. Mosquitto always drops the SUBACK if a filter
-   * has more retained messages than it queues: then the received messages prove the grant.
+   * has more retained messages than it queues. In that case, the received messages prove the grant.
    */
   async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const began = clock.elapsed()

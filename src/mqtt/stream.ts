@@ -31,14 +31,14 @@ const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca,
 /** The name for SNI; empty for an IP address, which SNI excludes. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
-/** Waits for `connect`: without a file descriptor, Node.js would record the option but not set it. */
+/** Waits for `connect`, because without a file descriptor Node.js would record the option but not set it. */
 function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
   socket.once('connect', () => socket.setNoDelay(true))
   return socket
 }
 
 /**
- * Keeps a stream corked until the event loop has handled all pending events: many packets then share one system call,
+ * Keeps a stream corked until the event loop has handled all pending events. Many packets then share one system call,
  * the most expensive part of sending. mqtt.js itself corks for each packet, until the next tick.
  */
 function oncePerTurn<S extends Duplex>(stream: S): S {

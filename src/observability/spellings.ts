@@ -237,7 +237,7 @@ export class Spellings {
     }
   }
 
-  /** Returns `all` if the text has more encoded characters than any encoder writes, because the search would take long. */
+  /** Returns `all` if the text has more encoded characters than any encoder writes, to avoid a long search. */
   lookForEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
     let count = 0

@@ -107,7 +107,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
-  /** Call this with each record that the link reads when it connects, as another bridge may have continued the rollout. */
+  /** Call this with each record that the link reads on connect, as another bridge may have continued the rollout. */
   readBack(topic: string, text: string): void {
     const { topics } = this.#options
     const own = this.#progress?.value
