@@ -87,7 +87,7 @@ export async function run(options: RunOptions): Promise<void> {
 
   health.subscribe((report) => {
     bridge.healthChanged(report)
-    // The link publishes this topic itself and as its will, without notifying the observer.
+    // The link publishes this topic itself, also as its will, without notifying the observer.
     feed?.held(topics.of('bridgeState', {}), health.isOnline ? 'online' : 'offline')
   })
   void health.ready.then(options.onReady)

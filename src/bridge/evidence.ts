@@ -254,7 +254,7 @@ export class Evidence {
     return known
   }
 
-  /** Reads evidence of an earlier run or another bridge. Returns whether it is new. */
+  /** Reads evidence from an earlier run or another bridge. Returns whether it is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const { crashes } = this.of(hub)
     if (payload.length > MAX_CRASH_BYTES || this.#learned + payload.length > MAX_LEARNED) return false

@@ -43,7 +43,7 @@ export class FormerHubs {
 const PREFIX = /^[^$/+#\p{Cc}][^+#\p{Cc}]{0,127}$/u
 const MEMORY = v.object({ prefixes: v.array(v.unknown()) })
 
-/** The discovery prefixes under which the broker may have messages of this bridge. */
+/** The discovery prefixes under which the broker may have messages from this bridge. */
 export class Prefixes {
   readonly #current: string
   readonly #topic: string
@@ -83,7 +83,7 @@ export class Prefixes {
     this.#doubtful = false
   }
 
-  /** Null if the broker has no discovery message of this bridge. */
+  /** Null if the broker has no discovery message from this bridge. */
   get all(): readonly string[] | null {
     return this.#isPublishing || this.#doubtful ? [this.#current, ...this.#former] : null
   }

@@ -16,7 +16,7 @@ export interface EmulatedHubOptions {
   flavour?: Flavour | undefined
   /** API keys and their scopes, `hub.app` or `homey.app`. Default: none, so every call returns 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
-  /** Additional keys, which other processes may change while the hub runs. */
+  /** Additional keys, which other processes may change while the hub is running. */
   storedKeys?: Keys | undefined
   apps?: readonly AppSeed[] | undefined
   /** Creates other apps, such as processes, instead of simulated ones. The methods for simulated apps then throw. */

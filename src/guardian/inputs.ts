@@ -107,7 +107,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   settle(turn, watched)
 }
 
-/** Some hubs leave the crash flag set on an app that runs again. */
+/** Some hubs leave the crash flag set on an app that is running again. */
 function isLeftStopped({ app, isLeftStopped }: WatchedApp, before: App): boolean {
   return isStopped(app) && (isUp(before) || isLeftStopped)
 }

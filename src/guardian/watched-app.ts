@@ -46,7 +46,7 @@ export class WatchedApp {
   hasStopped = false
   /** Whether the hub has answered the current restart, and the read before it. */
   answered = true
-  /** Number of consecutive lists in which the app runs, since the hub accepted its restart. */
+  /** Number of consecutive lists in which the app is running, since the hub accepted its restart. */
   listsUp = 0
   /** Number of failed reads before a restart, since the last successful read. */
   failedReads = 0
@@ -174,7 +174,7 @@ export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
 export function endRestart({ now }: Turn, watched: WatchedApp): void {
   const phase = watched.watch.phase === 'given_up' ? 'given_up' : 'idle'
   const rested = unlessStopped(watched, { ...watched.watch, phase, forced: false, sentAt: null })
-  // Some hubs send no update for an app that runs again.
+  // Some hubs send no update for an app that is running again.
   watched.watch = watched.app.state === 'running' ? watch.up(rested, true, now) : rested
 }
 

@@ -1,4 +1,4 @@
-/** Detects whether the task that calls a hub still runs. */
+/** Detects whether the task that calls a hub is still running. */
 import type { Clock } from '../base/clock.ts'
 
 /** The longest pause between two calls apart from the configured intervals: the maximum `Retry-After`. */

@@ -109,7 +109,7 @@ export class Outbox {
     if (queue.size > 0) this.#queues.set(key, queue)
   }
 
-  /** Puts back unacknowledged messages of a lost connection, ahead of the other messages of their keys. */
+  /** Puts back unacknowledged messages from a lost connection, ahead of the other messages of their keys. */
   restore(messages: readonly Outgoing[]): void {
     for (const [key, returned] of Map.groupBy(messages, ({ topic }) => (this.#byTopic ? topic : ''))) {
       const queue = this.#queues.get(key) ?? new Fifo()

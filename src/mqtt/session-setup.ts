@@ -19,7 +19,7 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
 
 // Receives retained commands (`rh: 0`), to refuse and clear them. Excludes the publishes that clear them (`nl`).
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
-// Receives this link's markers; `rap` distinguishes them from retained messages of other clients. Stays subscribed.
+// Receives this link's markers; `rap` distinguishes them from other clients' retained messages. Stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // Receives only new publishes (`rh: 2`) of other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
@@ -55,7 +55,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
 
   /**
    * Subscribes again after the read-back has unsubscribed: Mosquitto 2.0 does not change the options of a subscription,
-   * and with `nl` during the read-back, a broker may withhold retained messages of this client.
+   * and with `nl` during the read-back, a broker may withhold this client's own retained messages.
    */
   function watch(): void {
     if (connection.protocol !== '5') return

@@ -7,7 +7,7 @@ import { now } from './processes.ts'
 import { Subject, type SubjectName } from './subject.ts'
 
 // Nagle's algorithm in the broker would add 40 ms to every command and hide the differences between the programs.
-// Without a queue limit, the observer misses no messages of a burst.
+// Without a queue limit, the observer misses no messages in a burst.
 const BROKER = ['set_tcp_nodelay true', 'max_queued_messages 0']
 
 export interface WorldOptions {

@@ -24,7 +24,7 @@ export class Watch {
   identityChanged = false
   /** Whether the bridge has received outdated lists, and may have published them. */
   outdated = false
-  /** Whether events may have arrived after newer answers of the hub. */
+  /** Whether events may have arrived after newer answers from the hub. */
   late = false
   readonly returns: Returns
   readonly #returned: string[] = []

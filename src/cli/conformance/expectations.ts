@@ -134,7 +134,7 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
   }
 }
 
-/** The outcomes when a hub refuses a request, whatever the key. */
+/** The outcomes when a hub refuses a request regardless of the key. */
 const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
 /** The outcomes when a hub refuses a request with a valid key. */
 const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']

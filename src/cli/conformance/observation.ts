@@ -1,4 +1,4 @@
-/** Keeps the raw answers of a hub, because decoding could hide unusual content. */
+/** Keeps the raw answers from a hub, because decoding could hide unusual content. */
 
 import { sleep } from '../../base/clock.ts'
 import { isRecord, type Json } from '../../base/json.ts'

@@ -13,7 +13,7 @@ type Examination = Pick<Loaded, 'config' | 'secrets' | 'warnings'> & { readonly 
 /** Changes nothing on hubs and brokers. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
   const scrubber = new Scrubber(examination.secrets)
-  // Findings quote texts of hubs and brokers, which may contain secrets.
+  // Findings quote texts from hubs and brokers, which may contain secrets.
   const clean = (text: string) => shownText(scrubber.text(text))
   for await (const { text, remedy, ...finding } of look(examination))
     yield { ...finding, text: clean(text), remedy: clean(remedy) }

@@ -12,7 +12,7 @@ export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
 
-/** `from`: `process` for an answer of this process itself, `broker` for a message from any client. */
+/** `from`: `process` for an answer from this process itself, `broker` for a message from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
 /** Upper bound for a packet without its topic and payload: fixed header, topic length, packet id and properties. */

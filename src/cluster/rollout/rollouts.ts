@@ -44,7 +44,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** The current rollout, or the search for one. Never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** Set only by this class, during a rollout or a search for one. Receives each answer of this process. */
+  /** Set only by this class, during a rollout or a search for one. Receives each answer from this process. */
   client: Client | undefined
   #last: Progress | undefined
   readonly held = new Set<string>()

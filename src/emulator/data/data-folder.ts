@@ -71,7 +71,7 @@ function makePrivate(folder: string): void {
 
 /**
  * Node has no file locks, so SQLite locks a separate file. The operating system releases the lock when the process ends
- * for any reason. The database itself is not locked, because keys are created and revoked while the hub runs.
+ * for any reason. The database itself is not locked, because keys are created and revoked while the hub is running.
  */
 function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)

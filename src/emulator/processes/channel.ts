@@ -62,14 +62,14 @@ const FromApp = v.variant('type', [
   }),
 ])
 
-/** An invalid message that needs an answer. The id of an `answer` belongs to a request of the hub. */
+/** An invalid message that needs an answer. The id of an `answer` belongs to a request from the hub. */
 const InvalidRequest = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>
 export type RequestFromApp = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
 export type AppNotice = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
-/** Messages from the hub. An `answer` belongs to a request of the app; the hub's own requests also have an `id`. */
+/** Messages from the hub. An `answer` belongs to a request from the app; the hub's own requests also have an `id`. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }

@@ -1,4 +1,4 @@
-/** An installed app: its stored state, its record and, while it runs, its process. */
+/** An installed app: its stored state, its record and, while it is running, its process. */
 import { type Clock, within } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'

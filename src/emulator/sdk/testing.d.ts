@@ -1,8 +1,8 @@
 import type { Start } from './sdk.d.ts'
 
 /**
- * Starts an app in a test, without a hub and in the process of the test. Resolves when the app runs; rejects with any
- * error that the app throws before that:
+ * Starts an app in a test, without a hub and in the process of the test. Resolves when the app is running; rejects with
+ * any error that the app throws before that:
  *
  * ```js
  * const app = await startApp(start, { settings: { greeting: 'Hello' } })

@@ -87,7 +87,7 @@ const IN_PLACE: readonly Reply[] = [
   { ...page(200), text: '' },
 ]
 
-/** Unusual success answers of hubs. */
+/** Unusual success answers from hubs. */
 const ODD = [
   '',
   'OK',

@@ -1,4 +1,4 @@
-/** Faults of the bridge's process, messages of earlier runs, and other bridges. */
+/** Faults of the bridge's process, messages from earlier runs, and other bridges. */
 
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'

@@ -1,5 +1,5 @@
 /**
- * Kills a hub during writes at random moments, and checks each time that everything confirmed is stored, and nothing is
+ * Kills a hub at random moments during writes, and checks each time that everything confirmed is stored, and nothing is
  * stored in part. `node test/emulator/data/kill.ts --count 200` prints the figures.
  */
 import { spawn } from 'node:child_process'

@@ -54,7 +54,7 @@ async function install(name: string, runtime: Python, folder: string): Promise<v
   await pip(...required(folder))
 }
 
-/** Packages that Home Assistant would install at its first start: those of the integrations that the tests need. */
+/** Packages that Home Assistant would install when it first starts, for the integrations that the tests need. */
 function required(folder: string): string[] {
   const [components = ''] = globSync(join(folder, 'environment/lib/python*/site-packages/homeassistant/components'))
   return ['frontend', 'mqtt', 'hassio'].flatMap((integration) => {
