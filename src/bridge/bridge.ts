@@ -144,7 +144,7 @@ export class Bridge {
       onMove: () => {
         this.#startingOver = true
       },
-      // A move to another address would expire running commands.
+      // A move to a different address would expire running commands.
       isBusy: () => this.#dispatcher.isBusy,
     })
   }

@@ -32,7 +32,7 @@ export interface Guardian {
   hubAdded(name: string, port: GuardedHub): void
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
-  /** Called if the broker's data belongs to another hub, which had this name before. */
+  /** Called if the broker's data belongs to a different hub, which had this name before. */
   hubReplaced(name: string): void
   /** @param at the hub's start time, in epoch milliseconds */
   booted(name: string, at: number): void

@@ -112,7 +112,7 @@ export class HubFigures {
     this.#cancel?.()
   }
 
-  /** Called when another hub responds at this address. */
+  /** Called when a different hub responds at this address. */
   #forget(): void {
     this.#figures = {}
     this.boot = undefined

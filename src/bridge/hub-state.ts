@@ -238,7 +238,7 @@ export class HubState {
     return this.#permitted.commands
   }
 
-  /** Discards the broker's data if it describes another hub, which had this name before. */
+  /** Discards the broker's data if it describes a different hub, which had this name before. */
   #compare(): void {
     const { id } = this.#hub.status
     if (id === null || this.#formerId === undefined) return

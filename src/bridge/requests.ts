@@ -72,7 +72,7 @@ export interface CommandEnd {
   readonly outcome: 'ok' | ErrorCode
   /** From the arrival to the answer. */
   readonly ms: number
-  /** The command's result topic, even if the answer was sent to another topic. */
+  /** The command's result topic, even if the answer was sent to a different topic. */
   readonly result: string
   /** Renders the answer without `data`, which may be meant only for the requester. */
   readonly summary: () => string

@@ -13,7 +13,7 @@ const LISTED = v.object({
   nonce: mark,
   /** ISO 8601. */
   since: v.pipe(v.string(), v.maxLength(40), v.isoTimestamp()),
-  /** Revision of the member's row with this nonce. A later row with another nonce proves that the lease has ended. */
+  /** Revision of the member's row with this nonce. A later row with a new nonce proves that the lease has ended. */
   revision: count,
 })
 export type Listed = v.InferOutput<typeof LISTED>

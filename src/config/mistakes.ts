@@ -24,7 +24,7 @@ export class Mistakes {
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
 
-  /** No line may repeat this value, even under another key. */
+  /** No line may repeat this value, even under a different key. */
   protect(secret: string): void {
     if (secret !== '') this.#secrets.add(secret)
   }

@@ -9,7 +9,7 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly schema: S
   /** Whether a change takes effect at run time; `ifSame`: only while the named option is set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
-  /** A secret: masked wherever configuration is shown and in the log, and readable from a file (`…_file`). */
+  /** Set for a secret, which is masked wherever it is shown and in the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
   /**
    * Set for paths. `certificate`, `secret`: a file that must be readable when the configuration is loaded; a `secret`

@@ -105,7 +105,7 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 
-/** A retained row that another part publishes: the connection (also as its will), discovery, or a rollout. */
+/** A retained row that a different part publishes: the connection (also as its will), discovery, or a rollout. */
 export interface HeldElsewhere<S> extends Row<S> {
   readonly retained: true
   readonly of: 'bridge' | 'device'

@@ -55,7 +55,7 @@ export function budgetUntil(times: readonly number[], now: number, limits: Resta
 
 export const isStorm = (crashed: number, least: number) => crashed >= least
 
-/** Whether the hub has restarted and was not only unreachable: its clock and the elapsed time must both show it. */
+/** Whether the hub has restarted and was not only unreachable; its clock and the elapsed time must both show this. */
 export function hasBooted(before: Boot, after: Boot): boolean {
   return after.at - before.at > SAME_BOOT_MS && after.said - before.said > SAME_BOOT_MS
 }

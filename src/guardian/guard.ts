@@ -36,7 +36,7 @@ export class Guard implements Guardian {
   #patterns: Patterns
   /** Whether the configuration enables the guardian. */
   #on: boolean
-  /** Before the guardian is turned on for the first time, it tracks no apps, which saves memory with many hubs. */
+  /** Whether the guardian was ever on. Before that, it tracks no apps, which saves memory with many hubs. */
   #wasOn: boolean
   #active = false
 

@@ -22,7 +22,7 @@ interface Probe {
   readonly judge: (read: Read, limit: number) => boolean | undefined
   /** Set for probes that measure time, for which one bad read is enough, not the configured number of reads. */
   readonly timed?: true
-  /** Also probes apps without a limit. A bad result then means that the app needs attention, not a restart. */
+  /** Set to probe apps without a limit too. A bad result then means that the app needs attention, not a restart. */
   readonly always?: true
 }
 

@@ -117,7 +117,7 @@ export class Publisher {
     this.#options.link.release((topic) => topics.has(topic))
   }
 
-  /** Whether a device is wanted under a prefix, or about to be removed, even under another topic. */
+  /** Whether a device is wanted under a prefix, or about to be removed, even under a different topic. */
   has(prefix: string, objectId: string): boolean {
     const isThere = this.#wanted.has(objectId) || this.#published.has(objectId)
     return isThere && prefix === this.#options.topics.prefix

@@ -28,7 +28,7 @@ const OVERTAKEN_MS = 60_000
 export interface AppsUpdate {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** Suppresses events, because the apps were only discovered, or the filter changed. */
+  /** Whether to suppress events, because the apps were only discovered, or the filter changed. */
   readonly silent: boolean
   /** Whether these changes complete a read of the list. */
   readonly read: boolean
@@ -281,7 +281,7 @@ export class AppManager {
       if (read) return
       await turn()
       if (this.ended.aborted) return
-      // The remaining changes are from another hub, or were selected by another filter.
+      // The remaining changes are from a different hub, or were selected by a different filter.
       if (generation !== this.generation || shows !== this.shows) return await this.#read()
     }
   }

@@ -186,7 +186,7 @@ function isPath(text: string): boolean {
 }
 
 function encodeSegment(value: unknown): string {
-  // A dot segment would be resolved and name another resource.
+  // A dot segment would be resolved and name a different resource.
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..' && value.isWellFormed()) {
     return encodeURIComponent(value)
   }

@@ -94,7 +94,7 @@ export class Login {
     }
   }
 
-  /** Returns whether to retry immediately with another login; true at most once until `reset`. */
+  /** Returns whether to retry immediately with a different login; true at most once until `reset`. */
   async retry(failure: Failure): Promise<boolean> {
     if (this.#retried) return false
     if (failure.code === 'protocol') this.#retried = this.#otherProtocol()

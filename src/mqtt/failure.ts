@@ -8,7 +8,7 @@ export interface Failure {
   readonly detail: string
   /** The system's error code, such as `ECONNREFUSED`. */
   readonly cause?: string
-  /** The names in the broker's certificate, if it was issued for another name. */
+  /** The names in the broker's certificate, if it was issued for a different name. */
   readonly names?: readonly string[]
 }
 

@@ -1,7 +1,7 @@
 /**
- * Finds items that end connections. Some brokers end a connection after a publish that they do not accept, and resending
- * the item would end every connection. So an item that may have caused a loss becomes a suspect: it is only sent alone,
- * so that it must be the cause of the next loss.
+ * Finds items that end connections. Some brokers end a connection after a publish that they do not accept, and
+ * resending the item would end every connection. So an item that may have caused a loss becomes a suspect, which is
+ * only sent alone, so that it must be the cause of the next loss.
  *
  * | Event | Counts against |
  * | --- | --- |

@@ -64,7 +64,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** In bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined
-  /** The limit of unacknowledged publishes: default 32, or the broker's limit if that is lower. */
+  /** The limit on unacknowledged publishes: default 32, or the broker's limit if that is lower. */
   readonly window?: number | undefined
   /** The limit for a PUBACK or SUBACK; after it, the connection counts as dead (default 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
@@ -102,7 +102,7 @@ export interface Replacement {
 }
 
 export interface SendOptions {
-  /** Answers have a separate queue in which topics take turns, so that no requester can delay the others. */
+  /** Set for answers, in whose separate queue topics take turns, so that no requester can delay the others. */
   readonly isAnswer?: boolean | undefined
   /** Called if the broker does not accept the message. Without a replacement, the message is lost. */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined

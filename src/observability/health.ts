@@ -148,7 +148,7 @@ export function bridgeHealth(parts: Parts) {
 
   return {
     ready,
-    /** Whether this bridge serves its subscribers, because it is connected and the active one. */
+    /** Whether this bridge serves its subscribers, that is, whether it is connected and the active one. */
     get isOnline(): boolean {
       return link.status().state === 'connected' && bridge.role === 'active'
     },

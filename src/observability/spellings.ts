@@ -19,7 +19,7 @@ const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
 /** Maximum number of encoded characters of the text that also occur in secrets. Beyond it, the whole text is masked. */
 const MAX_ENCODED = 4096
-/** Limit of comparisons, except those of plain characters: per character of the text, but at least `MIN_COMPARED`. */
+/** Limit on comparisons, except those of plain characters: per character of the text, but at least `MIN_COMPARED`. */
 const MAX_COMPARED = 4
 const MIN_COMPARED = 1 << 20
 

@@ -9,7 +9,7 @@ interface CampaignOptions {
   readonly onResult: (result: EpisodeResult) => void
 }
 
-/** Limits the age of the processes, because a new world then replaces the old one. */
+/** The number of episodes after which a new world replaces the old one, to limit the age of the processes. */
 const EPISODES_PER_WORLD = 25
 
 export async function runJobs(jobs: Iterable<Job>, options: CampaignOptions): Promise<void> {

@@ -1,4 +1,4 @@
-/** Derives the expected messages of a hub from the contract alone, without code of the bridge. */
+/** Derives the expected messages of a hub from the contract alone, without the bridge's code. */
 import { isDeepStrictEqual } from 'node:util'
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import { parse } from './answers.ts'

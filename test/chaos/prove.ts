@@ -1,4 +1,4 @@
-/** Tests the checkers, of which the right one must detect each planted bug. */
+/** Tests that the right checker detects each planted bug. */
 import { runEpisode } from './episode.ts'
 import type { Violation } from './history.ts'
 import { PLANTS } from './plants/all.ts'

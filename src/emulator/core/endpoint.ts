@@ -61,7 +61,7 @@ interface Declared {
   readonly needs: Needs
   /** A different path in the API documentation. The flavour `reference` accepts only this path, the others both. */
   readonly alias?: string
-  /** Apps need no permission, because the endpoint concerns only the calling app. */
+  /** Set if apps need no permission, because the endpoint concerns only the calling app. */
   readonly own?: true
   /** The flavours that have the endpoint; default: all. */
   readonly only?: readonly Flavour[]

@@ -6,9 +6,9 @@ import type { Usage } from '../records.ts'
 import type { AppProcess } from './app-process.ts'
 
 export interface Limits {
-  /** Limit of resident memory in bytes. The heap's limit is not enough, because buffers are outside the heap. */
+  /** Limit on resident memory in bytes. The heap's limit is not enough, because buffers are outside the heap. */
   readonly memory: number
-  /** Limit of the CPU usage, as a fraction of one core. */
+  /** Limit on the CPU usage, as a fraction of one core. */
   readonly cpu: number
   /** Number of consecutive seconds above the CPU limit after which an app is killed. */
   readonly cpuSeconds: number

@@ -178,7 +178,7 @@ export const tooMany = (waitMs: number): Reply =>
 export const isJson = ({ headers }: IncomingMessage): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
 
-/** An HTML form could send any other request to another origin without a preflight request. */
+/** An HTML form could send any other request to a different origin without a preflight request. */
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 

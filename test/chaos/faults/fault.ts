@@ -21,12 +21,12 @@ export interface Fault {
   /** How long after the repair the broker must agree with the hub, in milliseconds; default: 30 s. */
   readonly agreeMs?: number
   readonly expectedErrors?: RegExp
-  /** Neither the bridge nor the hub may be published as offline during the fault. */
+  /** Set if neither the bridge nor the hub may be published as offline during the fault. */
   readonly staysOnline?: true
   readonly holds?: readonly Hold[]
-  /** The fault cannot be combined, because its own checks require that there is no other fault. */
+  /** Set if the fault cannot be combined, because its own checks require that there is no other fault. */
   readonly alone?: true
-  /** Short runs leave the fault out, because it requires long waits. */
+  /** Set if short runs leave the fault out, because it requires long waits. */
   readonly slow?: true
 }
 
