@@ -25,7 +25,7 @@ export function readPlain(path: string): Buffer {
 
 export const readPlainText = (path: string): string => readPlain(path).toString('utf8')
 
-/** Ignores the reported size, because the file may grow, and files in `/proc` report none. */
+/** Ignores the reported size, because the file may grow, and files in `/proc` report no size. */
 function contentOf(file: number): Buffer {
   const chunks: Buffer[] = []
   for (let length = 0; length <= MOST_BYTES; ) {

@@ -41,7 +41,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Reads from a retained payload when an earlier run found the update. Returns whether this time is new. */
+  /** Reads the time at which an earlier run found the update from a retained payload. Returns whether it is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)

@@ -25,7 +25,7 @@ import { Replay, replayKey } from './replay.ts'
 import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
 
 const MAX_WAIT_MS = 10_000
-/** The limit for each app, and for the hub itself. */
+/** Maximum number of waiting commands for each app, and for the hub itself. */
 const MAX_WAITING = 32
 /** How long `stop` waits for running commands. Supervisors wait longer than this and the link's timeout together. */
 const ANSWER_MS = 1500

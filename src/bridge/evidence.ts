@@ -107,7 +107,7 @@ class HubEvidence {
 
   /**
    * Returns the apps whose evidence has changed.
-   * @param silent whether the apps only became known, so that no events occurred
+   * @param silent whether the apps have only just become known, so that no events occurred
    */
   appsChanged(changes: readonly NotableChange[], then: HubThen, silent: boolean): Set<string> {
     const changed = new Set<string>()

@@ -23,13 +23,13 @@ export class FormerHubs {
     if (this.#names.size < MAX_HUBS && name.length <= MAX_NAME) this.#names.add(name)
   }
 
-  /** @param payload of `bridge/info` */
+  /** @param payload the payload of `bridge/info` */
   learn(payload: string): this {
     for (const name of Object.keys(readJson(INFO, payload)?.hubs ?? {})) this.add(name)
     return this
   }
 
-  /** @param payload of the hub's `info` topic */
+  /** @param payload the payload of the hub's `info` topic */
   learnId(hub: string, payload: string): void {
     const id = readJson(HUB_INFO, payload)?.id
     if (id !== undefined && (this.#ids.has(hub) || this.#ids.size < MAX_HUBS)) this.#ids.set(hub, id)
@@ -53,7 +53,7 @@ export class Prefixes {
   readonly #isPublishing: boolean
 
   /**
-   * @param topic stores the prefixes
+   * @param topic the topic that stores the prefixes
    * @param isPublishing whether discovery messages are published under the current prefix
    */
   constructor(current: string, topic: string, isPublishing = false) {

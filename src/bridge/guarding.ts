@@ -1,4 +1,4 @@
-/** The interface between bridge and guardian. */
+/** The interface between the bridge and the guardian. */
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
@@ -40,8 +40,8 @@ export interface Guardian {
   linked(name: string, app: string, links: Links | null): void
   /**
    * @param read whether the whole list has just been read
-   * @param silent whether the apps only became known, or only the configuration or the hub has changed. Apps that
-   * disappear silently are forgotten.
+   * @param silent whether the apps have only just become known, or only the configuration or the hub has changed. Apps
+   * that disappear silently are forgotten.
    */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
   ran(run: CommandRun): void

@@ -47,7 +47,7 @@ export class HubFigures {
   readonly #hub: Hub
   readonly #options: FigureHandlers
   #figures: Figures = {}
-  /** In `clock.elapsed()` milliseconds; without an entry: now. */
+  /** In `clock.elapsed()` milliseconds; a missing entry means now. */
   readonly #dueAt = new Map<Name, number>()
   readonly #failures = new Map<Name, number>()
   /** Figures that the hub refused although the API key seems to have the scope. */
@@ -57,7 +57,7 @@ export class HubFigures {
   /** Null without the permission; undefined until all figures have been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
-  /** Keyed by app. Null if the API key no longer permits them; without an entry: not read yet. */
+  /** Keyed by app. Null if the API key no longer permits them; missing if not read yet. */
   readonly links = new Map<string, AppLinks | null>()
   /** The figures from which the links were computed; undefined until all permitted figures have been read. */
   #linksFrom: readonly unknown[] | undefined

@@ -38,7 +38,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly largeReads: Limiter
 }
 
-/** A change of more than usage figures. */
+/** A change that affects more than usage figures. */
 export interface NotableChange extends Change {
   readonly events: readonly AppEventPayload[]
 }

@@ -56,7 +56,7 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) this.#hold(place, facts, before)
   }
 
-  /** Like `set`, for changes of usage figures only. */
+  /** Like `set`, but only for changes in usage figures. */
   setUsage(changed: Partial<Facts[K]>): void {
     if (this.#facts === undefined) return
     this.#facts = { ...this.#facts, ...changed }

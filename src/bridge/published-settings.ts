@@ -35,7 +35,7 @@ export class PublishedSettings {
   readonly #rows = new Map<string, OwnerRows<'setting'>>()
   /** Apps whose settings are read one after another. */
   readonly #due = new Set<string>()
-  /** The logged reasons of failures, keyed by app and name. */
+  /** The logged reasons for failures, keyed by app and name. */
   readonly #failures = new Map<string, string>()
   #reading = false
 

@@ -120,7 +120,7 @@ class HubSamples {
     this.#apps = apps
   }
 
-  /** Allocates nothing, because it is called on each change of one app's usage. */
+  /** Allocates nothing, because it is called on each change to an app's usage. */
   readonly take = ({ changes, read }: AppsUpdate): void => {
     if (this.#hasEnded) return
     const now = this.#all.clock.elapsed()

@@ -80,7 +80,7 @@ export function loadConfig(request: LoadOptions) {
   const opened = open(request)
   const { file, readable, env, reading } = opened
   const { mistakes } = reading
-  // An unreadable file may name hubs: do not report their absence as well.
+  // An unreadable file may name hubs, so do not report their absence as well.
   const required = readable && request.requireHub !== false
   if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is now empty')
   const folder = readFolderOf(request, opened)
@@ -121,7 +121,7 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * Loads these options for other programs than the daemon. The rest of the configuration may be invalid, or contain
+ * Loads these options for programs other than the daemon. The rest of the configuration may be invalid, or contain
  * secrets that the program does not need. If one of these options has a mistake, its default is returned.
  */
 export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {

@@ -1,4 +1,4 @@
-/** Writes hub2mqtt's own files, such as the configuration from the setup, atomically, and checks that it may. */
+/** Atomically writes hub2mqtt's own files, such as the configuration from the setup, if it may write them. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, lstat, open, rename, rm } from 'node:fs/promises'

@@ -48,7 +48,7 @@ export const valueIn = ({ root }: Source, path: string): unknown => valueAt(root
 /** Returns the beginning of a message: `mqtt.url (hub2mqtt.yaml line 3)`. */
 export const subjectOf = ({ where }: Source, keys: readonly string[]): string => `${keys.join('.')} (${where(keys)})`
 
-/** Messages must not repeat the values of secret keys, even if these keys are in wrong places. */
+/** Messages must not repeat the values of secret keys, even if these keys are in the wrong places. */
 export function protectSecrets(root: FileMap, env: Environment, tables: readonly Table[], mistakes: Mistakes): void {
   const sensitive = tables.map((table) => Object.fromEntries(Object.entries(table).filter(([, row]) => row.sensitive)))
   const names = new Set(sensitive.flatMap(fileKeys).map((path) => path.slice(path.lastIndexOf('.') + 1)))

@@ -1,4 +1,4 @@
-/** The start-up token proves that a request is from the user who started hub2mqtt, while there is no password. */
+/** While there is no password, the start-up token proves that a request is from the user who started hub2mqtt. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { systemCode } from '../base/failures.ts'
@@ -8,7 +8,7 @@ const FORM = /^[\w-]{43}$/
 const MAX_BYTES = 256
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
 
-/** Returns `http.token_file`, or a path beside the configuration file; `null` without either. */
+/** Returns `http.token_file`, or a path beside the configuration file; `null` if neither exists. */
 export function tokenFileOf(
   { token_file }: { readonly token_file: string | null },
   configFile: string | null,

@@ -159,7 +159,7 @@ export function isAway(seen: Observation): boolean {
   return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
 }
 
-/** Returns the type of a value, because the value may be a name or a secret. */
+/** Returns the type instead of the value, which may be a name or a secret. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value

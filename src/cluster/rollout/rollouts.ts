@@ -227,7 +227,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
   }
 
-  /** Passes the records that are to stay on the broker to the link. */
+  /** Passes to the link the records that should stay on the broker. */
   async #recordsOn(session: Session): Promise<Rollout[]> {
     const found = await session.client.records()
     const records = [...found.keys()]
