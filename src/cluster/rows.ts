@@ -8,7 +8,7 @@ export interface Row {
   readonly revision: number
 }
 
-/** The key's revision is not the expected one, because another write was first. */
+/** Thrown if the key's revision is not the expected one, because another write was first. */
 export class ConflictError extends Error {}
 
 /**

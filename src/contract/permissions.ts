@@ -144,7 +144,7 @@ function deniedCapabilities(deny: readonly string[]): ReadonlySet<Capability> {
   return new Set(HUB_COMMANDS.flatMap((command) => (names(deny, command) ? (command.capabilities ?? []) : [])))
 }
 
-/** Returns why a hub cannot run a command with any input; `undefined` if it can. */
+/** Returns why a hub cannot run a command, regardless of its input; `undefined` if it can. */
 function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: HubCommand): string | undefined {
   const lacks = { yes: undefined, forbidden: lackOf(command), unsupported: ERROR_CODES.unsupported }
   return refusedBy(policy, command) ?? lacks[permission(hub, command)]
@@ -157,7 +157,7 @@ export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPoli
   return [...new Set(permitted.map(({ name }) => name))]
 }
 
-/** Returns why commands cannot run on a hub with any input, keyed by their names in the configuration. */
+/** Returns why commands cannot run on a hub, regardless of their input, keyed by their names in the configuration. */
 export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Record<string, string> {
   const refusals = HUB_COMMANDS.map((command) => [commandKey(command), refusedOn(hub, policy, command)] as const)
   return Object.fromEntries(refusals.flatMap(([key, refusal]) => (refusal === undefined ? [] : [[key, refusal]])))

@@ -35,7 +35,7 @@ const MAX_SPOKEN = 1000
 /** The rate limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
-/** Interval of checks for sessions whose key another process has revoked. */
+/** Interval between checks for sessions whose key another process has revoked. */
 const REVOKED_MS = 1000
 
 export class EmulatedHub implements AsyncDisposable {

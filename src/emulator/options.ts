@@ -31,7 +31,7 @@ export interface EmulatedHubOptions {
   prefix?: Prefix | undefined
   /** Whether more than four requests in 400 ms are refused with 429. Default: no. */
   rateLimit?: boolean | undefined
-  /** The answer of an operation that returns nothing. Default `null`. */
+  /** The answer to an operation that returns nothing. Default `null`. */
   nothing?: Nothing | undefined
   /** Duration of each intermediate state of a simulated app. Default 200. */
   settleMs?: number | undefined

@@ -11,7 +11,7 @@ import type { AppRecord, Flavour } from './records.ts'
 import { admit, type Keys } from './scopes.ts'
 import type { Timers } from './timers.ts'
 
-/** The answer of an operation that returns nothing. */
+/** The answer to an operation that returns nothing. */
 export type Nothing = 'null' | 'empty' | '204'
 
 export interface RequestRecord {

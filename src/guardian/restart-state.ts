@@ -1,4 +1,4 @@
-/** The guardian's state for one app and its transitions: pure functions. */
+/** The guardian's state for one app and its transitions, as pure functions. */
 import type { Crash, GoneApp, Reason } from '../contract/guard.ts'
 import { sinceCalm } from './history.ts'
 

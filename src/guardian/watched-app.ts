@@ -40,7 +40,7 @@ export class WatchedApp {
   /** When the restart after the hub's start is due. */
   bootDue: number | undefined
   isAsked = false
-  /** Reason of the crashes after a bad update. */
+  /** Reason for the crashes after a bad update. */
   bad: Reason | null = null
   /** Whether the app was seen to stop or start since its restart began. */
   hasStopped = false

@@ -43,7 +43,7 @@ const known = new Map<string, Platforms>()
 function same(entries: readonly (readonly [string, string])[]): Platforms {
   const text = JSON.stringify(entries)
   const platforms = known.get(text) ?? new Map(entries)
-  // Payloads of other clients could make the cache grow without limit.
+  // Payloads from other clients could make the cache grow without limit.
   if (known.size < MAX_KNOWN) known.set(text, platforms)
   return platforms
 }

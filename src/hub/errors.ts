@@ -49,7 +49,7 @@ export class HubError extends Error {
   }
 }
 
-/** Returns `error` if it is a HubError. @throws any other error, which is a bug: a retry does not help */
+/** Returns `error` if it is a HubError. @throws any other error, which is a bug that a retry does not fix */
 export function asHubError(error: unknown): HubError {
   if (error instanceof HubError) return error
   throw error

@@ -120,7 +120,7 @@ export class Hub {
     return this.status.online && !this.isStarting && this.#client.hub.isIdle
   }
 
-  /** Reads to verify a result: accepts only the hub's own response. @throws HubError */
+  /** Reads to verify a result; accepts only the hub's own response. @throws HubError */
   look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.look(name, parameters)
   }

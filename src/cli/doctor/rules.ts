@@ -1,6 +1,6 @@
 /**
- * Tests the rules without retained messages. Only a running bridge reads the test messages. It refuses the commands,
- * because their names are unknown.
+ * Tests the broker's access rules with messages that are not retained. Only a running bridge reads the test messages.
+ * It refuses the commands, because their names are unknown.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'

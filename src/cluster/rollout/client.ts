@@ -7,7 +7,7 @@ import type { Connection } from '../../mqtt/connection.ts'
 import { ReadBack } from '../../mqtt/readback.ts'
 import { type KnownApp, readApp, readRollout } from './record.ts'
 
-/** The broker does not accept a publish or a subscription; the message names its topic. */
+/** Thrown if the broker does not accept a publish or a subscription; the message names its topic. */
 export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }

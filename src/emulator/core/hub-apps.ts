@@ -1,4 +1,4 @@
-/** The interface between the hub's core and its apps, simulated or processes. */
+/** The interface between the hub's core and its apps, which are simulated or processes. */
 import type { AppRecord, Flavour, Patch } from '../records.ts'
 import type { InApp } from './in-app.ts'
 
@@ -41,7 +41,7 @@ export interface HubApps {
   request(id: string, request: AppRequest): Promise<unknown>
   /** Makes a running app crash on demand. The message is for simulated apps. */
   crash(id: string, message?: string): void | Promise<void>
-  /** Starts the enabled apps. Called when the hub listens, and again after a reboot. */
+  /** Starts the enabled apps. Called when the hub is listening, and again after a reboot. */
   start?(): void | Promise<void>
   /** Stops every app and resolves when all apps have ended. Called when the hub stops or reboots. */
   stop?(): void | Promise<void>

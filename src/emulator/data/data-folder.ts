@@ -17,7 +17,7 @@ import { ExpectedError } from '../../base/errors.ts'
 import { systemCode } from '../../base/failures.ts'
 import { messageOf } from '../hub-error.ts'
 
-/** The data folder cannot be used; the message is for the user. */
+/** Thrown if the data folder cannot be used; the message is for the user. */
 export class HubDataError extends ExpectedError {
   override readonly name = 'HubDataError'
 }

@@ -13,7 +13,7 @@ import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../sdk/limits
 
 const MANIFEST_FILE = 'app.json'
 
-/** The folder contains no usable app; the message states the reason. */
+/** Thrown if the folder contains no usable app; the message states the reason. */
 export class ManifestError extends Error {
   override readonly name = 'ManifestError'
 }

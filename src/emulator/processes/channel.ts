@@ -85,9 +85,9 @@ type RequestToApp =
 const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024
 const ANSWER_MS = 10_000
-/** Requests of the app that the hub handles at the same time. */
+/** Maximum number of the app's requests that the hub handles at the same time. */
 const MAX_HANDLED = 16
-/** Pending requests of the hub. */
+/** Maximum number of the hub's pending requests. */
 const MAX_PENDING = 64
 /** Bytes that may wait for an app that does not read; the hub drops messages beyond this limit. */
 const MAX_UNREAD = 1024 * 1024
