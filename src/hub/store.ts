@@ -85,7 +85,7 @@ export class Store implements AsyncDisposable {
     void this.#run(this.#running.signal)
   }
 
-  /** Restores an app's release from a message from the previous run. The release is valid until the store responds. */
+  /** Restores an app's release from the previous run's message. The release is valid until the store responds. */
   recall(hub: string, id: string, payload: string): void {
     const followed = this.#followed.get(hub)
     if (this.#running === undefined || followed === undefined || this.#known.has(id)) return

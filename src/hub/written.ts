@@ -44,7 +44,7 @@ export function askedBy({ operation, parameters, app, body }: Endpoint): Asked {
 
 /**
  * Returns the data in the response to a write; `null` if there is none, or if it is too large or too deep to pass on.
- * @param asked `null` for a response of an app
+ * @param asked `null` for a response from an app
  * @param isHubs whether the response is the hub's own; a 4xx is a refusal even if a gateway sent it
  * @throws the error of `refused` for a refusal
  * @throws HubError `no_answer` if the outcome is unknown, `nonsense` for a refusal with a success status

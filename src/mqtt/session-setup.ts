@@ -1,4 +1,4 @@
-/** Sets up each connection: subscribes to the commands, reads back the broker's messages, checks access. */
+/** Sets up each connection: subscribes to the commands, reads back the broker's messages, and checks access. */
 import type { IClientSubscribeOptions } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -21,7 +21,7 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
 // Receives this link's markers; `rap` distinguishes them from other clients' retained messages. Stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
-// Receives only new publishes (`rh: 2`) of other clients (`nl`), with their retain flags (`rap`).
+// Receives only new publishes (`rh: 2`) by other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
 /** `readBack` must get each message that is not a command; `done` stays pending if the connection ends first. */

@@ -36,7 +36,7 @@ export type Redact = (payload: string) => string
 export interface LinkOptions extends BrokerOptions {
   /** Called after a refused login. If the result differs from the refused credentials, it is tried immediately. */
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
-  /** Must stay the same over restarts, so that the broker ends a half-open connection of the previous process. */
+  /** Must stay the same across restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
   /** Retained: `online` when all messages that precede it are acknowledged, `offline` on `close` and as the will. */
   readonly stateTopic: string
@@ -46,7 +46,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly subscriptions: readonly string[]
   /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly heldFilters: readonly string[]
-  /** The `heldFilters` that stay subscribed: publishes of other clients there are passed to `onTouched`. */
+  /** The `heldFilters` that stay subscribed. Publishes by other clients on these are passed to `onTouched`. */
   readonly watchedFilters?: readonly string[] | undefined
   /**
    * Filters of topics on which nothing may be retained; may include `probeTopic` and some of `subscriptions`. Retained
@@ -88,7 +88,7 @@ export interface Message {
   readonly correlationData?: Buffer
   /** The remaining Message Expiry Interval of MQTT 5, in milliseconds from `receivedAt`. */
   readonly expiresInMs?: number
-  /** `clock.elapsed()` at arrival. */
+  /** `clock.elapsed()` on arrival. */
   readonly receivedAt: number
   /** The connection's number, from 1; `link.isCurrent` checks whether the connection is still up. */
   readonly connection: number

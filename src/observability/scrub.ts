@@ -24,7 +24,7 @@ export class Scrubber {
     for (const secret of secrets) this.add(secret)
   }
 
-  /** Ignores secrets of less than four characters. */
+  /** Ignores secrets of fewer than four characters. */
   add(secret: string): void {
     if (secret.length < SHORTEST_SCRUBBED || this.#secrets.has(secret)) return
     this.#secrets.add(secret)

@@ -219,7 +219,7 @@ export class Spellings {
   readonly #longest: number
   /** All characters of the secrets, as code points and as code units. */
   readonly #codes = new Set<number>()
-  /** A plus sign may encode a space. */
+  /** Whether any secret has spaces, which a plus sign may encode. */
   readonly hasSpaces: boolean
 
   /** @param secrets each of at least two code units */

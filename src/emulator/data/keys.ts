@@ -54,7 +54,7 @@ const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest(
 
 const MAX_NAME = 100
 
-/** For `hub2mqtt emulate keys`. `make`: creates a missing folder. @throws HubDataError if the folder has no hub */
+/** Used by `hub2mqtt emulate keys`. `make`: creates a missing folder. @throws HubDataError if the folder has no hub */
 export function keysOf(folder: string, { make = false } = {}) {
   if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: contains no hub`)
   const database = openDatabase(folder, { alone: false })

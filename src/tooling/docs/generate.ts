@@ -38,7 +38,7 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/openapi.json': openapi,
 }
 
-/** A marker, or the text around a copy, is missing, unknown or duplicated. */
+/** Thrown if a marker, or the text around a copy, is missing, unknown or duplicated. */
 export class MarkerError extends Error {
   override readonly name = 'MarkerError'
 }

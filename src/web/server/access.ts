@@ -85,7 +85,7 @@ export class AccessControl {
     const isWrong = access === null && bearerOf(request) !== undefined
     const waitMs = isWrong ? this.#tokenTries.take(sender.address) : 0
     if (waitMs > 0) return tooMany(waitMs)
-    // Programs on other machines can get access by a login or a token.
+    // Programs on other machines can get access with a login or a token.
     const isOpen = this.loginBy === 'password' || this.#config().tokens.size > 0
     const isClosed = access === null && !isOpen
     if (isClosed && !(isWrong && this.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)

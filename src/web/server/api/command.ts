@@ -100,7 +100,7 @@ function levelOf(segment: string): string | undefined {
   }
 }
 
-/** JSON adds quotes to a payload that is plain text. Other payloads are JSON themselves. */
+/** JSON adds quotes to a payload that is plain text. Other payloads are already JSON. */
 function withoutQuotes(topics: Topics, topic: string, body: Buffer): Buffer {
   const { target, command: name, argument } = topics.parseCommand(topic) ?? {}
   const command = target && findCommand(target, name ?? '', argument !== undefined)

@@ -26,7 +26,7 @@ export interface FeedOptions {
   readonly clock: Clock
 }
 
-/** A function as payload is called whenever the event is sent. */
+/** If the payload is a function, it is called whenever the event is sent. */
 interface Kept {
   /** Epoch milliseconds. */
   readonly at: number
@@ -109,8 +109,8 @@ export class Feed {
   }
 
   /**
-   * A function as payload is called whenever the event is sent. It must always return the same short text, which does
-   * not count towards the limit.
+   * If the payload is a function, it is called whenever the event is sent. It must always return the same short text,
+   * which does not count towards the limit.
    */
   record(topic: string, payload: string | (() => string)): void {
     const event = { at: this.#options.clock.now(), topic, payload }

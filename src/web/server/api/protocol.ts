@@ -45,7 +45,7 @@ export type LiveMessage = v.InferOutput<typeof message>
 const event = v.strictObject({ at: time, topic: text, payload: text })
 export type FeedEvent = v.InferOutput<typeof event>
 
-/** The usage of an app: epoch milliseconds, per cent of one core, bytes. */
+/** The usage of an app: epoch milliseconds, percent of one core, bytes. */
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
 

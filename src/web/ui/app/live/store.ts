@@ -103,7 +103,7 @@ export class Store {
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** `true` after the first snapshot. */
   readonly complete = signal(false)
-  /** Counts the changes of apps, for lists that are not sorted on every change. */
+  /** Counts the changes to apps, for lists that are not sorted on every change. */
   appChanges = 0
   readonly #activity: ActivityReader
   readonly #held = new Set<string>()

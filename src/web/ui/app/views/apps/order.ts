@@ -50,7 +50,7 @@ export function listApps(store: Store) {
     void [tick.value, filter.value, search.value, sort.value]
     const hubs = members.value
     const isGrouped = grouped.value && hubs.length > 1
-    // Changes of apps take effect at the next tick.
+    // Changes to apps take effect on the next tick.
     untracked(() => {
       ordered = store.appChanges
       totals.value = { counts: count(hubs, store), memory: memoryOf(hubs) }
