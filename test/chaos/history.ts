@@ -78,16 +78,16 @@ export interface History {
   readonly jumps: readonly { readonly at: number; readonly by: number }[]
   /** Whether the bridge's wall clock was wrong for some time, so that expiries are not judged. */
   readonly wallClockStepped: boolean
-  /** Why events may have been lost without a bug of the bridge. */
+  /** Why events may have been lost without a bug in the bridge. */
   readonly excuses: ReadonlySet<string>
   readonly expectedErrors: readonly RegExp[]
   /** Whether the bridge had no reason to publish itself or its hub as offline. */
   readonly staysOnline: boolean
   /** Apps that were published again although the hub no longer had them. */
   readonly returned: readonly string[]
-  /** Violations that were found while the episode ran. */
+  /** Violations that were found while the episode was running. */
   readonly live: readonly Violation[]
-  /** Whether the bridge could reach the hub all the time. */
+  /** Whether the bridge could reach the hub throughout. */
   readonly hubWasWell: boolean
 }
 

@@ -16,7 +16,7 @@ let words = 0
 export class Load {
   readonly #world: World
   readonly #random: Random
-  /** Requests of earlier commands. A second request could not be distinguished from a repetition by the bridge. */
+  /** Requests from earlier commands. A second request could not be distinguished from a repetition by the bridge. */
   readonly #asked = new Set<string>()
   readonly #underway = new Set<Promise<void>>()
   #running: Promise<void> | undefined

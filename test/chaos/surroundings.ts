@@ -85,7 +85,7 @@ export function configFile({ commands, settings, ...others }: FileChanges = {}):
   })
 }
 
-/** Returns the options of production, except for shorter intervals because episodes are short. */
+/** Returns the production options, except for shorter intervals, because episodes are short. */
 export function environment(
   options: WorldOptions,
   { key, password }: Secrets,

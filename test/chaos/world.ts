@@ -30,7 +30,7 @@ import {
 } from './surroundings.ts'
 import { Watch } from './watch.ts'
 
-/** The upper limit of the allowance for processes that waited for a CPU. */
+/** The upper limit on the allowance for processes that waited for a CPU. */
 const MAX_WAITED_MS = 1_500
 /** A lag shortly before the episode may have a delayed effect, such as a missed keep-alive. */
 const LAG_LOOKBACK_MS = 3_000

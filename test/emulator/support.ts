@@ -95,7 +95,7 @@ export interface Session {
   api: Socket
   /** `[event, payload]` in the order of arrival. */
   events: [string, unknown][]
-  /** The reasons for which sockets of this session were closed. */
+  /** Why sockets of this session were closed. */
   gone: string[]
 }
 

@@ -145,7 +145,7 @@ class Home {
   backAt = Number.NEGATIVE_INFINITY
   /** The apps as reported when the hub was last online. */
   readonly told = new Map<string, App>()
-  /** Passes changes of the apps to the samples. */
+  /** Passes changes to the apps on to the samples. */
   take: (news: AppsUpdate) => void = () => {}
   /** Reported crashes of watched apps, by app; cleared when a storm is over. */
   readonly crashes = new Map<string, { at: number; times: number }>()

@@ -465,7 +465,7 @@ describe('a topic that the broker does not accept', () => {
     entry.losses = 3
     set.refused(entry, why)
     expect(set.hold('a', '2')).toBe(ends)
-    // Whatever its payload, the topic is first tried on a separate connection.
+    // Regardless of its payload, the topic is first tried on a separate connection.
     expect(entry.losses).toBe(3)
     expect(set.blocked).toBe(ends ? 0 : 1)
     expect(flush()).toEqual(ends ? ['a=2'] : [])

@@ -128,7 +128,7 @@ export class Theatre implements AsyncDisposable {
     await this.reach(`${text} on ${topic}`, () => this.watcher.last(topic)?.includes(text))
   }
 
-  /** Releases the first answers of a hub, and waits for its realtime channel. */
+  /** Releases the first answers from a hub, and waits for its realtime channel. */
   async meet(name: HubName): Promise<void> {
     const hub = this.hubs[name]
     // One request at a time, because otherwise the order of the answers would affect the messages.

@@ -35,7 +35,7 @@ export class NodeRed implements AsyncDisposable {
     this.#open = open
   }
 
-  /** Resolves when the flows run and are connected to the broker. */
+  /** Resolves when the flows are running and connected to the broker. */
   static async start({ installation, flows, brokerPort, env = {} }: NodeRedOptions): Promise<NodeRed> {
     await using open = new AsyncDisposableStack()
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'node-red-user-')))
