@@ -188,7 +188,7 @@ export class Dispatcher {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // In MQTT 3.1.1, an empty value looks like the clearing of a retained message.
+      // In MQTT 3.1.1, an empty value looks like a message that clears a retained one.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)

@@ -16,7 +16,7 @@ const names = Object.keys(commands)
 const firstNames = names.filter((name) => !name.includes(' '))
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
-/** Hides a long text and a text with a value, which may be a key. */
+/** Hides long strings, and strings with a value, which may be a key. */
 const shown = (text: string): string => (text.length <= 40 && !text.includes('=') ? ` ${JSON.stringify(text)}` : '')
 
 function explain(error: unknown, name: CommandName): string {

@@ -40,7 +40,7 @@ export class Mistakes {
     return this.#failed.has(path)
   }
 
-  /** Returns `, but it is "abc"` for a refused value that may be shown, otherwise an empty text. */
+  /** Returns `, but it is "abc"` for a refused value that may be shown, otherwise an empty string. */
   quote(value: unknown): string {
     if (value !== null && !['string', 'number', 'boolean'].includes(typeof value)) return ''
     const text = JSON.stringify(value)

@@ -19,7 +19,7 @@ export async function isOurs(path: string): Promise<boolean> {
   }
 }
 
-/** Returns an empty text if the file does not exist. */
+/** Returns an empty string if the file does not exist. */
 export function textOf(path: string): string {
   try {
     return readPlainText(path)

@@ -47,7 +47,7 @@ export function fromText(schema: v.GenericSchema, text: string): unknown {
 }
 
 function listIn(text: string): unknown {
-  // A JSON list can have items that are not texts.
+  // A JSON list can have items that are not strings.
   if (text.trimStart().startsWith('[')) return jsonAsMaps(text)
   return text
     .split(',')
@@ -118,7 +118,7 @@ export const label = text({
   pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
 })
 
-/** In the environment, items that are texts are separated by commas. */
+/** In the environment, items that are strings are separated by commas. */
 export function list<S extends v.GenericSchema>(item: S) {
   const { name, ...rest } = about(item)
   return v.pipe(
@@ -143,10 +143,10 @@ export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput
 export const secret = <S extends v.GenericSchema>(schema: S, example: string) =>
   ({ schema, sensitive: true, example }) as const
 
-/** A text, or a list of at least `least` texts; the value is a list. In the environment, commas separate the texts. */
+/** A string, or a list of at least `least` strings; the value is a list. In the environment, commas separate them. */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
-  // Report the problem of an invalid text, not that a list is possible.
+  // Report the problem with an invalid string, not that a list is possible.
   const why = ({ issues }: v.UnionIssue<v.BaseIssue<unknown>>) =>
     issues?.find(({ kind }) => kind === 'validation')?.message ?? expected
   return v.pipe(

@@ -96,7 +96,7 @@ export function word<const T>(words: readonly (readonly [string, T])[]): Payload
   })
 }
 
-/** A plain payload (a word or a text), or an object. */
+/** A plain payload (a word or other text), or an object. */
 export function either<T, U>(plain: PayloadKind<T>, other: PayloadKind<U>): PayloadKind<T | U> {
   return {
     schema: v.union([plain.schema, other.schema]),

@@ -21,7 +21,7 @@ export type Readable<D extends DeviceKind> = {
   readonly [N in PublicationName]: Publications[N]['of'] extends ReadableOwner[D] ? N : never
 }[PublicationName]
 
-/** The keys of a topic's payload, in any of its forms; a plain text has none. */
+/** The keys of a topic's payload, in any of its forms; plain text has none. */
 type FieldOf<N extends PublicationName> = KeyOf<Payload<N>>
 type KeyOf<P> = P extends string ? never : keyof P & string
 

@@ -1,5 +1,5 @@
 /**
- * The Jinja templates for the bridge's topics. Home Assistant receives a cleared topic as an empty text, for which
+ * The Jinja templates for the bridge's topics. Home Assistant receives a cleared topic as an empty string, for which
  * `value_json` is undefined. Each template must handle that, because an error would add a line to the user's log.
  */
 
@@ -75,7 +75,7 @@ export const withMessage = <F extends string>(message: F) =>
     `{% set m=${field(message)} %}{% if m %}${linesOf('m')}{{ dict(value_json, ${LINES})|to_json }}{% else %}{{ value }}{% endif %}`,
   )
 
-/** Quotes a text, so that its receiver does not mistake it for JSON. */
+/** Quotes a string, so that its receiver does not mistake it for JSON. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
 
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`

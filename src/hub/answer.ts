@@ -17,7 +17,7 @@ export function isSuccess(method: Method, status: number): boolean {
 
 const UTF8 = new TextDecoder()
 
-/** Drops a byte order mark. */
+/** Returns the body as a string, without a byte order mark. */
 export function textOf({ body }: Answer): string {
   return UTF8.decode(body)
 }

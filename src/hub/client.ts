@@ -15,7 +15,7 @@ export interface HubClientOptions extends RestOptions {
   /** `auto`: finds the prefix that the hub supports. */
   readonly pathPrefix: ApiPrefix | 'auto'
   readonly onCall?: (call: HubCall) => void
-  /** Removes the API key from the hub's texts. */
+  /** Removes the API key from strings that the hub sends. */
   readonly clean?: Clean | undefined
   /** Returns whether an app is known to exist, which decides what a 404 means. */
   readonly knows: (appId: string) => boolean
@@ -177,7 +177,7 @@ function jsonOrText(answer: Answer): unknown {
 
 const MAX_PATH = 512
 
-/** Returns whether a text is a path on the hub itself, in normalized form. */
+/** Returns whether a string is a path on the hub itself, in normalized form. */
 function isPath(text: string): boolean {
   const base = 'http://hub.invalid'
   if (!text.startsWith('/') || text.length > MAX_PATH || !URL.canParse(text, base)) return false

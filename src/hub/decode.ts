@@ -3,7 +3,7 @@ import { isRecord, isShallow, type Json } from '../base/json.ts'
 import { APP_STATES, type AppEvent, type AppPatch, type AppState, EXIT } from './app.ts'
 import { HubError } from './errors.ts'
 
-/** Removes the API key from a text. */
+/** Removes the API key from a string. */
 export type Clean = (text: string) => string
 
 export const asItIs: Clean = (text) => text

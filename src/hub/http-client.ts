@@ -172,7 +172,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
   return { answer, handler, timeOut }
 }
 
-/** Returns an error code such as `ECONNREFUSED` in parentheses, or an empty text. */
+/** Returns an error code such as `ECONNREFUSED` in parentheses, or an empty string. */
 function reason(cause: unknown): string {
   const code = systemCode(cause)
   return code === '' ? '' : ` (${code})`

@@ -70,7 +70,7 @@ function judgeSaid(said: Json, { id, shows, value }: Asked): void {
   const isNo = layers.some(isNegative)
   const isEcho = value !== undefined && sameJson(said, value)
   if (isNo && !isEcho) throw new HubError('nonsense', 'The hub sent an error with a success status.')
-  // `false`, 0 and an empty text may be the setting's value or a refusal.
+  // `false`, 0 and an empty string may be the setting's value or a refusal.
   const isOther = value !== undefined && (!isEcho || isNo || !said)
   const records = shows === undefined ? [] : layers.flatMap((layer) => (isRecord(layer) ? [layer] : []))
   if (isOther || records.some((record) => isOfAnother(record, id) || !agrees(decodePatch(record), shows ?? {}))) {

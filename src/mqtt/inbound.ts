@@ -140,14 +140,14 @@ export function echoFilter(
     },
 
     /**
-     * On a command topic, the echo of a clearing looks like an empty command. Clearing a stored `restart` would restart
-     * the app. Under MQTT 5, the subscription excludes echoes.
+     * On a command topic, the echo of a message that clears it looks like an empty command. Clearing a stored `restart`
+     * would restart the app. Under MQTT 5, the subscription excludes echoes.
      */
     clearing(topic: string): void {
       if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)
     },
 
-    /** A clearing has at most one echo. */
+    /** A message that clears a topic has at most one echo. */
     isOfClearing(topic: string, receivedAt: number): boolean {
       const until = cleared.get(topic)
       cleared.delete(topic)

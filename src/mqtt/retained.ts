@@ -264,7 +264,7 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // Keep the wanted string instead of an equal copy. Other texts are kept until the wanted one is known.
+    // Keep the wanted string instead of an equal copy. Other strings are kept until the wanted one is known.
     const found = kept(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)

@@ -1,5 +1,5 @@
 /**
- * Masks the API keys of all hubs and the tokens of this program's own API in texts. Passwords are not masked: users
+ * Masks the API keys of all hubs and the tokens of this program's own API in strings. Passwords are not masked: users
  * choose them, and they may be words such as `homeassistant`, which occur in topics and payloads.
  */
 import type { Config } from '../config/options.ts'

@@ -10,7 +10,7 @@ const SHORTEST_SCRUBBED = 4
 const OWN_KEYS = new Set(['level', 'time', 'pid'])
 
 interface Search {
-  /** Finds plain secrets. Most texts contain none, and this search is fast. */
+  /** Finds plain secrets. Most strings contain none, and this search is fast. */
   readonly plain: Needles
   readonly spellings: Spellings
 }
@@ -43,7 +43,7 @@ export class Scrubber {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
 
-  /** Masks the secrets in JSON without a final line break, or in a text. */
+  /** Masks the secrets in JSON without a final line break, or in other text. */
   payload(payload: string): string {
     return find(payload, this.#search ?? this.#prepare()) === 'none' ? payload : this.#json(payload, false, '')
   }
@@ -78,17 +78,17 @@ export class Scrubber {
   }
 }
 
-/** Returns whether a text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
+/** Returns whether text or JSON contains a secret in any spelling; `all` if all of it must be masked. */
 function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
   if (plain.areIn(text)) return 'some'
-  // Most texts have no encoded characters.
+  // Most strings have no encoded characters.
   const maySpell = text.includes('\\') || text.includes('%') || (spellings.hasSpaces && text.includes('+'))
   return maySpell ? spellings.lookForEncoded(text) : 'none'
 }
 
 const BLOCK = 3
 const TABLE_SIZE = 1 << 14
-/** A larger window would not let the search skip more of an ordinary text. */
+/** A larger window would not let the search skip more of ordinary text. */
 const MAX_WINDOW = 64
 
 /**
@@ -104,7 +104,7 @@ export class Needles {
   /** Needles, by the hash of the last block of their beginnings. */
   readonly #candidates = new Map<number, string[]>()
 
-  /** @param needles texts of at least three characters */
+  /** @param needles strings of at least three characters */
   constructor(needles: readonly string[]) {
     this.#window = needles.reduce((least, { length }) => Math.min(least, length), MAX_WINDOW)
     const farthest = this.#window - BLOCK + 1

@@ -175,7 +175,7 @@ class Progress {
     this.#agreement = new Agreement(text)
   }
 
-  /** Whether the text was made to slow down the search, because no encoder writes such a text. */
+  /** Whether the text was written to slow down the search. No encoder produces such text. */
   get isHostile(): boolean {
     return this.compared > MIN_COMPARED && this.compared > MAX_COMPARED * this.text.length
   }

@@ -393,7 +393,7 @@ describe('the pure rules', () => {
     const latest = bootOf(later, 1_110, clock)
     expect([later.at, latest.at]).toEqual([start.at, start.at])
     expect(uptimeOf(later, clock)).toBe(1_121)
-    // The machine of the bridge was suspended.
+    // The bridge's machine was suspended.
     expect(bootOf(latest, 90_000, clock).at).toBe(start.at)
   })
 

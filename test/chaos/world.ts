@@ -142,7 +142,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return { username: 'bridge', password: this.#secrets.password }
   }
 
-  /** A text that occurs only in settings. */
+  /** A string that occurs only in settings. */
   get settingCanary(): string {
     return this.#secrets.setting
   }

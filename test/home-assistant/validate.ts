@@ -1,4 +1,4 @@
-/** Home Assistant's rules for discovery, independent of the code under test. Functions return the faults as texts. */
+/** Home Assistant's rules for discovery, independent of the code under test. Functions return the faults as strings. */
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -87,7 +87,7 @@ export class HttpGateway implements AsyncDisposable {
     this.#rules = []
   }
 
-  /** Sends a raw text over each WebSocket, as if it came from the hub. */
+  /** Sends a raw string over each WebSocket, as if it came from the hub. */
   say(text: string): void {
     const payload = Buffer.from(text)
     const head = Buffer.alloc(10)

@@ -84,7 +84,7 @@ export class Observer implements AsyncDisposable {
     })
   }
 
-  /** Publishes once, without retries. Resolves on the acknowledgement; rejects if the connection is missing or lost. */
+  /** Publishes once, without retries. Resolves when acknowledged; rejects if the connection is missing or lost. */
   publish(topic: string, text: string | Buffer, options: IClientPublishOptions = {}): Promise<void> {
     const client = this.#client
     if (client === undefined || !this.#ready) return Promise.reject(closed())

@@ -34,7 +34,7 @@ export function firmwareOf({ pings, prefix }: Reading): string | null {
   return firmware !== null && /^[\w.+-]{1,40}$/.test(firmware) ? firmware : null
 }
 
-/** Judges by the firmware or, if it is unknown, by other differences between the kinds. */
+/** Decides by the firmware or, if it is unknown, by other differences between the kinds. */
 export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; readonly because: readonly string[] } {
   const { prefix, answers, records } = reading
   if (prefix === 'managers') return { kind: 'reference', because: ['it answers only below /api/managers/'] }

@@ -79,10 +79,10 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
 /** Accepts additional keys, which later versions may send. */
 const INFO = v.object(BRIDGE_INFO.entries)
 type Served = v.InferOutput<typeof INFO>['hubs']
-/** Maximum number of hubs in a text, because there may be a thousand. */
+/** Maximum number of hubs named in a finding, because there may be a thousand. */
 const MAX_NAMED = 5
 
-/** Hides a text that is longer than any real value. */
+/** Hides a string that is longer than any real value. */
 const short = (text: string) => (text.length > 100 ? '…' : text)
 
 type Hub = readonly [name: string, host: string]

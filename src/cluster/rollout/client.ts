@@ -38,7 +38,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     listeners.get(topic)?.(text(), 'process')
   }
 
-  /** Returns the rollouts on the broker and their texts, the most recently changed one last. @throws DeniedError */
+  /** Returns the rollouts on the broker and their payloads, the most recently changed one last. @throws DeniedError */
   async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
     await read(topics.filterOf('rollout'), (topic, text) => {

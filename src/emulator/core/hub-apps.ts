@@ -49,7 +49,7 @@ export interface HubApps {
 
 export interface AppsHost {
   readonly flavour: Flavour
-  /** Sends an event of the apps manager, after the app's record has changed. */
+  /** Sends an event from the apps manager, after the app's record has changed. */
   sendEvent(event: 'app.create' | 'app.update' | 'app.delete', payload: unknown): void
   /** The interface for running apps; usable only after the hub has started. */
   readonly inApp: InApp

@@ -14,7 +14,7 @@ const EVENTS = ['app.create', 'app.update'] as const
 
 const hub = kindOf({})
 
-/** A text, because `JSON.stringify` may overflow the stack for such a deep value. */
+/** A string, because `JSON.stringify` may overflow the stack for such a deep value. */
 const deepText = '['.repeat(LEVELS) + ']'.repeat(LEVELS)
 
 /** @param value the JSON text of the key's new value */
@@ -90,7 +90,7 @@ function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): F
   }
 }
 
-/** Puts the API key at the end of texts that the bridge truncates: in refusals, and in the fields of apps. */
+/** Puts the API key at the end of strings that the bridge truncates: in refusals, and in the fields of apps. */
 async function repeatKey({ world, load, random }: Scene): Promise<void> {
   const long = (length: number) => 'x'.repeat(length - world.apiKey.length + random.int(1, 2)) + world.apiKey
   const changed = { author: long(1024), crashedMessage: long(1024), version: long(1024) }

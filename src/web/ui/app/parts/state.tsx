@@ -155,7 +155,7 @@ function inWords(state: GuardState, entry: AppEntry): string {
   return [text.guard.states[state], nextOf(entry)].filter((part) => part !== undefined).join(', ')
 }
 
-/** The glyph has a text for screen readers and as a tooltip. */
+/** The glyph has a label for screen readers, which is also its tooltip. */
 export function GuardMark({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null

@@ -296,7 +296,7 @@ interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
 function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, cancel }: EditorProps) {
   const form = useRef<HTMLFormElement>(null)
   const kind = useSignal<Kind>(kindOf(before))
-  /** `undefined` until the user enters something, because an empty text is a value. */
+  /** `undefined` until the user enters something, because an empty string is a value. */
   const typed = useSignal(startsEmpty ? undefined : textOf(before))
   const problem = useSignal('')
   useEffect(() => form.current?.querySelector<HTMLElement>('.new')?.focus(), [])

@@ -23,7 +23,7 @@ export function kindOf(value: unknown): Kind {
 /** Maximum length of JSON on one line, in characters. */
 const LINE = 80
 
-/** Returns a text that shows the value, also for editing. */
+/** Returns a string that shows the value, also for editing. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   const line = JSON.stringify(value)
@@ -39,7 +39,7 @@ const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
 /** The bridge replaces its own secrets with this text. */
 const MASK = '***'
 
-/** Judges by the name of the setting, by the names in its value, and by a login in an address. */
+/** Decides by the name of the setting, the names in its value, and a login in an address. */
 export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (SECRET.test(name) || depth > MAX_JSON_DEPTH) return true
   if (typeof value === 'string') {
