@@ -10,7 +10,7 @@ import type { Message } from '../mqtt/types.ts'
 import type { FormerHubs } from './former.ts'
 
 const INTERVAL_MS = 60_000
-/** A bridge that is silent for this long counts as stopped. */
+/** A bridge that is silent for this long is considered stopped. */
 const GONE_MS = 3 * INTERVAL_MS
 const ANSWER_MS = 1_000
 /** The number of other bridges is limited, because any client can publish presence messages. */
@@ -44,7 +44,7 @@ interface Other {
   readonly startedAt: number
   /** True if the bridge's message has no role. */
   active: boolean
-  /** When the bridge counts as stopped, in `clock.elapsed()` milliseconds. */
+  /** When the bridge is considered stopped, in `clock.elapsed()` milliseconds. */
   until: number
 }
 

@@ -79,7 +79,7 @@ const MAX_READS = 20
 const PING_MS = 3_000
 
 /**
- * `left`: the topics that the broker refused to clear. `isComplete`: the broker has certainly sent all topics.
+ * `left`: the topics that the broker refused to clear. `isComplete`: the broker is known to have sent all topics.
  * @throws ExpectedError if the broker's rules or a running bridge prevent the cleanup
  */
 export async function cleanup(options: CleanupOptions) {

@@ -32,7 +32,7 @@ const ALIVE = v.object({
   /** The latest epoch for which the member has stopped serving the hubs that belong to other members. */
   adopted: epoch,
 })
-/** Written for a member whose lease has certainly ended, or by a member that leaves. */
+/** Written for a member whose lease is known to have ended, or by a member that leaves. */
 const GONE = v.object({ gone: mark })
 const MEMBER = v.union([ALIVE, GONE])
 export type MemberRecord = v.InferOutput<typeof MEMBER>

@@ -3,7 +3,7 @@
 import type { App } from '../hub/app.ts'
 import { MAX_GUARD_MESSAGE, type Reason } from './guard.ts'
 
-/** Message patterns, most reliable first, because a stack trace may contain any of the other texts. */
+/** Message patterns, most reliable first, because a stack trace may contain any of the others. */
 const TEXTS: readonly (readonly [RegExp, Reason])[] = [
   [/cpu warning limit|cpu limit/i, 'cpu_limit'],
   [/too many memwarns|memory (?:warning )?limit|heap out of memory|out of memory/i, 'memory_limit'],

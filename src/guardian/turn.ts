@@ -124,7 +124,7 @@ export type GuardRun = Omit<CommandRun, 'app'>
 interface Inputs {
   readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
   readonly begin: { readonly anew: boolean }
-  /** `wasOn`, `isOn`: whether the guardian was on before the change of the configuration, and is on now. */
+  /** `wasOn`, `isOn`: whether the guardian was on before the configuration changed, and is on now. */
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
   readonly online: { readonly online: boolean }
   readonly booted: { readonly at: number }

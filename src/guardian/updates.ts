@@ -98,7 +98,7 @@ function install(turn: Turn, update: Update): void {
   turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
 }
 
-/** A backup may take minutes, and a user may have decided against the update since. */
+/** A backup may take minutes, in which a user may have decided against the update. */
 export function backedUp(turn: Turn, update: Update, failure: string | undefined): void {
   if (failure !== undefined) end(turn, update, `No backup, so no update: ${failure}`)
   else if (!isStillWanted(turn, update)) end(turn, update, 'The update was no longer wanted after the backup.')

@@ -14,7 +14,7 @@ export type HubErrorCode =
   | 'unsupported'
   /** An argument cannot be part of a URL; nothing was sent. */
   | 'invalid_argument'
-  /** 429: certainly not carried out. Send the request again after `retryAfterMs`, if given. */
+  /** 429: the request was not carried out. Send it again after `retryAfterMs`, if given. */
   | 'rate_limited'
   /** Any other 4xx. */
   | 'rejected'

@@ -211,7 +211,7 @@ export class Session {
     }
   }
 
-  /** A busy hub may fail one read; it counts as offline only if the next read, a second later, fails too. */
+  /** A busy hub may fail one read; it is considered offline only if the next read, a second later, fails too. */
   async #poll(): Promise<void> {
     try {
       await this.#readPatiently()

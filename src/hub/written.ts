@@ -129,7 +129,7 @@ async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)
 }
 
-/** Reads an app from a new list; `null` if it is certainly uninstalled, `undefined` if the list proves nothing. */
+/** Reads an app from a new list; `null` if it is known to be uninstalled, `undefined` if the list proves nothing. */
 export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
   const list = await hub.look('getApps', {})
   if (list.has(id)) return list.get(id)

@@ -66,7 +66,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly maximumPacketSize?: number | undefined
   /** The limit on unacknowledged publishes: default 32, or the broker's limit if that is lower. */
   readonly window?: number | undefined
-  /** The limit for a PUBACK or SUBACK; after it, the connection counts as dead (default 30,000 ms). */
+  /** The limit for a PUBACK or SUBACK; after it, the connection is considered dead (default 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
   /** The approximate interval for testing the preferred address while another one is in use (default 5 minutes). */
   readonly preferredAfterMs?: number | undefined
@@ -161,7 +161,7 @@ export interface LinkHandlers {
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
   /** Receives each retained message of the read-back. Returns additional filters, such as those of former prefixes. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** Called before the link leaves for the preferred address, without publishing `offline`. */
+  /** Called before the link moves to the preferred address, without publishing `offline`. */
   readonly onMove?: () => void
   /** Whether a command is running, so that the link should stay at its address. Default: never. */
   readonly isBusy?: () => boolean

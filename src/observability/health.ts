@@ -85,7 +85,7 @@ function hubProblems(name: string, { online, reason, read, task }: HubHealth): s
 /** Milliseconds between updates if nothing changes. */
 const INTERVAL_MS = 15_000
 
-/** How long a loss counts as recent: long enough for users to notice it. */
+/** How long a loss is considered recent; long enough for users to notice it. */
 const RECENT_MS = 10 * 60_000
 
 export class Recent {

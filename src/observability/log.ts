@@ -1,4 +1,4 @@
-/** The log: one line per event, as JSON or for people, without known secrets. */
+/** The log: one line per event, as JSON or in readable form, without known secrets. */
 import { createRequire } from 'node:module'
 import pino from 'pino'
 import type { LogFormat, LogLevel } from '../contract/log-levels.ts'

@@ -114,7 +114,7 @@ const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
 /** Minimum length of a match that is worth remembering. */
 const LONG = 32
 
-/** Returns, for each position in a text, how many characters equal those at its beginning (Z function). */
+/** Returns, for each position in a text, how many characters from there on equal the text's beginning (Z function). */
 function selfAgreement(text: string): Uint32Array {
   const agreement = new Uint32Array(text.length)
   let start = 0

@@ -1,4 +1,4 @@
-/** The notation of requests is that of `Sent.asks`. */
+/** Describes requests in the notation of `Sent.asks`. */
 import type { RequestRecord } from '../../src/emulator/hub.ts'
 import type { Asked } from './history.ts'
 

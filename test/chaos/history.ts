@@ -25,7 +25,7 @@ export interface Sent {
 
 export interface Asked {
   readonly at: number
-  /** The notation is that of `Sent.asks`; `null` for a request that changes nothing. */
+  /** In the notation of `Sent.asks`; `null` for a request that changes nothing. */
   readonly asks: string | null
   readonly status: number | undefined
   readonly executed: boolean

@@ -1,7 +1,7 @@
 /**
  * `npm run mutation [-- NAME…]` mutates the safety modules in every way that StrykerJS supports, and counts the mutants
- * that their quick tests detect. Run manually, because each of thousands of mutants takes at least a second. A name is
- * that of a module, such as `limiter`.
+ * that their quick tests detect. Run manually, because each of thousands of mutants takes at least a second. NAME is a
+ * module, such as `limiter`.
  */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'

@@ -188,7 +188,7 @@ const protocol =
   ({ protocols: { [version]: accepts } }) =>
     accepts === null ? unknown('the hub was offline') : verdict(accepts, accepts ? 'it does' : 'it does not')
 
-/** If the key may not list the apps, the realtime channel refuses it as well. */
+/** If the key does not permit listing the apps, the realtime channel refuses it as well. */
 function refusalOfKey({ reading: { answers } }: Evidence): Verdict | undefined {
   const seen = answers.get('getApps')
   return seen !== undefined && outcomeOf(seen) === 'refused' ? failed(seen) : undefined

@@ -47,7 +47,7 @@ export async function examineRules(
     const lacking = await sendToItself(connection, topic, payload, echoing)
     if (lacking !== undefined) refused.push(`${lacking} ${topic}`)
   }
-  // The bridge need not publish commands. If its user may not, the test cannot show whether the user may read them.
+  // The bridge need not publish commands. If it is not allowed to, the test cannot show whether it may read them.
   const commands = await Promise.all(
     testCommands(topics, config).map(async (topic) => ({
       topic,

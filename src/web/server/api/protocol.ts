@@ -49,7 +49,7 @@ export type FeedEvent = v.InferOutput<typeof event>
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
 
-/** The close code of the WebSocket when a login is required, such as after a logout or a change of the password. */
+/** The close code of the WebSocket when a login is required, such as after a logout or a password change. */
 export const LOGIN_DUE = 4401
 
 /** The reasons by hub and unavailable command, which is named as in the configuration (`restart`, `hub/install`). */

@@ -125,7 +125,7 @@ function dayName(day: number, today: number): string {
 
 const MINUTE_MS = 60_000
 
-/** Renders again at midnight, or within a minute after sleep or a change of the clock. */
+/** Renders again at midnight, or within a minute after sleep or a clock change. */
 function useToday(): number {
   const today = useSignal(dayOf(Date.now()))
   useEffect(() => {
