@@ -42,7 +42,7 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-/** A deeper value could overflow the stack of a recursive function. */
+/** Returns whether a value is nested at most this deeply; a deeper one could overflow a recursive function's stack. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))

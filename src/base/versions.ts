@@ -41,7 +41,7 @@ function parse(version: string): { numbers: number[]; marks: string[] } {
   return { numbers, marks: dash < 0 ? [] : core.slice(dash + 1).split('.') }
 }
 
-/** A version without pre-release identifiers is newer. */
+/** Compares pre-release identifiers; a version without them is newer. */
 function compareMarks(a: readonly string[], b: readonly string[]): number {
   if (a.length === 0 || b.length === 0) return b.length - a.length
   for (const [index, mark] of a.entries()) {
@@ -55,7 +55,7 @@ function compareMarks(a: readonly string[], b: readonly string[]): number {
 
 const NUMBER = /^\d+$/
 
-/** Numeric identifiers are older than alphanumeric ones. */
+/** Compares two identifiers; numeric ones are older than alphanumeric ones. */
 function compareMark(a: string, b: string): number {
   const [isNumber, otherIs] = [NUMBER.test(a), NUMBER.test(b)]
   if (isNumber && otherIs) return Number(a) - Number(b)

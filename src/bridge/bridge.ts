@@ -276,7 +276,7 @@ export class Bridge {
     this.#handlers.onPresence?.()
   }
 
-  /** The other bridge has executed the waiting commands, and may have published wrong values. */
+  /** Called when the other bridge has executed the waiting commands, and may have published wrong values. */
   #onOtherActive(): void {
     this.#early.drop()
     this.#wasReplaced = true
@@ -342,7 +342,7 @@ export class Bridge {
     return this.#presence.contested
   }
 
-  /** Only the active bridge publishes and executes. */
+  /** The role of this bridge. Only the active bridge publishes and executes. */
   get role(): Role {
     return this.#presence.role
   }

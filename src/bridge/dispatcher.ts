@@ -328,7 +328,7 @@ export class Dispatcher {
   }
 }
 
-/** The topic or the payload names the setting. */
+/** Returns the name of the setting from the topic or the payload. */
 function settingOf({ argument, input }: Order): string {
   const name = isRecord(input) && argument === '' ? input['name'] : argument
   return typeof name === 'string' ? name : ''

@@ -32,7 +32,7 @@ export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: C
   return { at, readAt, uptimeSeconds }
 }
 
-/** In seconds, independent of changes to the system clock. */
+/** Returns the current uptime in seconds, independent of changes to the system clock. */
 export const uptimeOf = ({ uptimeSeconds, readAt }: Boot, clock: Clock): number =>
   Math.round(uptimeSeconds + (clock.elapsed() - readAt) / 1000)
 

@@ -66,7 +66,7 @@ export function knowsAll(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
 
-/** A device with an unknown id may belong to a hub that sends no id. */
+/** Returns whether all hubs send ids. If not, a device with an unknown id may belong to a hub that sends no id. */
 function showIds(hubs: OwnershipState['hubs']): boolean {
   return hubs.values().every(({ hub }) => hub.status.id !== null)
 }

@@ -31,7 +31,7 @@ export const cleanupCommand: Body<Flags> = async (io, flags) => {
 
 const CLEANUP_MS = 120_000
 
-/** The flags override the values in the configuration. */
+/** Runs the cleanup. The flags override the values in the configuration. */
 export async function clean(
   { mqtt, discovery, hubs }: Config,
   { print, warn }: Io,

@@ -12,7 +12,7 @@ function abortedBy(...names: NodeJS.Signals[]): AbortController {
 
 export const stopSignal = (): AbortSignal => abortedBy(...ENDING).signal
 
-/** Also aborts when the terminal is closed. */
+/** Returns a signal that aborts on termination, also when the terminal is closed. */
 export const endSignal = (): AbortSignal => abortedBy(...ENDING, 'SIGHUP').signal
 
 export type Signals = ReturnType<typeof daemonSignals>

@@ -29,10 +29,10 @@ export interface Fleet {
   leave(): Promise<boolean | undefined>
 }
 
-/** The number in the name starts at 1, `index` at 0. */
+/** Returns the name of a numbered member. The number in the name starts at 1, `index` at 0. */
 const shardName = (index: number) => `shard-${index + 1}`
 
-/** If a member fails, no other member takes over its share. */
+/** Shares hubs by number. If a member fails, no other member takes over its share. */
 export function staticFleet(member: string, count: number, resources: () => readonly string[]): Fleet {
   const names = Array.from({ length: count }, (_, i) => shardName(i))
   let apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}

@@ -286,7 +286,7 @@ export class LeasedFleet implements Fleet {
     this.#renewLater(0)
   }
 
-  /** Another process may use this member's name, or may have used it until it was killed. */
+  /** Writes off another process that uses this member's name, or that used it until it was killed. */
   async #writeOffDuplicate(): Promise<void> {
     if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }

@@ -39,7 +39,7 @@ const RENEW_MS = 10_000
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
-/** One `tls://` address enables TLS for all servers, because all receive the same password. */
+/** Returns connection options. One `tls://` address enables TLS for all servers, as all receive the same password. */
 export function accessTo(servers: readonly string[], login: () => Credentials) {
   return {
     servers: [...servers],

@@ -13,7 +13,7 @@ export interface Instant {
   readonly uptime: number | undefined
 }
 
-/** Two clocks measure the lease, because one of them may not advance while the machine is suspended. */
+/** Creates a lease. Two clocks measure it, because one may not advance while the machine is suspended. */
 export function newLease(clock: Clock, leaseMs: number) {
   let from: Instant | undefined
   const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })

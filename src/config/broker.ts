@@ -91,15 +91,15 @@ export function linkOptions(
   }
 }
 
-/** If two members of a fleet have the same name, the broker disconnects the first. */
+/** Returns the client id. If two members of a fleet have the same name, the broker disconnects the first. */
 function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
   if (member === null) return client_id ?? stableClientId(base, instance)
   return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
 }
 
 /**
- * A restart does not change the id, so that the broker closes a connection that a crash left half open. Each process of
- * each machine has a different id, because clients with the same id disconnect each other.
+ * Returns an id that a restart does not change, so that the broker closes a connection that a crash left half open.
+ * Each process of each machine has a different id, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
   const mark = digestOf(`${hostname()}\n${base}`)
@@ -131,7 +131,7 @@ export async function claimInstance(name: string, platform: NodeJS.Platform = pr
   return instance(MAX_INSTANCES)
 }
 
-/** On Linux and Windows the socket disappears with the process. Elsewhere a crash leaves a file. */
+/** Returns the path of a socket. On Linux and Windows, it ends with the process; elsewhere, a crash leaves a file. */
 function pathOf(name: string, platform: NodeJS.Platform): string {
   if (platform === 'linux') return `\0${name}`
   return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)

@@ -24,12 +24,12 @@ export class Mistakes {
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
 
-  /** No line may repeat this value, even under a different key. */
+  /** Prevents all lines from repeating this value, even under a different key. */
   protect(secret: string): void {
     if (secret !== '') this.#secrets.add(secret)
   }
 
-  /** `subject` begins the line; `path` is the option, if any, that therefore has no valid value. */
+  /** Adds a mistake. `subject` begins the line; `path`: the option, if any, that therefore has no valid value. */
   add(subject: string, problem: string, path?: string): void {
     this.#lines.add(`${subject}: ${problem}`)
     if (path !== undefined) this.#failed.add(path)

@@ -42,7 +42,7 @@ export class Hubs implements AsyncDisposable {
     this.#gate = connectGate(options.clock)
   }
 
-  /** The caller starts the hub. */
+  /** Opens a hub, which the caller must start. */
   open(name: string, config: HubConfig): Hub {
     const { live, keys, onCall, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)

@@ -64,7 +64,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
 
 const subjectAt = ({ source }: Place, at: string) => subjectOf(source, at.split('.'))
 
-/** The path may be the secret itself, so the mistake does not repeat it. */
+/** Reads a file. Its path may be the secret itself, so the mistake does not repeat the path. */
 function open(place: Place, file: string, at: string): string | undefined {
   const { mistakes, readFile } = place.reading
   try {

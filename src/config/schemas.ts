@@ -88,7 +88,7 @@ export function integer(minimum: number, maximum: number) {
 /** If there are more choices, a message names only the most similar one. */
 const MAX_LISTED = 10
 
-/** YAML reads `5` as a number, which is accepted as the word. */
+/** One of several words. YAML reads a word such as `5` as a number, which is accepted as the word. */
 export function choice<const T extends string>(values: readonly T[], name?: string) {
   const numbers = values.map(Number).filter(Number.isFinite)
   return v.pipe(
@@ -102,7 +102,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
   )
 }
 
-/** The pattern must have the flag `u`, because patterns of JSON Schema always have it. */
+/** Text that matches a pattern. The pattern must have the flag `u`, because patterns in JSON Schema always have it. */
 export function text({ name, quotable, expected, pattern }: About & { expected: string; pattern: RegExp }) {
   return v.pipe(
     v.string(({ input }) => `expected ${expected}${typeof input === 'number' ? '; put a number in quotes' : ''}`),
@@ -118,7 +118,7 @@ export const label = text({
   pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
 })
 
-/** In the environment, items that are strings are separated by commas. */
+/** A list. In the environment, items that are strings are separated by commas. */
 export function list<S extends v.GenericSchema>(item: S) {
   const { name, ...rest } = about(item)
   return v.pipe(
@@ -162,7 +162,7 @@ export function oneOrMore(item: v.GenericSchema<string, string>, expected: strin
   )
 }
 
-/** In the environment, a map is a JSON object. `expected` includes an example. */
+/** A map, which is a JSON object in the environment. `expected` includes an example. */
 export function map<S extends v.GenericSchema>(value: S, expected: string, key: v.GenericSchema<string> = v.string()) {
   const { name } = about(value)
   const { secretOf } = v.getMetadata<v.GenericSchema>(value)

@@ -17,13 +17,13 @@ export interface Source {
 
 export type Environment = ReadonlyMap<string, string>
 
-/** An empty variable counts as not set. */
+/** Returns hub2mqtt's own variables. An empty variable is treated as not set. */
 export function ownEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
   const own = Object.entries(env).filter(([name]) => name.startsWith(VARIABLE_PREFIX))
   return new Map(own.flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
-/** `prefix` begins the names of the variables, `at` the paths of the options. */
+/** Reads options from variables. `prefix` begins the variables' names, `at` the options' paths. */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {
@@ -42,7 +42,7 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
   return { root: nest(values), where, resolvePath: (path) => resolve(path) }
 }
 
-/** A key without a value is an omitted option. */
+/** Returns the value of an option; a key without a value is an omitted option. */
 export const valueIn = ({ root }: Source, path: string): unknown => valueAt(root, path) ?? undefined
 
 /** Returns the beginning of a message: `mqtt.url (hub2mqtt.yaml line 3)`. */

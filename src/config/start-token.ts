@@ -39,7 +39,7 @@ function readTokenFile(file: string): { readonly token: string; readonly isPriva
   }
 }
 
-/** Root may use tokens of other users, because it may start daemons as those users. */
+/** Returns whether no other user can read the file. Root may use other users' tokens, as it may start their daemons. */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))

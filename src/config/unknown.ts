@@ -17,7 +17,7 @@ const REMOVED: Table = {
 }
 const REMOVED_VARIABLES = Object.keys(REMOVED).map(environmentName)
 
-/** An option with its default only causes a warning. */
+/** Reports removed options. An option with its default only causes a warning. */
 export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, warnings }: Reading): void {
   for (const [path, { doc, default: harmless }] of Object.entries(REMOVED)) {
     for (const source of [file, environmentSource(env, REMOVED)]) {

@@ -364,7 +364,7 @@ function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: 
   return guard === null || guard === undefined ? guard : guard[key]
 }
 
-/** While the state is unknown, the broker keeps the hub's messages. */
+/** Returns whether the hub's state is unknown, in which case the broker keeps the hub's messages. */
 function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }

@@ -75,7 +75,7 @@ export class Apps implements HubApps {
     if (!how.silent) this.#options.sendEvent(event, record)
   }
 
-  /** The store has one version of each app. */
+  /** Installs an app from the store, which has one version of each app. */
   install({ id, channel }: InstallRequest, how: How = {}): void {
     const offer = this.#store.get(id)
     const present = this.records.get(id)

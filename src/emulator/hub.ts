@@ -149,7 +149,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** `left`: the number of remaining turns; `null`: no limit. */
+  /** The active behaviours. `left`: the number of remaining turns; `null`: no limit. */
   get behaviours() {
     return this.#core.behaviours.list()
   }

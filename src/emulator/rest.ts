@@ -202,7 +202,7 @@ interface Match extends Entry {
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** The flavour `reference` accepts only the path in the API documentation, the others both. */
+/** Returns the paths of an endpoint. The flavour `reference` accepts only the documented path, the others both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]

@@ -54,7 +54,7 @@ export interface RestartLimits {
   readonly retry: readonly number[]
 }
 
-/** Each restart doubles the delay. */
+/** Returns the delay before a restart. Each restart doubles the delay. */
 export function delayAfter(restarts: number, { backoff, backoff_max }: RestartLimits): number {
   return Math.min(backoff_max, backoff * 2 ** Math.min(restarts, 30))
 }
@@ -63,7 +63,7 @@ export function countRecent(recent: readonly number[], now: number, { window }: 
   return recent.filter((at) => at > now - window).length
 }
 
-/** `undefined`: no retries. */
+/** Returns the delay before a retry; `undefined` if there are no retries. */
 export function retryDelay(retries: number, { retry }: RestartLimits): number | undefined {
   return retry[Math.min(retries, retry.length - 1)]
 }
@@ -114,7 +114,7 @@ export function stopped(watch: RestartState): RestartState {
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
-/** `forced`: restart the app even though it is running. */
+/** Plans a restart. `forced`: restart the app even though it is running. */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt }
 }

@@ -74,7 +74,7 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
-/** A restart ends with the second list that shows the app running, as the first may predate the restart. */
+/** Returns whether a restart is in progress. The second list with the running app ends it; the first may predate it. */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)
 }

@@ -137,7 +137,7 @@ export function commandOf(entity: Entity): Command | undefined {
   return command
 }
 
-/** `hub`: `undefined` for the bridge's own entities. */
+/** Returns whether an entity is offered. `hub`: `undefined` for the bridge's own entities. */
 export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined, policy: CommandPolicy): boolean {
   if (entity.when === 'guard' && !policy.guarded) return false
   if (entity.from !== undefined && hub?.permits(entity.from) !== 'yes') return false

@@ -77,7 +77,7 @@ export function withFormerDefaults(device: Device, before: Platforms): Device {
   return { ...device, components: new Map(entries) }
 }
 
-/** Omitting a component does not remove it. A message must first contain a stub, which has only its platform. */
+/** Adds stubs, which have only a platform, for removed components. Omitting a component does not remove it. */
 export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
   if (before === now) return undefined
   const gone = [...before].filter(([key, platform]) => now.get(key) !== platform)

@@ -15,7 +15,7 @@ const reading = <F extends string>(key: F, jinja: string): Template<F> => ({ fie
 /** Home Assistant refuses longer states. */
 const MAX_STATE = 255
 
-/** Home Assistant shows `None` as unknown. */
+/** Renders a field. Home Assistant shows `None` as unknown. */
 export const fieldOf = <F extends string>(key: F) => reading(key, `{{ ${field(key)} }}`)
 
 export const mebibytesOf = <F extends string>(key: F) =>
@@ -46,7 +46,7 @@ export const crashReasonOf = <F extends string>(key: F) =>
 export const wordOf = <F extends string>(key: F, otherwise: string) =>
   reading(key, `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`)
 
-/** `keys`: attribute → key of the payload. */
+/** Renders attributes. `keys`: attribute → key of the payload. */
 export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
   return { fields: Object.values(keys), jinja: `{{ {${entriesOf(keys)}}|to_json }}` }
 }
@@ -56,7 +56,7 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
     .map(([name, key]) => `'${name}': ${field(key)}`)
     .join(', ')
 
-/** A message may be a whole stack. Notifications show its first line, and `stack` has the other lines. */
+/** Splits a message, which may be a whole stack. Notifications show its first line, and `stack` has the other lines. */
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 

@@ -157,7 +157,7 @@ export class HubClient {
 
 const MAX_ENDPOINT_BYTES = 1024 * 1024
 
-/** A call to a known operation gets that operation's errors. */
+/** Describes a refused call. A call to a known operation gets that operation's errors. */
 function refusedEndpoint({ operation, parameters, section, item, method, path }: Endpoint): RefusedCall {
   if (operation !== null) return { name: operation, operation: OPERATIONS[operation], parameters }
   const ofApp = section === 'app' ? { id: item } : {}
@@ -168,7 +168,7 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
   }
 }
 
-/** An app may respond with anything, but HTML comes from another server. */
+/** Parses an app's response. An app may respond with anything, but HTML comes from another server. */
 function jsonOrText(answer: Answer): unknown {
   if (answer.body.length === 0) return null
   if (isPage(answer)) throw new HubError('nonsense', 'Got an HTML page.', { status: answer.status, foreign: true })

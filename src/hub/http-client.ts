@@ -123,7 +123,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
     controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
 
-  /** The status and headers are enough to show whether a write was done. */
+  /** Drops the body. The status and headers are enough to show whether a write was done. */
   function cut(): void {
     if (isSettled) return
     isSettled = true

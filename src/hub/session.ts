@@ -137,7 +137,7 @@ export class Session {
     }
   }
 
-  /** The order matters, because the first failed request shows the cause. */
+  /** Reads everything. The order matters, because the first failed request shows the cause. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()
@@ -310,7 +310,7 @@ export class Session {
     return left
   }
 
-  /** After a start or a network failure, many hubs are read together. A random delay spreads their next reads. */
+  /** Spreads the next reads at random, because many hubs are read together after a start or a network failure. */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }

@@ -72,7 +72,7 @@ export class StatusTracker {
   }
 }
 
-/** A different order of scopes is not a change. */
+/** Prepares a status for comparison. A different order of scopes is not a change. */
 const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**

@@ -246,7 +246,7 @@ function releaseOf(version: unknown, changelog: unknown): Release | undefined {
   return isVersion ? { version, changelog: lineOf(changelog) } : undefined
 }
 
-/** `log` lists all versions, keyed by version or as an array (undocumented). */
+/** Adds the changelog. `log` lists all versions, keyed by version or as an array (undocumented). */
 function withChangelog(release: Release | undefined, log: Json | undefined): Release | undefined {
   if (release === undefined || release.changelog !== null) return release
   const isIt = (one: Json) => isRecord(one) && one['version'] === release.version

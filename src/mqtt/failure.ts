@@ -57,7 +57,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
   return { code: connected ? 'reset' : 'refused', detail }
 }
 
-/** Happy Eyeballs wraps one error per address into an AggregateError without a message. */
+/** Returns an error's message. Happy Eyeballs wraps one error per address into an AggregateError without a message. */
 function describe(error: Error): string {
   // OpenSSL's text, without numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason

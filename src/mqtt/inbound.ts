@@ -147,7 +147,7 @@ export function echoFilter(
       if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)
     },
 
-    /** A message that clears a topic has at most one echo. */
+    /** Returns whether a message is the echo of a clearing message, which has at most one echo. */
     isOfClearing(topic: string, receivedAt: number): boolean {
       const until = cleared.get(topic)
       cleared.delete(topic)

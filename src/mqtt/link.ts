@@ -345,7 +345,7 @@ export class MqttLink implements AsyncDisposable {
     }
   }
 
-  /** An error in a handler must not end the connection or the loop. */
+  /** Logs an error in a handler, which must not end the connection or the loop. */
   #failed(name: string, error: unknown): void {
     this.#parts.log.error({ err: error }, `${name} of the MQTT link failed`)
   }

@@ -72,7 +72,7 @@ export class PoisonMessages {
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  /** A suspect may only be sent alone. */
+  /** Decides whether an item may be sent. A suspect may only be sent alone. */
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'

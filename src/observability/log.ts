@@ -35,7 +35,7 @@ function prettyPrinter(output: Destination, isTTY: boolean): Destination {
 
 const LAST_WORDS_MS = 1000
 
-/** The reader of standard output may be slow, so the process waits for pending lines at exit. */
+/** Opens standard output. Its reader may be slow, so the process waits for pending lines at exit. */
 function standardOutput(): Destination {
   const output = createOutput()
   process.once('exit', () => output.drain(LAST_WORDS_MS))

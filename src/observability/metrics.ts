@@ -95,7 +95,7 @@ export class Metrics {
     this.#callSeconds.observe({ hub, operation }, ms / 1000)
   }
 
-  /** `command` is the command's name in the configuration, `ms` the time from its arrival to its answer. */
+  /** Counts a command. `command`: its name in the configuration; `ms`: the time from its arrival to its answer. */
   answered(command: string, outcome: string, ms: number): void {
     this.#commands.inc({ command, outcome })
     this.#commandSeconds.observe({ command }, ms / 1000)

@@ -127,7 +127,7 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   }
 }
 
-/** A hub that is starting may fail for a while, but a refusal is permanent. */
+/** Returns why a read failed. A hub that is starting may fail for a while, but a refusal is permanent. */
 function unread(seen: Observation): Look {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
 }

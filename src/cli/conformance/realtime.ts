@@ -55,7 +55,7 @@ export async function openSession(
     sockets.push(socket)
     return socket
   }
-  /** A step ends when `start` calls `end`, when the connection is lost, or after the time limit. */
+  /** Runs a step, which ends when `start` calls `end`, when the connection is lost, or after the time limit. */
   const step = async (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
     const { promise, resolve } = Promise.withResolvers<[how: Step, result?: unknown]>()
     socket.once('disconnect', () => resolve(['dropped']))

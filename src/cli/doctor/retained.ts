@@ -89,7 +89,7 @@ type Hub = readonly [name: string, host: string]
 const here = (hubs: Config['hubs']) => Object.entries(hubs).map(([name, { url }]): Hub => [name, new URL(url).host])
 const there = (hubs: Served) => Object.entries(hubs).map(([name, { url_host }]): Hub => [name, url_host])
 
-/** `names`: the names and addresses in the text. */
+/** Lists hubs as text; `names` contains the names and addresses in it. */
 function named(hubs: readonly Hub[]) {
   const few = hubs.slice(0, MAX_NAMED)
   const more = hubs.length > MAX_NAMED ? ` and ${hubs.length - MAX_NAMED} more` : ''

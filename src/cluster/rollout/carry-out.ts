@@ -148,7 +148,7 @@ function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boole
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/** An unknown state counts as running. After an update, a disabled app need not run. */
+/** Returns whether an app runs well. An unknown state means running. After an update, a disabled app need not run. */
 function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
@@ -232,7 +232,7 @@ async function watch(
   fail('not_running', 'The app is not running.', () => true)
 }
 
-/** The transaction does not depend on the sender, so that a bridge recognises a step that it has already executed. */
+/** Returns a transaction that does not depend on the sender, so that a bridge recognises a step it has executed. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction

@@ -133,7 +133,7 @@ export function stepsOf({ targets }: Pick<Rollout, 'targets'>): RolloutStep[] {
   return steps.sort((one, other) => compare(one.hub, other.hub) || compare(one.app, other.app))
 }
 
-/** `localeCompare` would depend on the machine. */
+/** Compares code units, because `localeCompare` would depend on the machine. */
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }
@@ -178,7 +178,7 @@ function change(rollout: Rollout, event: RolloutEvent): Rollout {
   return rollout
 }
 
-/** A failed canary ends the rollout even if failures are allowed. */
+/** Returns why a rollout ends early. A failed canary ends it even if failures are allowed. */
 function reasonOf(before: Rollout, failures: number): Rollout['reason'] {
   if (before.reason !== null) return before.reason
   if (started(before) <= before.canary) return 'canary_failed'

@@ -64,7 +64,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     if (this.#options.refusal() === undefined) this.#begin(() => this.#resume(active.signal))
   }
 
-  /** The record of an unfinished rollout stays on the broker. */
+  /** Stops rollouts. The record of an unfinished rollout stays on the broker. */
   stop(): void {
     this.#active?.abort()
     this.#active = undefined

@@ -166,7 +166,7 @@ export function openDatabase(path: string, { alone }: { readonly alone: boolean 
   return { folder, sql, close: () => resources.dispose() }
 }
 
-/** SQLite cannot nest transactions, so an inner call joins the outer transaction. */
+/** Runs a transaction. SQLite cannot nest transactions, so an inner call joins the outer transaction. */
 export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   if (sql.isTransaction) return task()
   sql.exec('BEGIN IMMEDIATE')

@@ -14,7 +14,7 @@ const Scopes = v.pipe(
 )
 const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: v.number() })
 
-/** Each lookup sees the changes made by other processes. */
+/** Manages the stored keys. Each lookup sees the changes made by other processes. */
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
 
@@ -34,7 +34,7 @@ export function storedKeys({ sql }: Database) {
     return { id, key }
   }
 
-  /** Oldest first. */
+  /** Lists the keys, oldest first. */
   function list() {
     const rows = sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
     return rows.map((row) => v.parse(KeyRow, row))

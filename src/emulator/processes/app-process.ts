@@ -113,7 +113,7 @@ export class AppProcess {
     await this.#channel?.request({ type: 'gc' })
   }
 
-  /** For systems on which the hub cannot measure the usage of another process. */
+  /** Asks the app for its usage, on systems where the hub cannot measure another process. */
   async ownUsage(): Promise<unknown> {
     return await this.#channel?.request({ type: 'usage' })
   }

@@ -61,7 +61,7 @@ export class AccessControl {
     return senderOf(request, this.#config())
   }
 
-  /** The start-up token is valid only on this machine. Other machines need a password. */
+  /** How to log in. The start-up token is valid only on this machine. Other machines need a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'
@@ -115,7 +115,7 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** Failed attempts never block the start-up token. */
+  /** Logs in with the start-up token, which failed attempts never block. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
     const waitMs = this.#tokenTries.take(sender.address)
@@ -178,7 +178,7 @@ export const tooMany = (waitMs: number): Reply =>
 export const isJson = ({ headers }: IncomingMessage): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
 
-/** An HTML form could send any other request to a different origin without a preflight request. */
+/** Returns whether no HTML form can have sent a request, as forms send to other origins without a preflight. */
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 

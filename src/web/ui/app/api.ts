@@ -44,7 +44,7 @@ const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: Re
   resultOf(schema, await ask(path, init))
 const post = <S extends v.GenericSchema>(schema: S, path: string, body: object) => get(schema, path, sending(body))
 
-/** An empty string is sent as an empty body, without a content type. */
+/** Returns the options of a request. An empty string is sent as an empty body, without a content type. */
 function sending(body: object | string): RequestInit {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   return { method: 'POST', ...(text !== '' && { headers: { 'content-type': 'application/json' }, body: text }) }

@@ -178,7 +178,7 @@ interface SettingProps {
   readonly read: () => void
 }
 
-/** A hidden value must be neither shown nor sent. It is masked, or may be a secret that the user has not opened. */
+/** Whether a value must be neither shown nor sent, because it is masked or may be a secret that is not opened. */
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
