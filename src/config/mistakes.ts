@@ -24,7 +24,7 @@ export class Mistakes {
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
 
-  /** Prevents all lines from repeating this value, even under a different key. */
+  /** Prevents any line from repeating this value, even under a different key. */
   protect(secret: string): void {
     if (secret !== '') this.#secrets.add(secret)
   }

@@ -285,7 +285,7 @@ export function badInputs(seed: number, five: boolean): () => BadInput {
   }
 }
 
-/** No keyword mixes upper and lower case letters. */
+/** Mixes upper and lower case letters, so that the word is not a keyword. */
 function mixed(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase()
 }

@@ -31,7 +31,7 @@ export function timesForgotten(history: History, copies: readonly Sent[]): numbe
   return times
 }
 
-/** The result of an install may be unknown for a minute, while the bridge checks the hub. */
+/** Returns whether an install may have no result yet, because the bridge may check the hub for a minute. */
 export const mayTakeLong = ({ asks, at }: Sent, now: number) =>
   asks?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
 

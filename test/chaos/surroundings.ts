@@ -74,7 +74,7 @@ export interface FileChanges {
   readonly log?: { readonly level: string }
 }
 
-/** The environment overrides the file. JSON is valid YAML. */
+/** Returns a configuration file, which the environment overrides. JSON is valid YAML. */
 export function configFile({ commands, settings, ...others }: FileChanges = {}): string {
   const publish = Object.fromEntries(publishedApps.map((id) => [id, { [PUBLISHED_SETTING]: 'text' }]))
   return JSON.stringify({

@@ -258,7 +258,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#begun.add(this.bridge)
   }
 
-  /** Checked at the proxy, because the content of the broker would show a lost connection only later. */
+  /** Checks the proxy, because the content of the broker would show a lost connection only later. */
   get #isConnected(): boolean {
     return this.brokerProxy.links.some(({ closedAt }) => closedAt === undefined)
   }
@@ -274,7 +274,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await this.startBroker()
   }
 
-  /** The bridge can connect only after the watcher, so that the watcher misses nothing. */
+  /** Starts the broker. The bridge can connect only after the watcher, so that the watcher misses nothing. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
     // When its connection ends, the watcher has received all earlier messages. The restarted broker may have others.

@@ -83,7 +83,7 @@ export class RosterLog implements AsyncDisposable {
   }
 }
 
-/** NATS may have no leader for a while. */
+/** Retries for a while, because NATS may have no leader. */
 function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   return until('NATS', () => attempt().catch(() => undefined), PATIENCE_MS, 500)
 }

@@ -23,7 +23,7 @@ export interface House {
   bridge(urls: readonly string[], env?: Readonly<Record<string, string>>): RunningBridge
 }
 
-/** The house ends with the test. */
+/** Starts a house that ends with the test. */
 export async function startHouse(): Promise<House> {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())

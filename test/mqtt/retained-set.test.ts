@@ -27,7 +27,7 @@ function flush(retained = set): string[] {
   return sent
 }
 
-/** The read-back finds these messages. */
+/** Simulates a read-back that finds these messages. */
 function holding(topics: Readonly<Record<string, string>>): void {
   for (const [topic, payload] of Object.entries(topics)) set.hold(topic, payload)
   set.settle(all)

@@ -36,7 +36,7 @@ class Record implements Wire {
     this.dropped.push(failure)
   }
 
-  /** As `topic=payload`, in order. */
+  /** The published messages as `topic=payload`, in order. */
   get sent(): string[] {
     return this.published.map(({ topic, payload }) => `${topic}=${payload}`)
   }
@@ -47,7 +47,7 @@ class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
 
-/** A trial on the separate connection takes several turns of the event loop. */
+/** Waits for a turn of the event loop. A trial on the separate connection takes several. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 class Rig {
@@ -98,7 +98,7 @@ class Rig {
     })
   }
 
-  /** The broker permits no read-back. */
+  /** Attaches a connection to a broker that permits no read-back. */
   attach(wire: Partial<Record> = {}): this {
     this.wire = Object.assign(new Record(), wire)
     this.#acknowledged = 0

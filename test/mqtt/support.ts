@@ -61,7 +61,7 @@ export interface TestLinkOptions extends Partial<LinkOptions> {
   readonly handlers?: LinkHandlers
 }
 
-/** Topics: `b/state`, held `b/app/+`, commands `b/+/cmd/+`. */
+/** Starts a link with the topics `b/state`, `b/app/+` (held) and `b/+/cmd/+` (commands). */
 export function startLink({
   url,
   clock = systemClock,

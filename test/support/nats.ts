@@ -201,7 +201,7 @@ export class NatsNode {
     await this.#process?.stop('SIGKILL')
   }
 
-  /** On SIGTERM, the node hands over its streams. */
+  /** Ends the node, which hands over its streams on SIGTERM. */
   async end(): Promise<void> {
     await this.#process?.stop('SIGTERM')
   }

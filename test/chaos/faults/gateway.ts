@@ -71,7 +71,7 @@ const answering = (answer: Reply) =>
     return (asking) => (concerns(asking) ? answer : undefined)
   }, allOrSome)
 
-/** Each refresh begins with a request for the hub's identity. */
+/** Makes the bridge request the hub's identity, with which each refresh begins. */
 async function askWhoItIs({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))

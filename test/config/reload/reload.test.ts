@@ -14,7 +14,7 @@ import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.t
 
 let world: World
 
-/** Only the addresses of the hub and the broker are in the environment; the file has all other options. */
+/** Starts with only the addresses of the hub and the broker in the environment; the file has all other options. */
 const start = async (file: string, options: WorldOptions = {}) => {
   world = await World.start({ ...options, file })
   onTestFinished(() => world[Symbol.asyncDispose]())

@@ -85,7 +85,7 @@ class DevTools implements Disposable {
     return new DevTools(socket)
   }
 
-  /** `sessionId`: the session of a page; default: the browser's own. */
+  /** Sends a command. `sessionId`: the session of a page; default: the browser's own. */
   command(method: string, params: object, sessionId?: string): Promise<Answer> {
     this.#count += 1
     const waiting = Promise.withResolvers<Answer>()

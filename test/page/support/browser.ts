@@ -36,7 +36,7 @@ export interface View {
 
 let browser: Promise<Browser> | undefined
 
-/** The tests of a file share the browser, which ends with the process. */
+/** Starts the browser that the tests of a file share, and that ends with the process. */
 export function launch(): Promise<Browser> {
   // CI runs as root, and Chromium has no sandbox for root.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })

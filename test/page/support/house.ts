@@ -125,7 +125,7 @@ export class House implements AsyncDisposable {
   }
 }
 
-/** The house ends with the test. */
+/** Starts a house that ends with the test. */
 export async function startHouse(options?: HouseOptions): Promise<House> {
   const house = await House.start(options)
   onTestFinished(() => house[Symbol.asyncDispose]())
