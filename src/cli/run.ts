@@ -12,9 +12,9 @@ const BUFFER_POOL_BYTES = 512
 export const run: Body<ConfigFlag> = ({ env }, { config }) => daemon({ file: config, env })
 
 /**
- * @param onReady - Called when the bridge is ready for the first time.
- * @param onPage - Called with the address of the page that contains the login token.
- * @param storeUrl - Address of the app store; default: the public store.
+ * @param onReady called when the bridge is ready for the first time
+ * @param onPage called with the address of the page that contains the login token
+ * @param storeUrl address of the app store; default: the public store
  */
 export async function daemon(
   request: LoadOptions,

@@ -82,7 +82,7 @@ async function say(observer: Observer, topic: string, text: string, holds: () =>
   await observer.until(`a reaction to ${topic}`, holds, TIMEOUT_MS).finally(() => clearInterval(repeated))
 }
 
-/** Moves the clock of a house in steps, in which the broker can answer, until `holds` returns true. */
+/** Moves the clock of a house in steps, between which the broker can answer, until `holds` returns true. */
 export async function pass(house: House, observer: Observer, what: string, holds: () => boolean): Promise<void> {
   for (let minutes = 0; minutes < 15; minutes += 0.25) {
     house.clock.jump(15_000)

@@ -64,7 +64,7 @@ export async function putBack(
 
 type Fate = 'done' | 'left' | 'unseen'
 
-/** @param isLost - Whether a write got no answer. */
+/** @param isLost whether a write got no answer */
 function nextFor(item: Item, look: Look, times: number, waited: number, isLost: boolean): Fate | 'ask' | 'wait' {
   switch (look) {
     case 'right':

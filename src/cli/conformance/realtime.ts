@@ -32,8 +32,8 @@ export interface HubEvent {
 export type Session = Awaited<ReturnType<typeof openSession>>
 
 /**
- * @param prove - Checks the hub's identity before the key is sent.
- * @param withToken - Sends the token of the handshake to the namespace.
+ * @param prove checks the hub's identity before the key is sent
+ * @param withToken sends the token of the handshake to the namespace
  */
 export async function openSession(
   { url, key, timeoutMs, clock }: Target,

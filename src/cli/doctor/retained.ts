@@ -149,7 +149,7 @@ export async function askForListeners(connection: Connection, { format, prefix }
     await connection.subscribe(filter, { qos: 1 })
 }
 
-/** @param isHeard - Whether a client received the message; `undefined` if the broker does not report this. */
+/** @param isHeard whether a client received the message; `undefined` if the broker does not report this */
 export function examineListeners(
   held: ReadonlyMap<string, string>,
   { format, prefix, birth_topic }: Config['discovery'],

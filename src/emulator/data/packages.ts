@@ -53,7 +53,7 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
  */
 export type Packages = ReturnType<typeof packagesOf>
 
-/** @param data - Absolute path of the data folder. */
+/** @param data absolute path of the data folder */
 export function packagesOf(data: string, { store, samples = new Map(), warn = () => {} }: Sources) {
   const apps = join(data, APPS_FOLDER)
   const warnOnce = onceEach(warn)

@@ -16,7 +16,7 @@ type OnChange = (paths: readonly string[]) => Promise<void>
 /**
  * Polls, because file system notifications differ between systems, get lost, and stop if the folder is replaced.
  * Reports changes when two consecutive polls find the same files.
- * @param known - The files with which the app was started.
+ * @param known the files with which the app was started
  * @returns a function that stops the polling
  */
 export function watchFiles(folder: string, known: Files, clock: Clock, onChange: OnChange): () => void {

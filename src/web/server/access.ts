@@ -72,7 +72,7 @@ export class AccessControl {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
 
-  /** @param writes - Whether the request changes something or opens a WebSocket. */
+  /** @param writes whether the request changes something or opens a WebSocket */
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)

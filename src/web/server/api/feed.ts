@@ -77,7 +77,7 @@ export class Feed {
     return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
   }
 
-  /** @param payload - `null` if the topic was cleared */
+  /** @param payload `null` if the topic was cleared */
   held(topic: string, payload: string | null): void {
     if (topic.endsWith('/state') && this.#isShown(topic)) this.#noteState(topic, payload)
     const shown = this.#shown
