@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts'
 
 export interface Limits {
   readonly slots: number
-  /** Minimum time between the starts of two tasks, in milliseconds; default 0. */
+  /** Minimum time between the starts of two tasks, in milliseconds; default: 0. */
   readonly apartMs?: number
 }
 

@@ -8,7 +8,7 @@ import type { App } from '../hub/app.ts'
 const SHOWN_WITHIN_MS = 60_000
 
 interface Install {
-  /** The previous version; undefined if the app was not installed. */
+  /** The previous version; `undefined` if the app was not installed. */
   readonly from: string | null | undefined
   /** Cancels the timer for the result; set once the hub has confirmed the install. */
   readonly cancel?: () => void
@@ -30,7 +30,7 @@ export class AppUpdates {
     return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
   }
 
-  /** Returns undefined if there is no update, or if the hub reports its version. */
+  /** Returns `undefined` if there is no update, or if the hub reports its version. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
     const known = this.#found.get(key)
     if (update_available === false || (known !== undefined && known.version !== version)) this.#found.delete(key)
@@ -52,7 +52,7 @@ export class AppUpdates {
     return true
   }
 
-  /** @param app the app before the install; undefined if it is not installed */
+  /** @param app the app before the install; `undefined` if it is not installed */
   begin(hub: string, id: string, app: App | undefined): void {
     this.end(hub, id)
     this.#installs.set(keyOf(hub, id), { from: app?.version })

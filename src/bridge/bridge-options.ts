@@ -34,7 +34,7 @@ export interface FleetSide {
   readonly isLeader: boolean
   readonly epoch: number
   readonly payload: FleetPayload
-  /** Returns undefined if no member serves the hub. */
+  /** Returns `undefined` if no member serves the hub. */
   whyNotServed(hub: string): string | undefined
 }
 
@@ -66,7 +66,7 @@ export interface BridgeOptions {
   /** The current configuration. Call `reconfigured` after each change. */
   readonly live: {
     readonly value: BridgeSettings
-    /** Whether the hubs' folder is empty, so that hubs may be missing; default: false. */
+    /** Whether the hubs' folder is empty, so that hubs may be missing; default: `false`. */
     readonly awaitsHubs?: boolean
   }
   readonly guardian: Guardian

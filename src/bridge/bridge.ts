@@ -352,7 +352,7 @@ export class Bridge {
   }
 
   /**
-   * Executes a command that did not arrive over MQTT. Returns false, without an answer, if this bridge is not active.
+   * Executes a command that did not arrive over MQTT. Returns `false`, without an answer, if this bridge is not active.
    */
   command(message: Message, requester: Requester): boolean {
     if (this.#early.role !== 'active' || this.#early.hasLeft) return false

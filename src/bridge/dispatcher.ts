@@ -148,7 +148,7 @@ export class Dispatcher {
     return command
   }
 
-  /** Without `input`, refuses the command only if no input is permitted. @throws {CommandError} */
+  /** Without `input`, refuses the command only if no input is permitted. @throws CommandError */
   #authorize(command: Command, input?: unknown): void {
     const refusal = refusedBy(policyOf(this.#options.live.value), command, input)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)

@@ -47,7 +47,7 @@ const MAX_LEARNED = 16 * 1024 * 1024
 interface HubThen {
   readonly firmware: string | null
   readonly health: HubHealth | null
-  /** In seconds; null if the hub does not report it. */
+  /** In seconds; `null` if the hub does not report it. */
   readonly uptime: number | null
   readonly guardOf: (app: string) => GuardFacts | null | undefined
 }
@@ -273,7 +273,7 @@ export class Evidence {
     this.#hubs.delete(hub)
   }
 
-  /** Returns the report for the app's developer; null if there is no evidence. */
+  /** Returns the report for the app's developer; `null` if there is no evidence. */
   report(hub: string, app: string): string | null {
     const crash = this.of(hub).crashes.get(app)
     return crash ? reportOf(app, crash) : null

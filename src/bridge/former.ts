@@ -83,7 +83,7 @@ export class Prefixes {
     this.#doubtful = false
   }
 
-  /** All prefixes to record; null if the broker has no discovery message from this bridge. */
+  /** All prefixes to record; `null` if the broker has no discovery message from this bridge. */
   get all(): readonly string[] | null {
     return this.#isPublishing || this.#doubtful ? [this.#current, ...this.#former] : null
   }

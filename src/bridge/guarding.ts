@@ -16,11 +16,11 @@ import type { CommandRun, OwnCommand } from './requests.ts'
 export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {
-  /** Null if the guardian is off, undefined if its facts are not available yet. */
+  /** `null` if the guardian is off, `undefined` if its facts are not available yet. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined
   /** Undefined if the guardian is off. */
   attentionOf(hub: string): readonly string[] | undefined
-  /** Null if the guardian is off, undefined if its list is not available yet. */
+  /** `null` if the guardian is off, `undefined` if its list is not available yet. */
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
   /** Called before `begin`. `app` is empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void
@@ -36,7 +36,7 @@ export interface Guardian {
   hubReplaced(name: string): void
   /** @param at the hub's start time, in epoch milliseconds */
   booted(name: string, at: number): void
-  /** @param links null if the numbers are no longer available */
+  /** @param links `null` if the numbers are no longer available */
   linked(name: string, app: string, links: Links | null): void
   /**
    * @param read whether the whole list has just been read
@@ -73,7 +73,7 @@ export function guardedHub(
     shows: (app: string) => hub.apps.shows(app),
     /** Returns whether the hub is known to install a given version of an app. */
     takesVersion: () => isNewer(hub.status),
-    /** Applies changes before it resolves. Returns false if, for example, the hub no longer has the app. */
+    /** Applies changes before it resolves. Returns `false` if, for example, the hub no longer has the app. */
     async read(app: string): Promise<boolean> {
       try {
         await hub.apps.readApp(app)
@@ -83,7 +83,7 @@ export function guardedHub(
         return false
       }
     },
-    /** Returns the HTTP status, null if the app does not respond, or undefined after any other failure. */
+    /** Returns the HTTP status, `null` if the app does not respond, or `undefined` after any other failure. */
     async ask(app: string, path: string): Promise<number | null | undefined> {
       try {
         return await hub.askApp(app, path)

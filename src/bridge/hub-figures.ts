@@ -54,14 +54,14 @@ export class HubFigures {
   readonly #forbidden = new Set<Name>()
   boot: Boot | undefined
   #status: Pick<HubStatus, 'online' | 'id' | 'firmware' | 'scopes'> | undefined
-  /** Null without the permission; undefined until all figures have been read. */
+  /** `null` without the permission; `undefined` until all figures have been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
   /** Keyed by app. Null if the API key no longer permits them; missing if not read yet. */
   readonly links = new Map<string, AppLinks | null>()
-  /** The figures from which the links were computed; undefined until all permitted figures have been read. */
+  /** The figures from which the links were computed; `undefined` until all permitted figures have been read. */
   #linksFrom: readonly unknown[] | undefined
-  /** In epoch milliseconds; undefined if the firmware has not changed since the bridge started. */
+  /** In epoch milliseconds; `undefined` if the firmware has not changed since the bridge started. */
   firmwareChangedAt: number | undefined
   #cancel: (() => void) | undefined
   #stopped = false

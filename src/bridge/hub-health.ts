@@ -3,7 +3,7 @@ import type { HubHealth } from '../contract/crash.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { OperationName, Result } from '../hub/operations.ts'
 
-/** Null if not permitted or not usable, undefined if not read yet. */
+/** `null` if not permitted or not usable, `undefined` if not read yet. */
 export type Figures = { [N in OperationName]?: Result<N> | null }
 
 /** Kept until the hub restarts, because each uptime reading results in a slightly different start time. */

@@ -56,7 +56,7 @@ export class HubState {
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
-  /** The id of the hub that the broker's data describes; undefined after the comparison with the actual id. */
+  /** The id of the hub that the broker's data describes; `undefined` after the comparison with the actual id. */
   #formerId: string | undefined
 
   constructor(name: string, hub: Hub, options: HubStateOptions) {

@@ -82,7 +82,7 @@ export class OwnerRows<K extends OwnerKind> {
     if (payload !== undefined) this.#table.link.hold(this.#topic(place), payload)
   }
 
-  /** Returns null to clear the topic, undefined to keep the broker's message. */
+  /** Returns `null` to clear the topic, `undefined` to keep the broker's message. */
   #render(place: Place<K>, facts: Facts[K], before?: Facts[K]): string | null | undefined {
     const { row } = place
     try {

@@ -51,7 +51,7 @@ export interface OwnershipState {
 const FOREIGN: Ownership = { whose: 'foreign', verdict: 'keep' }
 const PEER: Ownership = { whose: 'peer', verdict: 'keep' }
 
-/** @param payload undefined if it was too large to store */
+/** @param payload `undefined` if it was too large to store */
 export function ownership(topic: string, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, prefixes } = state
   const own = topics.parse(topic)

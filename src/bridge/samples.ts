@@ -84,7 +84,7 @@ export class Samples {
     this.#hubs.delete(hub)
   }
 
-  /** Returns undefined if the memory limit is reached. */
+  /** Returns `undefined` if the memory limit is reached. */
   newRecord(): Float32Array | undefined {
     const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MAX_BYTES
     while (!mayBe(this.size)) {

@@ -75,7 +75,7 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
   return texts
 }
 
-/** @throws {UsageError} with one line for the user */
+/** @throws UsageError with one line for the user */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')

@@ -21,11 +21,11 @@ export interface LoadOptions {
   readonly readFile?: ReadFile
   /** Default: reads from disk. */
   readonly readFolder?: ReadFolder
-  /** Whether a configuration without a hub is a mistake; default true. */
+  /** Whether a configuration without a hub is a mistake; default: `true`. */
   readonly requireHub?: boolean
-  /** Whether a missing file is a mistake; if not, it counts as empty. Default true. */
+  /** Whether a missing file is a mistake; if not, it counts as empty. Default: `true`. */
   readonly requireFile?: boolean
-  /** Whether an empty file is a mistake, as on a reload; default false. */
+  /** Whether an empty file is a mistake, as on a reload; default: `false`. */
   readonly requireContent?: boolean
 }
 
@@ -74,7 +74,7 @@ function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions,
   return readHubsDir(hubs_dir, subject, readFolder, opened.reading)
 }
 
-/** Loads the configuration. The environment overrides the file. @throws {ConfigError} with all mistakes at once */
+/** Loads the configuration. The environment overrides the file. @throws ConfigError with all mistakes at once */
 export function loadConfig(request: LoadOptions) {
   const readAt = systemClock.now()
   const opened = open(request)
@@ -128,7 +128,7 @@ export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>
   return readTop(httpOptions, open(request)).http
 }
 
-/** Like `loadHttpConfig`, for programs that need the exact values. @throws {ConfigError} if these are invalid */
+/** Like `loadHttpConfig`, for programs that need the exact values. @throws ConfigError if these are invalid */
 export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   const opened = open(request)
   const { mistakes } = opened.reading

@@ -6,7 +6,7 @@ import { nearest } from '../base/nearest.ts'
 /** The properties of a schema that tables and messages need. */
 export interface About {
   readonly name: string
-  /** Whether a message may repeat a refused value; never set for text that could be a secret. Default false. */
+  /** Whether a message may repeat a refused value; never set for text that could be a secret. Default: `false`. */
   readonly quotable?: true
 }
 

@@ -101,7 +101,7 @@ function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, 
 export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<string, unknown>[]): Values<T> {
   const defaults = Object.entries(table).map(([path, { schema, default: written = null }]) => {
     const value = written === null ? null : v.parse(schema, written)
-    // Values are parsed before they get here, because convict's parsing is lax (its booleans accept `0` as true).
+    // Values are parsed before they get here, because convict's parsing is lax (its booleans accept `0` as `true`).
     return [path, { format: '*', default: value }] as const
   })
   // Without these, convict would read the process's arguments and environment.

@@ -31,7 +31,7 @@ export interface CommandPolicy {
   readonly read_only: boolean
   /** The endpoints that `hub/call` may reach. Default: none. */
   readonly call?: readonly CallRule[]
-  /** Whether the guardian is on. Default false. */
+  /** Whether the guardian is on. Default: `false`. */
   readonly guarded?: boolean
 }
 

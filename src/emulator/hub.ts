@@ -22,7 +22,7 @@ export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
 export type { RequestRecord } from './rest.ts'
 
 interface Reboot {
-  /** Default 0. */
+  /** Default: 0. */
   downMs?: number | undefined
   version?: string | undefined
   id?: string | undefined

@@ -119,7 +119,7 @@ export class AppManager {
     return this.live && known !== undefined ? known : await this.readApp(id)
   }
 
-  /** Reads one app, even while live. @throws as `getApp` */
+  /** Reads one app, even while live. @throws the errors of `getApp` */
   async readApp(id: string): Promise<App> {
     for (let looks = 1; ; looks += 1) {
       this.#refuseIfDestroyed()

@@ -79,7 +79,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
 
 const signalOf = (value: unknown) => (typeof value === 'string' && /^SIG[A-Z0-9]{2,8}$/.test(value) ? value : null)
 
-/** Decodes an update. Older hubs send an object or null, newer hubs a boolean, and some hubs only the version. */
+/** Decodes an update. Older hubs send an object or `null`, newer hubs a boolean, and some hubs only the version. */
 function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
   const isVersion = typeof said === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(said)
   const offer = isVersion ? { version: said } : said

@@ -33,12 +33,12 @@ export class Addresses {
     this.current = first
   }
 
-  /** The name for the log; undefined if there is only one address. */
+  /** The name for the log; `undefined` if there is only one address. */
   get name(): string | undefined {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
 
-  /** The first address; undefined if it is the current one. */
+  /** The first address; `undefined` if it is the current one. */
   get preferred(): Address | undefined {
     const [first] = this.#all
     return first === this.current ? undefined : first
@@ -94,7 +94,7 @@ export class Login {
     }
   }
 
-  /** Returns whether to retry immediately with a different login; true at most once until `reset`. */
+  /** Returns whether to retry immediately with a different login; `true` at most once until `reset`. */
   async retry(failure: Failure): Promise<boolean> {
     if (this.#retried) return false
     if (failure.code === 'protocol') this.#retried = this.#otherProtocol()
@@ -166,7 +166,7 @@ export class Pacing {
     return this.#unsteady === UNSTEADY_LIMIT
   }
 
-  /** Returns the time to wait, in milliseconds. `ended` is undefined if no connection was accepted. */
+  /** Returns the time to wait, in milliseconds. `ended` is `undefined` if no connection was accepted. */
   after(failure: Failure, ended: Ended | undefined): number {
     if (ended !== undefined) {
       const { livedMs, protocol, explained } = ended

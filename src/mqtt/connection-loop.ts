@@ -131,7 +131,7 @@ export class ConnectionLoop {
     this.#options.onState?.(state, reason)
   }
 
-  /** Resolves after the end of the connection. `ended` is undefined if the broker did not accept it. */
+  /** Resolves after the end of the connection. `ended` is `undefined` if the broker did not accept it. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)

@@ -82,7 +82,7 @@ export class Connection {
     client.on('close', () => this.drop({ code: 'closed', detail: 'the other side closed the connection' }))
   }
 
-  /** Stays true after the end of the connection. */
+  /** Stays `true` after the end of the connection. */
   get isAccepted(): boolean {
     return this.#connack !== undefined
   }

@@ -33,9 +33,9 @@ interface EmbeddedBrokerOptions {
   readonly username?: string | undefined
   readonly password?: string | undefined
   readonly birthTopic?: string | undefined
-  /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
+  /** The largest payload accepted, in bytes (default: 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
-  /** Default 200. */
+  /** Default: 200. */
   readonly maxConnections?: number | undefined
 }
 
@@ -60,7 +60,7 @@ export interface EmbeddedBroker extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** @throws {EmbeddedBrokerError} */
+/** @throws EmbeddedBrokerError */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
   const { host, port, username, password, maxPayload = MAX_PAYLOAD, maxConnections = 200 } = options
   if (!isLoopback(host) && (username === undefined || password === undefined)) {

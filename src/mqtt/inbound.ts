@@ -61,7 +61,7 @@ export class InboundQueue {
     this.#limits = limits
   }
 
-  /** Returns false if the message was dropped. */
+  /** Returns `false` if the message was dropped. */
   take(message: Message): boolean {
     if (this.#queue.size === 0 && this.#hasRoom()) {
       this.#deliver(message)

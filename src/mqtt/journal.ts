@@ -21,7 +21,7 @@ export class Journal {
     this.#log = log
   }
 
-  /** @param at the address; undefined if there is only one */
+  /** @param at the address; `undefined` if there is only one */
   connected(protocol: Protocol, at?: string): void {
     for (const kind of DROPPABLE) this.forget(`dropped ${kind}`)
     for (const named of Object.values(this.#notPublished)) named.clear()
@@ -37,7 +37,7 @@ export class Journal {
 
   /**
    * Warns once per outage, address and failure code.
-   * @param livedMs undefined for a connection that was never accepted
+   * @param livedMs `undefined` for a connection that was never accepted
    */
   failed(failure: Failure, livedMs: number | undefined, at?: string): void {
     const { code, detail } = failure

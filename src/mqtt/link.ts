@@ -110,7 +110,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets the payload that the broker should retain; null for none. Sends only the newest payload, if the broker lacks
+   * Sets the payload that the broker should retain; `null` for none. Sends only the newest payload, if the broker lacks
    * it.
    * @param source returns the payload again if it must be resent, so that the link need not keep it
    */
@@ -145,7 +145,7 @@ export class MqttLink implements AsyncDisposable {
     this.#handlers?.observer?.released(isOthers)
   }
 
-  /** Sets whether retained topics, including the state topic, are published; default true. */
+  /** Sets whether retained topics, including the state topic, are published; default: `true`. */
   setWriting(writing: boolean): void {
     this.#sender.setWriting(writing)
   }
@@ -157,7 +157,7 @@ export class MqttLink implements AsyncDisposable {
     void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
 
-  /** Reconnects to read back the broker's messages. Returns false while disconnected. */
+  /** Reconnects to read back the broker's messages. Returns `false` while disconnected. */
   startOver(): boolean {
     return this.#loop.startOver()
   }
@@ -179,7 +179,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Clears messages that were read back, are not held, and for which `owned` returns true. `owned` gets '' as the
+   * Clears messages that were read back, are not held, and for which `owned` returns `true`. `owned` gets '' as the
    * payload if too much was read back to keep. Returns the number of cleared messages.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
@@ -212,7 +212,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Publishes the waiting answers, `offline` and the rest, and disconnects. The deadline is short (default 3,000 ms)
+   * Publishes the waiting answers, `offline` and the rest, and disconnects. The deadline is short (default: 3,000 ms)
    * because a supervisor kills the process after ten seconds. A second call waits for the first.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {

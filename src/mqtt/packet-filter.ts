@@ -53,7 +53,7 @@ export class PacketFilter {
   #first = 0
   #length = 0
   #done = 0
-  /** The beginning of a body that is being cut; undefined if the body passes unchanged. */
+  /** The beginning of a body that is being cut; `undefined` if the body passes unchanged. */
   #cut: Buffer[] | undefined
   #malformed = false
 

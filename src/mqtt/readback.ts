@@ -231,7 +231,7 @@ interface RetryUntilAnswered {
   readonly signal: AbortSignal
 }
 
-/** Repeats a request until the broker answers. Resolves to the number of requests; undefined after giving up. */
+/** Repeats a request until the broker answers. Resolves to the number of requests; `undefined` after giving up. */
 export async function retryUntilAnswered(options: RetryUntilAnswered): Promise<number | undefined> {
   const { clock, answered, repeats, deadline, foundAt, isEvident, signal } = options
   let isAnswered = false

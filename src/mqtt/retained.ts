@@ -18,7 +18,7 @@ export interface Order {
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
 /**
- * Returns a topic's payload again, or undefined if nothing is held. Share a source among many topics, to save memory.
+ * Returns a topic's payload again, or `undefined` if nothing is held. Share a source among many topics, to save memory.
  */
 export type PayloadSource = (topic: string) => string | undefined
 
@@ -31,9 +31,9 @@ export class Entry {
   source: PayloadSource | undefined
   /** The text whose digest is `wanted`; dropped once the broker has it, if the source can return it again. */
   text: string | undefined
-  /** null: the broker should hold nothing. */
+  /** `null`: the broker should hold nothing. */
   wanted: string | null
-  /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps not the wanted payload. */
+  /** `null`: the broker holds nothing; `undefined`: unknown; `OTHER`: perhaps not the wanted payload. */
   held: string | null | undefined = undefined
   sent: string | null | undefined = undefined
   seq = 0
@@ -44,7 +44,7 @@ export class Entry {
   sentAt = 0
   sentBytes = 0
   blocked: Block | undefined = undefined
-  /** The latest reported block; undefined after the broker has accepted a publish. */
+  /** The latest reported block; `undefined` after the broker has accepted a publish. */
   reported: Block | undefined = undefined
   /** Whether another client has taken over the topic. */
   released = false
@@ -107,7 +107,7 @@ export class Retained {
     return false
   }
 
-  /** Returns undefined if there is nothing to hold or clear. */
+  /** Returns `undefined` if there is nothing to hold or clear. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
     const known = this.#known(topic) || this.#cleared.has(topic)
     const unowned = this.#unowned.all.has(topic)
@@ -190,7 +190,7 @@ export class Retained {
 
   /**
    * Takes the entry that `peek` returned, or one that was taken but not sent. Returns its payload, which the source may
-   * have changed; null for a zero-length publish.
+   * have changed; `null` for a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()

@@ -17,7 +17,7 @@ export class SuspendDetector {
   /** The difference between `uptime` and `elapsed`. */
   #ahead: number
   /**
-   * The last moment before the suspension, in `clock.elapsed()` milliseconds; undefined if no message can be that old.
+   * The last moment before the suspension, in `clock.elapsed()` milliseconds; `undefined` if no message is that old.
    */
   #since: number | undefined
   #wokeAt = Number.NEGATIVE_INFINITY

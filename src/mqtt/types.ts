@@ -15,11 +15,11 @@ export interface BrokerOptions extends Credentials {
   readonly ca?: string | Buffer | undefined
   readonly cert?: string | Buffer | undefined
   readonly key?: string | Buffer | undefined
-  /** Default true. */
+  /** Default: `true`. */
   readonly rejectUnauthorized?: boolean | undefined
-  /** Default 30,000 ms; rounded to seconds for the broker. */
+  /** Default: 30,000 ms; rounded to seconds for the broker. */
   readonly keepaliveMs?: number | undefined
-  /** The limit for CONNACK; default 10,000 ms. */
+  /** The limit for CONNACK; default: 10,000 ms. */
   readonly connectTimeoutMs?: number | undefined
 }
 
@@ -54,7 +54,7 @@ export interface LinkOptions extends BrokerOptions {
    */
   readonly transientFilters?: readonly string[] | undefined
   /**
-   * Called before each publish, except for the state topic and answers. If it returns false, an event is lost, and a
+   * Called before each publish, except for the state topic and answers. If it returns `false`, an event is lost, and a
    * retained topic waits until `release` or the next `hold`.
    */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
@@ -64,14 +64,14 @@ export interface LinkOptions extends BrokerOptions {
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** In bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined
-  /** The limit on unacknowledged publishes: default 32, or the broker's limit if that is lower. */
+  /** The limit on unacknowledged publishes; default: 32, or the broker's limit if that is lower. */
   readonly window?: number | undefined
-  /** The limit for a PUBACK or SUBACK; after it, the connection is considered dead (default 30,000 ms). */
+  /** The limit for a PUBACK or SUBACK; after it, the connection is considered dead (default: 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
-  /** The approximate interval for testing the preferred address while another one is in use (default 5 minutes). */
+  /** The approximate interval for testing the preferred address while another one is in use (default: 5 minutes). */
   readonly preferredAfterMs?: number | undefined
   /**
-   * The limit for the self-test (default 30,000 ms). A slow broker may acknowledge immediately and send its retained
+   * The limit for the self-test (default: 30,000 ms). A slow broker may acknowledge immediately and send its retained
    * messages later; the bridge must not overwrite messages that it has not read.
    */
   readonly probeTimeoutMs?: number | undefined

@@ -15,10 +15,10 @@ export interface WorldOptions {
   /** On each hub. */
   readonly apps: number
   readonly hubs?: number
-  /** Whether the keys permit reads of the hub's health, devices and flows. Default false. */
+  /** Whether the keys permit reads of the hub's health, devices and flows. Default: `false`. */
   readonly evidence?: boolean
   readonly nodeOptions?: readonly string[]
-  /** Whether to wait for discovery, which takes longer. Default true. */
+  /** Whether to wait for discovery, which takes longer. Default: `true`. */
   readonly settled?: boolean
   /** Devices per second that are published for Home Assistant; default: the default of the option. */
   readonly discoveryRate?: number

@@ -109,7 +109,7 @@ export const ROWS: readonly Row[] = [
   },
 ]
 
-/** Returns undefined if the case does not exist. */
+/** Returns `undefined` if the case does not exist. */
 export function expected({ lacking, olderOnly, enveloped, repeatable }: Row, column: Column): string | undefined {
   const onHub = lacking !== undefined
   switch (column) {

@@ -74,7 +74,7 @@ export async function works(observer: Observer): Promise<void> {
   await say(observer, marker, '', () => observer.last(marker) !== undefined)
 }
 
-/** Publishes ten times a second until `holds` returns true, because messages and the connection may be lost. */
+/** Publishes ten times a second until `holds` returns `true`, because messages and the connection may be lost. */
 async function say(observer: Observer, topic: string, text: string, holds: () => boolean): Promise<void> {
   const publish = () => void observer.publish(topic, text).catch(() => undefined)
   publish()
@@ -82,7 +82,7 @@ async function say(observer: Observer, topic: string, text: string, holds: () =>
   await observer.until(`a reaction to ${topic}`, holds, TIMEOUT_MS).finally(() => clearInterval(repeated))
 }
 
-/** Moves the clock of a house in steps, between which the broker can answer, until `holds` returns true. */
+/** Moves the clock of a house in steps, between which the broker can answer, until `holds` returns `true`. */
 export async function pass(house: House, observer: Observer, what: string, holds: () => boolean): Promise<void> {
   for (let minutes = 0; minutes < 15; minutes += 0.25) {
     house.clock.jump(15_000)

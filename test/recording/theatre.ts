@@ -145,7 +145,7 @@ export class Theatre implements AsyncDisposable {
     await this.waitFor(topic, options, () => this.asker.publish(`hub2mqtt/${topic}`, payload, options))
   }
 
-  /** @param send sends the command */
+  /** Sends a command, and advances the clock until it is answered. */
   async waitFor(topic: string, options: IClientPublishOptions, send: () => Promise<void>): Promise<void> {
     const before = this.#answers(topic, options)
     await send()
@@ -168,7 +168,7 @@ export class Theatre implements AsyncDisposable {
     }
   }
 
-  /** Advances the clock from timer to timer, with a rest after each, until `probe` returns true. */
+  /** Advances the clock from timer to timer, with a rest after each, until `probe` returns `true`. */
   async reach(what: string, probe: () => boolean | undefined): Promise<void> {
     for (let steps = 0; !probe(); steps += 1) {
       if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)

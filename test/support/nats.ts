@@ -59,7 +59,7 @@ const JSZ = v.object({
 export interface NatsOptions {
   /** Default one. */
   readonly nodes?: 1 | 3
-  /** Default false. */
+  /** Default: `false`. */
   readonly mqtt?: boolean
   readonly config?: readonly string[]
 }

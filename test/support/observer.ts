@@ -18,18 +18,18 @@ export interface Seen {
 }
 
 export interface ObserverOptions extends Partial<Login> {
-  /** Default 3.1.1. */
+  /** Default: 3.1.1. */
   readonly protocol?: '5' | '3.1.1'
-  /** Default `#`. */
+  /** Default: `#`. */
   readonly filter?: string | readonly string[]
-  /** Default 1. */
+  /** Default: 1. */
   readonly qos?: 0 | 1
   /** Whether live messages keep their retain flag (MQTT 5). */
   readonly retainAsPublished?: boolean
   /** Whether to reconnect after each loss; with MQTT 5, retained messages are then not received again. */
   readonly comesBack?: boolean
   readonly onMessage?: (seen: Seen) => void
-  /** Whether to keep messages in `seen`; default true. */
+  /** Whether to keep messages in `seen`; default: `true`. */
   readonly keeps?: boolean
 }
 

@@ -33,7 +33,7 @@ export type Session = Awaited<ReturnType<typeof openSession>>
 
 /**
  * @param prove checks the hub's identity before the key is sent
- * @param withToken sends the token of the handshake to the namespace
+ * @param withToken whether to send the token of the handshake to the namespace
  */
 export async function openSession(
   { url, key, timeoutMs, clock }: Target,

@@ -12,7 +12,7 @@ import type { RolloutsOptions } from './rollouts.ts'
 
 export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'serves' | 'refusal'> {
   readonly client: Client
-  /** Publishes a record; null clears it. Resolves when the broker has the record. @throws DeniedError */
+  /** Publishes a record; `null` clears it. Resolves when the broker has the record. @throws DeniedError */
   readonly write: (rollout: Rollout, text: string | null) => Promise<void>
   /** Aborted when the connection is lost, and when this process must not continue the rollout. */
   readonly signal: AbortSignal

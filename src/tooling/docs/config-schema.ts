@@ -8,7 +8,7 @@ type Schema = Readonly<Record<string, unknown>>
 
 const convert = (schema: v.GenericSchema) => jsonSchema(schema, 'draft-2020-12')
 
-/** Also permits null, because a key without a value is an omitted option. */
+/** Also permits `null`, because a key without a value is an omitted option. */
 function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
   if (anyOf !== undefined) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return {

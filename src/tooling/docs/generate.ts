@@ -43,7 +43,7 @@ export class MarkerError extends Error {
   override readonly name = 'MarkerError'
 }
 
-/** Replaces the text between the markers. @throws {MarkerError} */
+/** Replaces the text between the markers. @throws MarkerError */
 export function fillSections(page: string, known: Sections): string {
   const opened = [...page.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
   const unknown = opened.find((name) => !Object.hasOwn(known, name))
