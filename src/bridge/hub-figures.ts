@@ -39,7 +39,7 @@ interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
   /** `at`: the hub's start time, in epoch milliseconds; `again`: whether the hub has restarted. */
   readonly onBoot: (at: number, again: boolean) => void
-  /** Called when enough figures have been read to recognize obsolete retained messages. */
+  /** Called when enough figures have been read to recognise obsolete retained messages. */
   readonly onSettled: () => void
 }
 

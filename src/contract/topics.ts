@@ -136,7 +136,7 @@ export function createTopics(base: string, member?: string, alone = false) {
   }
 }
 
-/** Some brokers close a connection that publishes on a topic with too many levels: EMQX 128, Mosquitto 200. */
+/** Brokers may close a connection that publishes to a topic with more levels than 128 (EMQX) or 200 (Mosquitto). */
 const MAX_ANSWER_LEVELS = 64
 
 /** First levels that cannot be a hub's name. */

@@ -79,7 +79,7 @@ export function isBad(crashes: number, sinceUpdateMs: number): boolean {
   return crashes >= BAD_CRASHES && sinceUpdateMs <= BAD_WITHIN_MS
 }
 
-/** Epoch milliseconds; `undefined` outside of quiet hours. `hours`: for example `23:00-07:00`; `null`: none. */
+/** Returns epoch milliseconds; `undefined` outside quiet hours. `hours`: for example, `23:00-07:00`; `null`: none. */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
   const [begin, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))

@@ -177,7 +177,7 @@ function jsonOrText(answer: Answer): unknown {
 
 const MAX_PATH = 512
 
-/** Returns whether a string is a path on the hub itself, in normalized form. */
+/** Returns whether a string is a path on the hub itself, in normalised form. */
 function isPath(text: string): boolean {
   const base = 'http://hub.invalid'
   if (!text.startsWith('/') || text.length > MAX_PATH || !URL.canParse(text, base)) return false

@@ -87,7 +87,7 @@ function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_availa
   return { update_available: offer === null ? false : boolean(offer), latest_version: null }
 }
 
-/** An unreadable entry becomes `undefined`. @throws HubError `nonsense` if most entries are unreadable */
+/** Decodes apps, unreadable ones as `undefined`. @throws HubError `nonsense` if most entries are unreadable */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
   if (!isRecord(value)) throw nonsense()

@@ -211,7 +211,7 @@ export class Session {
     }
   }
 
-  /** A busy hub may fail one read; it is considered offline only if the next read, a second later, fails too. */
+  /** Reads the hub. If that fails, reads it again after a second, because a busy hub may fail one read. */
   async #poll(): Promise<void> {
     try {
       await this.#readPatiently()

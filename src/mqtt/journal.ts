@@ -12,7 +12,7 @@ export class Journal {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #warned = new Set<string>()
-  /** Separate limits: clients choose the topics of answers, which must not use up the limit for retained topics. */
+  /** Limited separately, because clients choose the topics of answers, which must not use up the other limit. */
   readonly #notPublished = { retained: new Set<string>(), message: new Set<string>() }
   #outage: { readonly since: number; readonly known: Set<string> } | undefined
 

@@ -138,7 +138,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.pump()
   }
 
-  /** Stops holding topics of another client. The broker keeps their messages; queued payloads are discarded. */
+  /** Stops holding another client's topics. Queued payloads are discarded, but the broker keeps its messages. */
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()

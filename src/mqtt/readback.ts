@@ -22,7 +22,7 @@ export interface ReadBackOptions {
   /** Publishes a marker with QoS 1, by default when the broker has room. `done` gets the PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
-  /** Receives messages that are not retained. They are from other clients: this client has published nothing yet. */
+  /** Receives messages that are not retained. They are from other clients, as this client has published nothing yet. */
   readonly onLive?: (topic: string, text: string) => void
   /** The `heldFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]

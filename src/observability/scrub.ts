@@ -1,4 +1,4 @@
-/** Masks known secrets anywhere in log lines: masking by key would miss messages, stacks, arrays and unlisted keys. */
+/** Masks known secrets anywhere in log lines. Masking by key would miss messages, stacks, arrays and unlisted keys. */
 import { Agreement, Spellings } from './spellings.ts'
 
 const MASK = '***'
