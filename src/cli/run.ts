@@ -22,7 +22,7 @@ export async function daemon(
   onPage?: (address: string) => void,
   storeUrl?: string,
 ): Promise<number> {
-  // mqtt-packet caches a small buffer for each packet length. Each of these keeps its pool alive: with pools of the
+  // mqtt-packet caches a small buffer for each packet length. Each of these keeps its pool alive, so with pools of the
   // default size, memory would grow for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const begun = await begin(request)

@@ -70,7 +70,7 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
 const BYTES = 6
 
 /**
- * Returns the member that owns a resource, by rendezvous hashing: each member gets a number for the resource, and the
+ * Returns the member that owns a resource, by rendezvous hashing. Each member gets a number for the resource, and the
  * highest number wins. When a member joins or leaves, only its own share moves. `undefined` if there are no members.
  */
 export function ownerOf(resource: string, members: Iterable<string>): string | undefined {

@@ -47,7 +47,7 @@ export function accessTo(servers: readonly string[], login: () => Credentials) {
       const { username: user, password: pass } = login()
       return user === undefined ? undefined : { user, ...(pass !== undefined && { pass }) }
     },
-    // The client ignores the scheme: without this option, only the server decides whether to use TLS.
+    // The client ignores the scheme, so without this option, only the server decides whether to use TLS.
     ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
     // The configured addresses are reachable; the names that a cluster gives its servers may not be.
     ignoreClusterUpdates: true,

@@ -125,7 +125,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
   }
 
   /**
-   * Handles an unexpected revision of the row: an earlier write succeeded after all, or another process wrote the row.
+   * Handles an unexpected revision of the row, from an earlier write that succeeded after all, or from another process.
    * Returns the existing row. Use its revision, because a server may send a different revision to watchers.
    */
   async function resolve(): Promise<Row | undefined> {

@@ -67,7 +67,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
-    // Replace a roster behind the highest epoch: it is not from a member, and members with a later epoch gain no hubs.
+    // Replace a roster behind the highest epoch. It is not from a member, and members with a later epoch gain no hubs.
     const isBehind = roster.record.epoch < rows.highestEpoch
     if (isListed && gone.length === 0 && !settles && !isBehind) return undefined
     const left = without({ ...roster.record, epoch }, gone)

@@ -79,7 +79,7 @@ function documentOf(text: string, lineCounter: LineCounter): Document.Parsed | u
   try {
     // The parser may create thousands of errors, and their stack traces would take longer than everything else.
     Error.stackTraceLimit = 0
-    // `repeatedKeys` finds duplicate keys, because the parser's check is slow: it compares each key with all others.
+    // `repeatedKeys` finds duplicate keys, because the parser would slowly compare each key with all others.
     return yaml().parseDocument(text, { lineCounter, prettyErrors: false, uniqueKeys: false, stringKeys: true })
   } catch {
     return undefined
@@ -104,7 +104,7 @@ function repeatedKeys(doc: Document.Parsed): number[] {
   return found
 }
 
-/** Returns why the values cannot be traversed: they are nested too deeply, or an alias refers to its own parent. */
+/** Returns the reason if the values cannot be traversed (deep nesting, or an alias that refers to its own parent). */
 function faultOf(value: unknown, above: readonly unknown[] = []): string | undefined {
   if (!(value instanceof Map || Array.isArray(value))) return undefined
   if (above.includes(value)) return 'an alias (*name) is inside its own anchor (&name); write the value out'

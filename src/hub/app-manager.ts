@@ -321,7 +321,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** Returns a list known to be the hub's: it has the hub's id or the known apps, or a ping confirms the hub. */
+  /** Returns a list known to be the hub's, because it has its id or the known apps, or a ping confirms the hub. */
   async #readSurely(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

@@ -6,7 +6,7 @@ import type { HubStatus } from './status.ts'
 
 export type Greeting = Identity & Pick<HubStatus, 'scopes' | 'missing'>
 
-/** @param known the previous result: on the same hub and firmware, missing operations stay missing. @throws HubError */
+/** @param known the previous result; missing operations stay missing on the same hub and firmware. @throws HubError */
 export async function greet(client: HubClient, known: Greeting | undefined): Promise<Greeting> {
   const identity = await client.hub.identify()
   const { id, firmware } = identity

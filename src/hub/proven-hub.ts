@@ -118,7 +118,7 @@ export class ProvenHub {
 
   /**
    * Sends a request with the API key to the identified hub. Repeats a read that fails early, for example on an idle
-   * connection that the hub is closing, except with `once`. Never repeats a write: it may have been carried out.
+   * connection that the hub is closing, except with `once`. Never repeats a write, because it may have been done.
    * @throws HubError
    */
   async ask(

@@ -222,7 +222,7 @@ interface RetryUntilAnswered {
   /** The time to give up, in `clock.elapsed()` milliseconds; may move later. */
   readonly deadline: () => number
   /**
-   * When the latest retained message arrived. Retained messages precede the answer: while they keep arriving, the
+   * When the latest retained message arrived. Retained messages precede the answer, so while they keep arriving, the
    * answer is not overdue, and another SUBSCRIBE would make the broker send all of them again.
    */
   readonly foundAt: () => number

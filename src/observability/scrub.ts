@@ -92,9 +92,9 @@ const TABLE_SIZE = 1 << 14
 const MAX_WINDOW = 64
 
 /**
- * Searches a text for many needles in one pass, in time proportional to the length of the text: a thousand hubs have a
- * thousand keys, and each payload is searched for all of them. This is the algorithm of Wu and Manber: if a block of
- * the text is not part of any needle's beginning, no needle begins near that block.
+ * Searches a text for many needles in one pass, in time proportional to the length of the text, because a thousand hubs
+ * have a thousand keys, and each payload is searched for all of them. This is the algorithm of Wu and Manber: if a
+ * block of the text is not part of any needle's beginning, no needle begins near that block.
  */
 export class Needles {
   /** How many characters of each needle are compared by blocks: the length of the shortest needle, at most 64. */

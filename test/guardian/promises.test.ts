@@ -101,7 +101,7 @@ class Home {
       await new Promise(setImmediate)
     }
     await stand.clock.advance(5 * MINUTE)
-    // Make everything work again: each app that is down must then be restarted.
+    // Make everything work again. Each app that is down must then be restarted.
     const rest: readonly Step[] = [{ kind: 'ends', end: 'well' }, { kind: 'reads', fail: false }, { kind: 'list' }]
     for (const step of rest) await this.#step(step)
     await stand.clock.advance(30 * MINUTE)

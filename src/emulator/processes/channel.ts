@@ -1,7 +1,7 @@
 /**
  * The hub's end of the pipe to an app. Both sides send JSON objects, one per line; `../sdk/` is the app's side. The hub
- * does not trust the app: it limits the length of a line, the messages per second and the pending requests.
- * Anything beyond the limits waits in the app.
+ * does not trust the app, so it limits the length of a line, the messages per second and the pending requests. Anything
+ * beyond the limits waits in the app.
  */
 
 import type { Duplex } from 'node:stream'

@@ -119,7 +119,7 @@ export function CommandSwitch(
 
 type GuardState = GuardPayload['state']
 
-/** The order is the sort order: the most urgent state is first. */
+/** In sort order, with the most urgent state first. */
 const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: GlyphName }>> = {
   given_up: { tone: 'bad', glyph: 'alert' },
   waiting: { tone: 'warn', glyph: 'clock' },
