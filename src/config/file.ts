@@ -53,7 +53,7 @@ const TOO_DEEP = 'its values are nested too deeply'
 const TWICE = 'this key occurs twice; keep one'
 const BAD_ALIAS = 'an alias (*name) has no anchor (&name) before it'
 
-/** The parser's own messages quote the source, which may hold a secret, so only its error codes are used. */
+/** The parser's own messages quote the source, which may contain a secret, so only its error codes are used. */
 const SYNTAX: Readonly<Record<string, string>> = {
   DUPLICATE_KEY: TWICE,
   TAB_AS_INDENT: 'a tab is used for indentation; use spaces',

@@ -28,7 +28,7 @@ export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   return [...value.values()].map((one) => String(secretOf(one)))
 }
 
-/** Converts an environment variable's text to the value that a file would hold. Unsuitable text stays as it is. */
+/** Converts an environment variable's text to the value that a file would contain. Unsuitable text stays as it is. */
 export function fromText(schema: v.GenericSchema, text: string): unknown {
   switch (schema.type) {
     case 'boolean':

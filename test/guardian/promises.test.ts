@@ -107,7 +107,7 @@ class Home {
     await stand.clock.advance(30 * MINUTE)
     for (const [app, { fallen, gone, record }] of this.#truths) {
       const isHopeless = gone || stand.state(app).state === 'given_up'
-      // A fallen app that reports `running` has been restarted.
+      // A crashed app that reports `running` has been restarted.
       if (fallen && record.state !== 'running' && !isHopeless)
         this.broken.push(`${app} is still down: ${stand.state(app).state}`)
     }

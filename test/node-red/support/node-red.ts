@@ -41,7 +41,7 @@ export class NodeRed implements AsyncDisposable {
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'node-red-user-')))
     const port = await freePort()
     const nodes = (await Promise.all(flows.map(nodesOf))).flat().map((node) => adapted(node, brokerPort, env))
-    // Each file contains the same broker node. Keep one, as users do when the editor asks.
+    // Each file contains the same broker node. Keep one, as users do when the editor prompts them.
     const unique = [...new Map(nodes.map((node) => [node.id, node])).values()]
     await writeFile(join(path, 'flows.json'), JSON.stringify(unique))
     await writeFile(join(path, 'settings.js'), `module.exports = ${JSON.stringify(settings(port))}\n`)

@@ -238,7 +238,7 @@ interface Bulk {
 export const bulk = signal<Bulk | undefined>(undefined)
 export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?.state === 'stopping'
 
-// Leaving the page would stop the action, so the browser asks first.
+// Leaving the page would stop the action, so the browser asks for confirmation.
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isInProgress() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
