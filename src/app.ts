@@ -24,7 +24,7 @@ export interface RunOptions
     Partial<Pick<Loaded, 'path' | 'hubFiles' | 'readAt'>>,
     Pick<ListenerOptions, 'version' | 'clock' | 'log' | 'sessions' | 'onPage'>,
     Signals {
-  /** Reads the configuration again: at a reload, and when a hub or the broker refuses the credentials. */
+  /** Reads the configuration again on a reload, and when a hub or the broker refuses the credentials. */
   readonly load: Load
   readonly random: () => number
   /** Default: the public app store. */
@@ -87,7 +87,7 @@ export async function run(options: RunOptions): Promise<void> {
 
   health.subscribe((report) => {
     bridge.healthChanged(report)
-    // The link publishes this topic itself and as its will, without notifying the observer.
+    // The link publishes this topic itself, also as its will, without notifying the observer.
     feed?.held(topics.of('bridgeState', {}), health.isOnline ? 'online' : 'offline')
   })
   void health.ready.then(options.onReady)

@@ -1,9 +1,9 @@
 /** The pauses between attempts: exponential backoff with full jitter. */
 
 interface BackoffOptions {
-  /** Upper bound of the first pause, in milliseconds. */
+  /** Upper bound for the first pause, in milliseconds. */
   readonly min: number
-  /** Upper bound of every later pause, in milliseconds. */
+  /** Upper bound for every later pause, in milliseconds. */
   readonly max: number
   /** In [0, 1). */
   readonly random: () => number

@@ -20,7 +20,7 @@ export class Bucket {
     this.#at = clock.elapsed()
   }
 
-  /** Returns the milliseconds until one token can be taken and `reserve` tokens remain; 0: take it now. */
+  /** Returns the milliseconds until one token can be taken with `reserve` tokens remaining; 0 if it can be taken now. */
   wait(reserve = 0): number {
     const { max, everyMs } = this.#rate
     const now = this.#clock.elapsed()

@@ -2,13 +2,13 @@
 import { uptime } from 'node:os'
 
 export interface Clock {
-  /** Wall time in epoch milliseconds: for times that are exchanged with other programs. */
+  /** Wall time in epoch milliseconds, for times that are exchanged with other programs. */
   now(): number
-  /** Monotonic milliseconds since an arbitrary start: for durations, deadlines and ages. */
+  /** Monotonic milliseconds since an arbitrary start, for durations, deadlines and ages. */
   elapsed(): number
   /**
-   * Milliseconds since the machine started, including time in suspension, which `elapsed` may exclude. Missing if
-   * `elapsed` includes it. Needs a system call.
+   * Milliseconds since the machine started, including suspended time, which `elapsed` may exclude. Missing if
+   * `elapsed` includes suspended time. Needs a system call.
    */
   uptime?(): number
   /** Runs `task` once after `ms`. The returned function cancels the task, if it has not run yet. */
@@ -39,7 +39,7 @@ export function wallOffset(clock: Clock): () => number {
   }
 }
 
-/** Resolves after `ms`, or as soon as `signal` aborts. Never rejects: the caller checks the signal. */
+/** Resolves after `ms`, or as soon as `signal` aborts. Never rejects, so the caller must check the signal. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()

@@ -11,7 +11,7 @@ export interface Advice {
 
 export const advice = (cause: string, remedy = ''): Advice => ({ cause, remedy })
 
-/** Returns an error code such as `ECONNREFUSED`, or an empty text. */
+/** Returns an error code such as `ECONNREFUSED`, or an empty string. */
 export function systemCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }

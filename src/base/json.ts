@@ -11,7 +11,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 export const DROPPED_KEYS = ['__proto__', 'prototype', 'constructor']
 export const hasDroppedKey = (record: object): boolean => DROPPED_KEYS.some((key) => Object.hasOwn(record, key))
 
-/** More values than a hub sends, and few enough to parse without blocking the event loop noticeably. */
+/** More values than a hub sends, but few enough to parse without blocking the event loop noticeably. */
 export const MAX_VALUES = 200_000
 
 /** Counts the values without parsing the text, because parsing many values would block the event loop. */
@@ -42,7 +42,7 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-/** A deeper value could overflow the stack of a recursive function. */
+/** Returns whether a value is nested at most this deeply; a deeper one could overflow a recursive function's stack. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))

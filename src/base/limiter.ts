@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts'
 
 export interface Limits {
   readonly slots: number
-  /** Minimum time between the starts of two tasks, in milliseconds; default 0. */
+  /** Minimum time between the starts of two tasks, in milliseconds; default: 0. */
   readonly apartMs?: number
 }
 
@@ -20,7 +20,7 @@ export interface LimiterOptions extends Limits {
 export interface Turn {
   /** Tasks of one lane run one after another, and lanes take turns. Default: no lane; such tasks start in order. */
   readonly lane?: string
-  /** Latest start, in `clock.elapsed()` milliseconds: a task that still waits is refused. */
+  /** Latest start, in `clock.elapsed()` milliseconds; a task that is still waiting is refused. */
   readonly deadline?: number
   /** On abort, a waiting task starts without a slot, so that it can fail with its own error. */
   readonly signal?: AbortSignal
@@ -119,7 +119,7 @@ export class Limiter {
   #admit(): void {
     for (const [lane, waiting] of this.#waiting) {
       const delay = this.#delay()
-      // All slots are taken: the end of a task calls `#admit` again.
+      // All slots are taken. The next task that ends calls `#admit` again.
       if (delay === Number.POSITIVE_INFINITY) return
       if (delay > 0) {
         this.#timer ??= this.#clock.after(delay, () => {

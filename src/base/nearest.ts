@@ -29,7 +29,7 @@ export function nearest(name: string, known: readonly string[], prefix = ''): st
   return best.candidate
 }
 
-/** Returns `; did you mean port?`, or an empty text. Ignores the common `prefix` of all names. */
+/** Returns `; did you mean port?`, or an empty string. Ignores the common `prefix` of all names. */
 export function didYouMean(name: string, known: readonly string[], prefix = ''): string {
   const best = nearest(name, known, prefix)
   return best === undefined ? '' : `; did you mean ${best}?`

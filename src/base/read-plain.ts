@@ -12,7 +12,7 @@ const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants
 export function readPlain(path: string): Buffer {
   const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
   try {
-    // Check the open file, not the path, which may name another file after `openSync`.
+    // Check the open file, not the path, which may name a different file after `openSync`.
     const stat = fstatSync(file)
     if (stat.isDirectory()) throw failure('EISDIR')
     if (!stat.isFile()) throw failure('NOT_PLAIN')
@@ -25,7 +25,7 @@ export function readPlain(path: string): Buffer {
 
 export const readPlainText = (path: string): string => readPlain(path).toString('utf8')
 
-/** Ignores the reported size, because the file may grow, and files in `/proc` report none. */
+/** Ignores the reported size, because the file may grow, and files in `/proc` report no size. */
 function contentOf(file: number): Buffer {
   const chunks: Buffer[] = []
   for (let length = 0; length <= MAX_BYTES; ) {

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** Compares in constant time: the timing reveals neither the length nor the position of the first difference. */
+/** Compares in constant time, so the timing reveals neither the length nor the position of the first difference. */
 export function sameSecret(given: string | Buffer, expected: string): boolean {
   const digest = (text: string | Buffer) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(given), digest(expected))

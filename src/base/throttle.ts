@@ -1,7 +1,7 @@
-/** Runs a cheap task at each request, and an expensive task rarely, to keep the event loop free. */
+/** Runs a cheap task on each request, and an expensive task rarely, to keep the event loop free. */
 import type { Clock } from './clock.ts'
 
-/** A task that takes at most this long runs at each request. */
+/** A task that takes at most this long runs on each request. */
 const CHEAP_MS = 1
 /** The pause after a run, as a multiple of its duration. */
 const REST = 20

@@ -1,4 +1,4 @@
-/** Compares versions by semantic versioning; missing parts count as 0. */
+/** Compares versions according to semantic versioning; missing parts count as 0. */
 
 /** Accepts `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
 export const VERSION =
@@ -23,8 +23,8 @@ export const SEVERITIES = ['none', 'patch', 'minor', 'major'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
 /**
- * Returns which number an update raises first; `none` if `to` is not newer, `null` if a version is unknown or invalid.
- * An update that raises no number, such as from a pre-release to its release, is a patch.
+ * Returns the leftmost number that an update raises; `none` if `to` is not newer, `null` if a version is unknown or
+ * invalid. An update that raises no number, such as from a pre-release to its release, is a patch.
  */
 export function severityOf(from: string | null, to: string | null): Severity | null {
   if (from === null || to === null || !VERSION.test(from) || !VERSION.test(to)) return null
@@ -41,7 +41,7 @@ function parse(version: string): { numbers: number[]; marks: string[] } {
   return { numbers, marks: dash < 0 ? [] : core.slice(dash + 1).split('.') }
 }
 
-/** A version without pre-release identifiers is newer. */
+/** Compares pre-release identifiers; a version without them is newer. */
 function compareMarks(a: readonly string[], b: readonly string[]): number {
   if (a.length === 0 || b.length === 0) return b.length - a.length
   for (const [index, mark] of a.entries()) {
@@ -55,7 +55,7 @@ function compareMarks(a: readonly string[], b: readonly string[]): number {
 
 const NUMBER = /^\d+$/
 
-/** Numeric identifiers are older than alphanumeric ones. */
+/** Compares two identifiers; numeric ones are older than alphanumeric ones. */
 function compareMark(a: string, b: string): number {
   const [isNumber, otherIs] = [NUMBER.test(a), NUMBER.test(b)]
   if (isNumber && otherIs) return Number(a) - Number(b)

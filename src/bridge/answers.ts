@@ -1,4 +1,4 @@
-/** Sends the answers of commands, logs commands that may change something, and limits the logged refusals. */
+/** Sends the answers to commands, logs commands that may change something, and limits the logged refusals. */
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'
 import { CommandError, type ErrorCode } from '../contract/errors.ts'
@@ -18,7 +18,7 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /** By app and hub. Unknown apps and hubs count together, because any client can invent names. */
+  /** By app and hub. Unknown apps and hubs are counted together, because any client can invent names. */
   readonly #refused = new Map<string, number>()
   #endMinute: () => void = () => {}
 

@@ -8,7 +8,7 @@ import type { App } from '../hub/app.ts'
 const SHOWN_WITHIN_MS = 60_000
 
 interface Install {
-  /** The previous version; undefined if the app was not installed. */
+  /** The previous version; `undefined` if the app was not installed. */
   readonly from: string | null | undefined
   /** Cancels the timer for the result; set once the hub has confirmed the install. */
   readonly cancel?: () => void
@@ -30,7 +30,7 @@ export class AppUpdates {
     return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
   }
 
-  /** Returns undefined if there is no update, or if the hub reports its version. */
+  /** Returns `undefined` if there is no update, or if the hub reports its version. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
     const recorded = this.#found.get(key)
     if (update_available === false || (recorded !== undefined && recorded.version !== version)) this.#found.delete(key)
@@ -41,7 +41,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Reads from a retained payload when an earlier run found the update. Returns whether this time is new. */
+  /** Reads the time at which an earlier run found the update from a retained payload. Returns whether it is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)
@@ -53,7 +53,7 @@ export class AppUpdates {
     return true
   }
 
-  /** @param app the app before the install; undefined if it is not installed */
+  /** @param app the app before the install; `undefined` if it is not installed */
   start(hub: string, id: string, app: App | undefined): void {
     this.end(hub, id)
     this.#installs.set(keyOf(hub, id), { from: app?.version })

@@ -34,7 +34,7 @@ export interface FleetSide {
   readonly isLeader: boolean
   readonly epoch: number
   readonly payload: FleetPayload
-  /** Returns undefined if no member serves the hub. */
+  /** Returns `undefined` if no member serves the hub. */
   whyNotServed(hub: string): string | undefined
 }
 
@@ -49,7 +49,7 @@ export interface Discovery {
   /** Returns whether discovery messages may now be obsolete. */
   hubChanged(hub: string): boolean
   hubAdded(): void
-  /** Called when another member has taken over the hub: its discovery messages stay on the broker. */
+  /** Called when another member has taken over the hub. Its discovery messages stay on the broker. */
   hubReleased(hub: string): void
   hubRemoved(hub: string): void
   reconfigured(): void
@@ -66,11 +66,11 @@ export interface BridgeOptions {
   /** The current configuration. Call `reconfigured` after each change. */
   readonly live: {
     readonly value: BridgeSettings
-    /** Whether the hubs' folder is empty, so that hubs may be missing; default: false. */
+    /** Whether the hubs' folder is empty, so that hubs may be missing; default: `false`. */
     readonly awaitsHubs?: boolean
   }
   readonly guardian: Guardian
-  /** Undefined if discovery is turned off: the bridge then only clears old discovery messages. */
+  /** Undefined if discovery is turned off. The bridge then only clears old discovery messages. */
   readonly homeAssistant: Discovery | undefined
   readonly version: string
   /** In ISO 8601 format. */

@@ -144,7 +144,7 @@ export class Bridge {
       onMove: () => {
         this.#startingOver = true
       },
-      // A move to another address would expire running commands.
+      // A move to a different address would expire running commands.
       isBusy: () => this.#dispatcher.isBusy,
     })
   }
@@ -153,7 +153,7 @@ export class Bridge {
     this.#state.set({ health })
     if (this.role !== 'standby' || this.#reportedStandby) return
     this.#reportedStandby = true
-    // Not retained: the topic belongs to the active bridge.
+    // Not retained, because the topic belongs to the active bridge.
     this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
@@ -194,7 +194,7 @@ export class Bridge {
   hubsComplete(): void {
     this.#upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
-    // Overwrite the broker's list of former hubs only after the sweep: until then, a restarted bridge needs the list.
+    // Overwrite the broker's list of former hubs only after the sweep. Until then, a restarted bridge needs the list.
     this.#state.set({ protocol: this.#protocol })
   }
 
@@ -257,7 +257,7 @@ export class Bridge {
     this.#reportedStandby = false
     homeAssistant?.connected()
     this.#state.set({ prefixes: this.#prefixes.all })
-    // Restore the state first: the sweep in `hubsComplete` clears topics without an owner.
+    // Restore the state first, because the sweep in `hubsComplete` clears topics without an owner.
     const restore = !this.#wasActive || this.#wasReplaced
     if (restore) for (const state of this.#states.values()) state.activate()
     guardian.activate(restore)
@@ -271,12 +271,12 @@ export class Bridge {
 
   #onPresence(before: Role): void {
     this.#followRole()
-    // The other bridge has changed the retained messages: read them again.
+    // The other bridge has changed the retained messages, so read them again.
     if (before === 'standby' && this.role === 'undecided') this.#startOver()
     this.#handlers.onPresence?.()
   }
 
-  /** The other bridge has executed the waiting commands, and may have published wrong values. */
+  /** Called when the other bridge has executed the waiting commands, and may have published wrong values. */
   #onOtherActive(): void {
     this.#early.drop()
     this.#wasReplaced = true
@@ -342,7 +342,7 @@ export class Bridge {
     return this.#presence.contested
   }
 
-  /** Only the active bridge publishes and executes. */
+  /** The role of this bridge. Only the active bridge publishes and executes. */
   get role(): Role {
     return this.#presence.role
   }
@@ -352,7 +352,7 @@ export class Bridge {
   }
 
   /**
-   * Executes a command that did not arrive over MQTT. Returns false, without an answer, if this bridge is not active.
+   * Executes a command that did not arrive over MQTT. Returns `false`, without an answer, if this bridge is not active.
    */
   command(message: Message, requester: Requester): boolean {
     if (this.#early.role !== 'active' || this.#early.isClosed) return false

@@ -25,11 +25,11 @@ import { Replay, replayKey } from './replay.ts'
 import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
 
 const MAX_WAIT_MS = 10_000
-/** Per app, and for the hub itself. */
+/** Maximum number of waiting commands for each app, and for the hub itself. */
 const MAX_WAITING = 32
 /** How long `stop` waits for running commands. Supervisors wait longer than this and the link's timeout together. */
 const ANSWER_MS = 1500
-/** How long `stop` waits for the answers of aborted commands. */
+/** How long `stop` waits for the answers to aborted commands. */
 const CUT_MS = 300
 /** The connection of the bridge's own commands, which do not arrive over MQTT. */
 const NO_CONNECTION = -1
@@ -46,7 +46,7 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
   readonly #answers: Answers
-  /** Keyed by the hub object: a hub that is configured again under the same name gets an empty queue. */
+  /** Keyed by the hub object, so that a hub that is configured again under the same name gets an empty queue. */
   readonly #queues = new WeakMap<DispatchHub, Limiter>()
   /** Hubs on which a command that sends other commands is running. */
   readonly #sending = new WeakSet<DispatchHub>()
@@ -94,7 +94,7 @@ export class Dispatcher {
     void this.#handle({ message, requester, topic, command, ...unparsed, replayed: false, writeSent: false })
   }
 
-  /** Returns whether this member of the fleet answers: it serves the hub, or is the leader and no such hub exists. */
+  /** Returns whether this member answers, because it serves the hub, or is the leader and no such hub exists. */
   #isOurs({ hub }: CommandTopic, isLeader: boolean): boolean {
     const { hubs, live } = this.#options
     if (hub !== null && hubs.has(hub)) return true
@@ -143,12 +143,12 @@ export class Dispatcher {
     if (topic.hub !== null && !hubs.has(topic.hub))
       throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    // With some inputs, the command does not need the part that may be forbidden: authorize it when its input is known.
+    // Some inputs do not use what may be forbidden, so authorize the command once its input is known.
     if (command.target === 'bridge' || command.worksWithout === undefined) this.#authorize(command)
     return command
   }
 
-  /** Without `input`, refuses the command only if no input is permitted. @throws {CommandError} */
+  /** Without `input`, refuses the command only if no input is permitted. @throws CommandError */
   #authorize(command: Command, input?: unknown): void {
     const refusal = refusedBy(policyOf(this.#options.live.value), command, input)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
@@ -189,7 +189,7 @@ export class Dispatcher {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // In MQTT 3.1.1, an empty value looks like the clearing of a retained message.
+      // In MQTT 3.1.1, an empty value looks like a message that clears a retained one.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
@@ -249,7 +249,7 @@ export class Dispatcher {
     return requester === undefined ? this.#options.link.isCurrent(message) : requester.isCurrent?.() !== false
   }
 
-  /** Runs outside the queue, where the command would block those that it sends. */
+  /** Runs outside the queue. In the queue, the command would block the commands that it sends. */
   async #fanOut(order: Order): Promise<unknown> {
     const { bridged } = order
     if (this.#sending.has(bridged)) throw new CommandError('busy', 'This command is already running on this hub.')
@@ -294,7 +294,7 @@ export class Dispatcher {
       check()
       request.writeSent = true
     }
-    // Check before each retry, because several commands share one read of the list, which checks none of them.
+    // Several commands share one read of the list, which checks none of them, so check before each retry.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt
@@ -329,7 +329,7 @@ export class Dispatcher {
   }
 }
 
-/** The topic or the payload names the setting. */
+/** Returns the name of the setting from the topic or the payload. */
 function settingOf({ argument, input }: Order): string {
   const name = isRecord(input) && argument === '' ? input['name'] : argument
   return typeof name === 'string' ? name : ''

@@ -47,7 +47,7 @@ const MAX_LEARNED = 16 * 1024 * 1024
 interface HubThen {
   readonly firmware: string | null
   readonly health: HubHealth | null
-  /** In seconds; null if the hub does not report it. */
+  /** In seconds; `null` if the hub does not report it. */
   readonly uptime: number | null
   readonly guardOf: (app: string) => GuardFacts | null | undefined
 }
@@ -88,7 +88,7 @@ class HubEvidence {
     if (before !== null) this.#note('firmware_updated', { from: before, to: firmware })
     const changed: string[] = []
     for (const [id, crash] of before === null ? this.crashes : []) {
-      // Keep evidence from earlier runs: the firmware may have been different then.
+      // Keep evidence from earlier runs, because the firmware may have been different then.
       if (crash === null || crash.firmware !== null || Date.parse(crash.at) < this.#since) continue
       this.crashes.set(id, fitted({ ...crash, firmware: shortOrNull(firmware) }))
       changed.push(id)
@@ -107,7 +107,7 @@ class HubEvidence {
 
   /**
    * Returns the apps whose evidence has changed.
-   * @param silent whether the apps only became known, so that no events occurred
+   * @param silent whether the apps have only just become known, so that no events occurred
    */
   appsChanged(changes: readonly NotableChange[], then: HubThen, silent: boolean): Set<string> {
     const changed = new Set<string>()
@@ -143,7 +143,7 @@ class HubEvidence {
   #note(what: PriorEvent['what'], more: Partial<PriorEvent> = {}): void {
     const elapsed = this.#clock.elapsed()
     const at = new Date(this.#clock.now()).toISOString()
-    // The order of the schema, because payloads are compared as text.
+    // Use the schema's key order, because payloads are compared as text.
     const noted = { at, what, app: null, from: null, to: null, by: null, ...more, elapsed }
     this.#priorEvents.unshift(noted)
     if (this.#priorEvents.length > MAX_BEFORE) this.#priorEvents.pop()
@@ -254,7 +254,7 @@ export class Evidence {
     return known
   }
 
-  /** Reads evidence of an earlier run or another bridge. Returns whether it is new. */
+  /** Reads evidence from an earlier run or another bridge. Returns whether it is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const { crashes } = this.of(hub)
     if (payload.length > MAX_CRASH_BYTES || this.#learned + payload.length > MAX_LEARNED) return false
@@ -273,7 +273,7 @@ export class Evidence {
     this.#hubs.delete(hub)
   }
 
-  /** Returns the report for the app's developer; null if there is no evidence. */
+  /** Returns the report for the app's developer; `null` if there is no evidence. */
   report(hub: string, app: string): string | null {
     const crash = this.of(hub).crashes.get(app)
     return crash ? reportOf(app, crash) : null

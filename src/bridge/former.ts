@@ -1,4 +1,4 @@
-/** Remembers former hubs and discovery prefixes, whose topics the bridge may clear; others belong to other clients. */
+/** Remembers former hubs and prefixes, whose topics the bridge may clear; all other topics belong to other clients. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
@@ -23,13 +23,13 @@ export class FormerHubs {
     if (this.#names.size < MAX_HUBS && name.length <= MAX_NAME) this.#names.add(name)
   }
 
-  /** @param payload of `bridge/info` */
+  /** @param payload the payload of `bridge/info` */
   learn(payload: string): this {
     for (const name of Object.keys(readJson(INFO, payload)?.hubs ?? {})) this.add(name)
     return this
   }
 
-  /** @param payload of the hub's `info` topic */
+  /** @param payload the payload of the hub's `info` topic */
   learnId(hub: string, payload: string): void {
     const id = readJson(HUB_INFO, payload)?.id
     if (id !== undefined && (this.#ids.has(hub) || this.#ids.size < MAX_HUBS)) this.#ids.set(hub, id)
@@ -43,7 +43,7 @@ export class FormerHubs {
 const PREFIX = /^[^$/+#\p{Cc}][^+#\p{Cc}]{0,127}$/u
 const MEMORY = v.object({ prefixes: v.array(v.unknown()) })
 
-/** The discovery prefixes under which the broker may have messages of this bridge. */
+/** The discovery prefixes under which the broker may have messages from this bridge. */
 export class Prefixes {
   readonly #current: string
   readonly #topic: string
@@ -53,7 +53,7 @@ export class Prefixes {
   readonly #isPublishing: boolean
 
   /**
-   * @param topic stores the prefixes
+   * @param topic the topic that stores the prefixes
    * @param isPublishing whether discovery messages are published under the current prefix
    */
   constructor(current: string, topic: string, isPublishing = false) {
@@ -83,7 +83,7 @@ export class Prefixes {
     this.#doubtful = false
   }
 
-  /** Null if the broker has no discovery message of this bridge. */
+  /** All prefixes to record; `null` if the broker has no discovery message from this bridge. */
   get all(): readonly string[] | null {
     return this.#isPublishing || this.#doubtful ? [this.#current, ...this.#former] : null
   }

@@ -1,4 +1,4 @@
-/** The interface between bridge and guardian. */
+/** The interface between the bridge and the guardian. */
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
@@ -16,11 +16,11 @@ import type { CommandRun, OwnCommand } from './requests.ts'
 export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {
-  /** Null if the guardian is off, undefined if its facts are not available yet. */
+  /** `null` if the guardian is off, `undefined` if its facts are not available yet. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined
   /** Undefined if the guardian is off. */
   attentionOf(hub: string): readonly string[] | undefined
-  /** Null if the guardian is off, undefined if its list is not available yet. */
+  /** `null` if the guardian is off, `undefined` if its list is not available yet. */
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
   /** Called before `activate`. `app` is empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void
@@ -32,16 +32,16 @@ export interface Guardian {
   hubAdded(name: string, port: GuardedHub): void
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
-  /** Called if the broker's data belongs to another hub, which had this name before. */
+  /** Called if the broker's data belongs to a different hub, which had this name before. */
   hubReplaced(name: string): void
   /** @param at the hub's start time, in epoch milliseconds */
   booted(name: string, at: number): void
-  /** @param links null if the numbers are no longer available */
+  /** @param links `null` if the numbers are no longer available */
   linked(name: string, app: string, links: Links | null): void
   /**
    * @param read whether the whole list has just been read
-   * @param silent whether the apps only became known, or only the configuration or the hub has changed. Apps that
-   * disappear silently are forgotten.
+   * @param silent whether the apps have only just become known, or only the configuration or the hub has changed. Apps
+   * that disappear silently are forgotten.
    */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
   ran(run: CommandRun): void
@@ -73,7 +73,7 @@ export function guardedHub(
     shows: (app: string) => hub.apps.shows(app),
     /** Returns whether the hub is known to install a given version of an app. */
     acceptsVersion: () => isNewer(hub.status),
-    /** Applies changes before it resolves. Returns false if, for example, the hub no longer has the app. */
+    /** Applies changes before it resolves. Returns `false` if, for example, the hub no longer has the app. */
     async read(app: string): Promise<boolean> {
       try {
         await hub.apps.readApp(app)
@@ -83,7 +83,7 @@ export function guardedHub(
         return false
       }
     },
-    /** Returns the HTTP status, null if the app does not respond, or undefined after any other failure. */
+    /** Returns the HTTP status, `null` if the app does not respond, or `undefined` after any other failure. */
     async requestApp(app: string, path: string): Promise<number | null | undefined> {
       try {
         return await hub.requestApp(app, path)

@@ -1,4 +1,4 @@
-/** Reads a hub's health, devices and flows in the background: one request at a time, and only while the hub is idle. */
+/** Reads a hub's health, devices and flows in the background, one request at a time and only while the hub is idle. */
 import { isDeepStrictEqual } from 'node:util'
 import type { HubHealth } from '../contract/crash.ts'
 import { countsOf, type PublicationName } from '../contract/publications.ts'
@@ -39,7 +39,7 @@ interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
   /** `at`: the hub's start time, in epoch milliseconds; `again`: whether the hub has restarted. */
   readonly onBoot: (at: number, again: boolean) => void
-  /** Called when enough figures have been read to recognize obsolete retained messages. */
+  /** Called when enough figures have been read to recognise obsolete retained messages. */
   readonly onSettled: () => void
 }
 
@@ -47,21 +47,21 @@ export class HubFigures {
   readonly #hub: Hub
   readonly #options: FigureHandlers
   #figures: Figures = {}
-  /** In `clock.elapsed()` milliseconds; without an entry: now. */
+  /** In `clock.elapsed()` milliseconds; a missing entry means now. */
   readonly #dueAt = new Map<Name, number>()
   readonly #failures = new Map<Name, number>()
   /** Figures that the hub refused although the API key seems to have the scope. */
   readonly #forbidden = new Set<Name>()
   boot: Boot | undefined
   #status: Pick<HubStatus, 'online' | 'id' | 'firmware' | 'scopes'> | undefined
-  /** Null without the permission; undefined until all figures have been read. */
+  /** `null` without the permission; `undefined` until all figures have been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
-  /** Keyed by app. Null if the API key no longer permits them; without an entry: not read yet. */
+  /** Keyed by app. Null if the API key no longer permits them; missing if not read yet. */
   readonly links = new Map<string, AppLinks | null>()
-  /** The figures from which the links were computed; undefined until all permitted figures have been read. */
+  /** The figures from which the links were computed; `undefined` until all permitted figures have been read. */
   #linksFrom: readonly unknown[] | undefined
-  /** In epoch milliseconds; undefined if the firmware has not changed since the bridge started. */
+  /** In epoch milliseconds; `undefined` if the firmware has not changed since the bridge started. */
   firmwareChangedAt: number | undefined
   #cancel: (() => void) | undefined
   #stopped = false
@@ -112,7 +112,7 @@ export class HubFigures {
     this.#cancel?.()
   }
 
-  /** Called when another hub responds at this address. */
+  /** Called when a different hub responds at this address. */
   #forget(): void {
     this.#figures = {}
     this.boot = undefined
@@ -180,7 +180,7 @@ export class HubFigures {
 
   #failed(name: Name, code: string): void {
     const { clock } = this.#options
-    // The hub did not execute the request: try again after the usual pause.
+    // The hub did not execute the request, so try again after the usual pause.
     if (code === 'rate_limited') return void this.#dueAt.delete(name)
     const isRefused = code === 'forbidden' || code === 'unsupported'
     if (code === 'forbidden') this.#forbidden.add(name)

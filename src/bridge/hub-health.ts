@@ -3,7 +3,7 @@ import type { HubHealth } from '../contract/crash.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { OperationName, Result } from '../hub/operations.ts'
 
-/** Null if not permitted or not usable, undefined if not read yet. */
+/** `null` if not permitted or not usable, `undefined` if not read yet. */
 export type Figures = { [N in OperationName]?: Result<N> | null }
 
 /** Kept until the hub restarts, because each uptime reading results in a slightly different start time. */
@@ -32,7 +32,7 @@ export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: C
   return { at, readAt, uptimeSeconds }
 }
 
-/** In seconds, independent of changes to the system clock. */
+/** Returns the current uptime in seconds, independent of changes to the system clock. */
 export const uptimeOf = ({ uptimeSeconds, readAt }: Boot, clock: Clock): number =>
   Math.round(uptimeSeconds + (clock.elapsed() - readAt) / 1000)
 
@@ -66,7 +66,7 @@ export function hasMoved(before: HubHealth, after: HubHealth): boolean {
     const was = former.get(key)
     if (key === 'uptime_seconds' || value === was) return false
     if (typeof value !== 'number' || typeof was !== 'number') return true
-    // Tolerate rounding: a tenth of a number is rarely exact in binary.
+    // Tolerate rounding, because a tenth of a number is rarely exact in binary.
     return Math.abs(value - was) >= 0.1 * Math.abs(was) - 1e-9 * Math.abs(was)
   })
 }

@@ -6,9 +6,9 @@ import type { InsightEntry, InsightLog } from '../hub/decode-evidence.ts'
 import type { Hub } from '../hub/hub.ts'
 
 const HOUR_MS = 3_600_000
-/** The tolerance for a hub's clock that is ahead. */
+/** The tolerance for a hub clock that is ahead. */
 const AHEAD_MS = 60_000
-/** Per log: a week at five-minute intervals. */
+/** Maximum per log: a week at five-minute intervals. */
 const MAX_POINTS = 2_016
 
 const CPU = { id: 'cpu', units: '%', max: 10_000, digits: 1 }
@@ -56,7 +56,7 @@ async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Query):
   return isUsable ? { resolution_seconds: seconds, cpu_percent, memory_bytes, source: 'hub' } : undefined
 }
 
-/** Older hubs name a log `cpu`, newer ones `homey:app:<id>:cpu`. */
+/** Returns whether a log has this owner and kind. Older hubs name a log `cpu`, newer ones `homey:app:<id>:cpu`. */
 function isOf({ owner, id, units }: InsightLog, of: string, kind: Kind): boolean {
   return owner === of && (id === kind.id || id === `${of}:${kind.id}`) && (units ?? kind.units) === kind.units
 }
@@ -68,12 +68,12 @@ function pointsOf(entries: readonly InsightEntry[], { max, digits }: Kind, from:
   return [...bySecond].slice(-MAX_POINTS)
 }
 
-/** The median number of seconds between points; 0 if unknown. */
+/** Returns the median number of seconds between points; 0 if unknown. */
 function distance(points: Points): number {
   const gaps = points.slice(1).map(([at], i) => at - (points[i]?.[0] ?? at))
   return gaps.sort((one, other) => one - other)[Math.floor(gaps.length / 2)] ?? 0
 }
 
-/** In epoch seconds. */
+/** Returns when the history begins, in epoch seconds. */
 const startOf = ({ cpu_percent: [cpu], memory_bytes: [memory] }: UsageHistory) =>
   Math.min(cpu?.[0] ?? Number.POSITIVE_INFINITY, memory?.[0] ?? Number.POSITIVE_INFINITY)

@@ -22,7 +22,7 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Common to all hubs, because each large read takes megabytes of memory. A slow read does not block others. */
+/** Creates the limiter that all hubs share, because a large read takes megabytes. A slow read does not block others. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, slotTimeoutMs: 1_000 })
 
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
@@ -38,7 +38,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly largeReads: Limiter
 }
 
-/** A change of more than usage figures. */
+/** A change that affects more than usage figures. */
 export interface NotableChange extends Change {
   readonly events: readonly AppEventPayload[]
 }
@@ -56,7 +56,7 @@ export class HubState {
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
-  /** The id of the hub that the broker's data describes; undefined after the comparison with the actual id. */
+  /** The id of the hub that the broker's data describes; `undefined` after the comparison with the actual id. */
   #formerId: string | undefined
 
   constructor(name: string, hub: Hub, options: HubStateOptions) {
@@ -238,7 +238,7 @@ export class HubState {
     return this.#permitted.commands
   }
 
-  /** Discards the broker's data if it describes another hub, which had this name before. */
+  /** Discards the broker's data if it describes a different hub, which had this name before. */
   #compare(): void {
     const { id } = this.#hub.status
     if (id === null || this.#formerId === undefined) return
@@ -268,7 +268,7 @@ export class HubState {
     this.figures.changed()
   }
 
-  /** Sends on the hub's event topic and, for an event of an app, on the app's. */
+  /** Publishes on the hub's event topic and, for an app's event, also on the app's event topic. */
   #send(app: string | null, event: EventPayload): void {
     const { topics, link } = this.#options
     const hub = this.#name

@@ -56,7 +56,7 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) this.#hold(place, facts, before)
   }
 
-  /** Like `set`, for changes of usage figures only. */
+  /** Like `set`, but only for changes in usage figures. */
   setUsage(changed: Partial<Facts[K]>): void {
     if (this.#facts === undefined) return
     this.#facts = { ...this.#facts, ...changed }
@@ -82,7 +82,7 @@ export class OwnerRows<K extends OwnerKind> {
     if (payload !== undefined) this.#table.link.hold(this.#topic(place), payload)
   }
 
-  /** Returns null to clear the topic, undefined to keep the broker's message. */
+  /** Returns `null` to clear the topic, `undefined` to keep the broker's message. */
   #render(place: Place<K>, facts: Facts[K], before?: Facts[K]): string | null | undefined {
     const { row } = place
     try {

@@ -12,7 +12,7 @@ import type { PublishedSettings } from './published-settings.ts'
 export interface Ownership {
   /** `peer`: another bridge with the same base topic. */
   readonly whose: 'ours' | 'peer' | 'foreign'
-  /** `wait`: keep the message until this is decided. Only `ours` can be `clear`. */
+  /** `wait`: keep the message until the verdict is certain. Only `ours` can be `clear`. */
   readonly verdict: 'keep' | 'clear' | 'wait'
   /** The part of this bridge that publishes the topic; only for `ours`. */
   readonly writer?: 'table' | ExternalRow<unknown>['by']
@@ -34,13 +34,13 @@ export interface OwnershipState {
     string,
     { readonly settings: Pick<PublishedSettings, 'publishes'>; readonly figures?: Pick<HubFigures, 'isPending'> }
   >
-  /** Includes all configured hubs, whichever bridge serves them. */
+  /** Includes all configured hubs, regardless of which bridge serves them. */
   readonly live: { readonly value: { readonly hubs: Readonly<Record<string, unknown>> } }
   readonly isShared: boolean
   readonly former: Names
   /** Hubs whose topics are not swept until they have been read again. */
   readonly pendingReads: Pick<ReadonlySet<string>, 'has' | 'size'>
-  /** Hubs whose first list may lack apps: none of their apps counts as removed before a second read. */
+  /** Hubs whose first list may lack apps. None of their apps counts as removed before a second read. */
   readonly fresh: Names
   /** `held`: topics of the records that this process maintains. */
   readonly rollouts: { readonly held: Names }
@@ -51,7 +51,7 @@ export interface OwnershipState {
 const FOREIGN: Ownership = { whose: 'foreign', verdict: 'keep' }
 const PEER: Ownership = { whose: 'peer', verdict: 'keep' }
 
-/** @param payload undefined if it was too large to store */
+/** @param payload `undefined` if it was too large to store */
 export function ownership(topic: string, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, prefixes } = state
   const own = topics.parse(topic)
@@ -66,7 +66,7 @@ export function areComplete(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
 
-/** A device with an unknown id may belong to a hub that sends none. */
+/** Returns whether all hubs send ids. If not, a device with an unknown id may belong to a hub that sends no id. */
 function showIds(hubs: OwnershipState['hubs']): boolean {
   return hubs.values().every(({ hub }) => hub.status.id !== null)
 }
@@ -86,7 +86,7 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
 
 function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership['verdict'] {
   const { hubs, states, pendingReads, fresh, isShared } = state
-  // Until this run replaces it, `bridge/info` lists the former hubs. Another member may publish the fleet.
+  // Until this run replaces it, `bridge/info` lists the former hubs. Another member may publish `fleet`.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
   if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
   const hub = hubs.get(owner.hub)?.hub
@@ -101,14 +101,14 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
 function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, hubs, byId, pendingReads, isShared, homeAssistant } = state
   const waits = { whose: 'ours', verdict: 'wait', writer: 'discovery' } as const
-  // The device exists in the other format, or is queued: the publisher handles it.
+  // The device exists in the other format, or is queued, so the publisher handles it.
   if (homeAssistant?.has(device.prefix, device.objectId)) return waits
   const hub = byId.get(device.owner.hubId)
   // Only the payload shows whether another bridge has published the devices of an unknown hub.
   if (hub === undefined && !payload?.includes(topics.mark)) return FOREIGN
   if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
   const name = nameIn(device.owner.hubId)
-  // Once the hub sends an id, clear the devices under its name.
+  // Once the hub sends an id, clear the devices published under its name.
   const served = name === undefined ? undefined : hubs.get(name)?.hub
   const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER

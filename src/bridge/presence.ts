@@ -1,4 +1,4 @@
-/** Detects other bridges on the same base topic: the one that started first is active, the others are on standby. */
+/** Detects other bridges on the same base topic. The one that started first is active, the others are on standby. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
@@ -10,7 +10,7 @@ import type { Message } from '../mqtt/types.ts'
 import type { FormerHubs } from './former.ts'
 
 const INTERVAL_MS = 60_000
-/** A bridge that is silent for this long counts as stopped. */
+/** A bridge that is silent for this long is considered stopped. */
 const GONE_MS = 3 * INTERVAL_MS
 const ANSWER_MS = 1_000
 /** The number of other bridges is limited, because any client can publish presence messages. */
@@ -44,7 +44,7 @@ interface Other {
   readonly startedAt: number
   /** True if the bridge's message has no role. */
   active: boolean
-  /** When the bridge counts as stopped, in `clock.elapsed()` milliseconds. */
+  /** When the bridge is considered stopped, in `clock.elapsed()` milliseconds. */
   until: number
 }
 
@@ -104,8 +104,8 @@ export class Presence {
     if (hello.leaves) this.#others.delete(hello.instance)
     else this.#received(hello)
     this.#update()
-    // When changing to standby, answer even if not requested: the message may be from the older bridge's previous
-    // connection, and the older bridge must learn which commands are executed.
+    // When changing to standby, answer even if not requested, because the message may be from the older bridge's
+    // previous connection, and the older bridge must learn which commands are executed.
     const stepsBack = wasActive && this.#role === 'standby'
     if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.#role })
   }
@@ -154,7 +154,7 @@ export class Presence {
     else if (before === 'standby') {
       log.warn('the other hub2mqtt is offline: this one takes over')
       this.#role = 'undecided'
-      // The other bridge has changed the retained messages: `onChange` reconnects, and `connected` decides.
+      // The other bridge has changed the retained messages, so `onChange` reconnects, and `connected` decides.
       this.#decideAt = Number.POSITIVE_INFINITY
     } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
     this.#checkLater(now)

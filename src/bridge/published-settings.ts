@@ -10,7 +10,7 @@ import { OwnerRows } from './owner-rows.ts'
 
 type Published = BridgeSettings['settings']['publish']
 
-/** A longer value is a database, of no use to people and automations. */
+/** A longer value is probably a database, which is of no use to people or automations. */
 const MAX_LENGTH = 64 * 1024
 
 /** After these failures, reading the next setting would fail in the same way. */
@@ -35,7 +35,7 @@ export class PublishedSettings {
   readonly #rows = new Map<string, OwnerRows<'setting'>>()
   /** Apps whose settings are read one after another. */
   readonly #due = new Set<string>()
-  /** The logged reasons of failures, keyed by app and name. */
+  /** The logged reasons for failures, keyed by app and name. */
   readonly #failures = new Map<string, string>()
   #reading = false
 

@@ -65,7 +65,7 @@ export class Replay {
     return this.#writes.entries.size < MAX_WRITES
   }
 
-  /** The earlier command may still be running. */
+  /** Returns the outcome of an earlier command, which may still be running. */
   recall(key: string): Promise<Outcome> | undefined {
     const entry = this.#writes.entries.get(key) ?? this.#reads.entries.get(key)
     return entry === undefined || this.#isOld(entry) ? undefined : entry.outcome

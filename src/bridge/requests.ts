@@ -16,7 +16,7 @@ import type { Evidence } from './evidence.ts'
 export interface Requester {
   /** The name in the log. */
   readonly by: string
-  /** Returns whether the requester still wants the command. Called before each step; default: true. */
+  /** Returns whether the requester still wants the command. Called before each step; default: `true`. */
   readonly isCurrent?: (() => boolean) | undefined
   /** Called once with the answer, which may contain secrets. */
   readonly reply: (answer: Reply) => void
@@ -72,7 +72,7 @@ export interface CommandEnd {
   readonly outcome: 'ok' | ErrorCode
   /** From the arrival to the answer. */
   readonly ms: number
-  /** The command's result topic, even if the answer was sent to another topic. */
+  /** The command's result topic, even if the answer was sent to a different topic. */
   readonly result: string
   /** Renders the answer without `data`, which may be meant only for the requester. */
   readonly summary: () => string

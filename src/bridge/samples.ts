@@ -84,7 +84,7 @@ export class Samples {
     this.#hubs.delete(hub)
   }
 
-  /** Returns undefined if the memory limit is reached. */
+  /** Returns `undefined` if the memory limit is reached. */
   newRecord(): Float32Array | undefined {
     const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MAX_BYTES
     while (!mayBe(this.size)) {
@@ -120,7 +120,7 @@ class HubSamples {
     this.#apps = apps
   }
 
-  /** Allocates nothing, because it is called for each change of one app's usage. */
+  /** Allocates nothing, because it is called on each change to an app's usage. */
   readonly take = ({ changes, read }: AppsUpdate): void => {
     if (this.#hasEnded) return
     const now = this.#all.clock.elapsed()
@@ -230,10 +230,10 @@ function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
 /** Hubs report only changes, so skipped buckets get the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
-  // `read` also calls this function: within a bucket, keep the number of readings.
+  // `read` also calls this function. Within a bucket, keep the number of readings.
   if (at === to) return
   record[READINGS] = 0
-  // After a longer gap, all buckets have the same value: filling each of them once is enough.
+  // After a longer gap, all buckets have the same value, so filling each of them once is enough.
   const first = Number.isNaN(at) ? to : Math.max(at + 1, to - LONG * Math.max(size.long, size.short))
   for (let bucket = first; bucket <= to; bucket += 1) {
     if (bucket % LONG === 0) close(record, size)

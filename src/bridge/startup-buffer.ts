@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Role } from '../contract/schemas.ts'
 
 const MAX_TASKS = 1_000
-/** The same as the maximum wait of events and answers for the broker. */
+/** Equal to the maximum time that events and answers wait for the broker. */
 const MAX_MS = 60_000
 
 export class StartupBuffer {

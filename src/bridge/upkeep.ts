@@ -30,7 +30,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
 const REREAD_DELAY_MS = 2_000
 /** Changes within this time are restored together. */
 const SOON_MS = 500
-/** The minimum between two repairs, in case a client keeps changing the same topics. */
+/** The minimum time between two repairs, in case a client keeps changing the same topics. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
@@ -138,7 +138,7 @@ export class Upkeep {
     }
   }
 
-  /** Call this before all retained messages are read: earlier changes need no repair. */
+  /** Call this before all retained messages are read, because earlier changes then need no repair. */
   forget(): void {
     this.#cancelRepair?.()
     this.#cancelRepair = undefined
@@ -155,7 +155,7 @@ export class Upkeep {
     if (this.#pendingReads.delete(name)) this.#sweeping.request()
   }
 
-  /** Reads lists that lack apps again before clearing: a hub that is starting may list only a few apps. */
+  /** Reads lists that lack apps again before clearing, because a hub that is starting may list only a few apps. */
   #rereadDoubtful(): void {
     const { hubs, topics, link, clock } = this.#options
     const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))

@@ -39,7 +39,7 @@ export const callCommand: Body<Flags> = async ({ env, print }, { config: file, t
 
 const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt running, with the same base topic?'
 
-/** @throws UsageError if the topic is not that of a command; SessionError if no answer arrives */
+/** @throws UsageError if the topic is not a command topic; SessionError if no answer arrives */
 export async function call(options: {
   readonly broker: BrokerOptions
   readonly base: string
@@ -83,7 +83,7 @@ function locate(base: string, given: string): { topic: string; command: CommandT
   throw new UsageError('expected the topic of a command, such as home/app/com.athom.hue/cmd/restart')
 }
 
-/** Adds a transaction, if the payload can contain one: under MQTT 3.1.1, it identifies the answer on a shared topic. */
+/** Adds a transaction, if the payload can contain one. Under MQTT 3.1.1, it identifies the answer on a shared topic. */
 function withTransaction({ target, command, argument }: CommandTopic, payload: string, mark: string): string {
   if (!findCommand(target, command, argument !== undefined)?.payload.enveloped) return payload
   const value = payload === '' ? {} : readJson(v.unknown(), payload)
@@ -123,7 +123,7 @@ export async function request<T>(
   answered.promise.catch(() => {})
   let receive: (packet: IPublishPacket) => void = () => {}
   const session = {
-    // Do not use the configured client id: the broker would then close the bridge's connection.
+    // Do not use the configured client id, or the broker would close the bridge's connection.
     ...{ broker, clientId: `hub2mqtt-${mark}`, timeoutMs },
     onPublish: (packet: IPublishPacket) => receive(packet),
     onNoSubscribers: () => refuse('no_subscribers', `no client subscribes to ${topic}`),

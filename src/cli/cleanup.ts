@@ -31,7 +31,7 @@ export const cleanupCommand: Body<Flags> = async (io, flags) => {
 
 const CLEANUP_MS = 120_000
 
-/** The flags override the values of the configuration. */
+/** Runs the cleanup. The flags override the values in the configuration. */
 export async function clean(
   { mqtt, discovery, hubs }: Config,
   { print, warn }: Io,
@@ -79,12 +79,12 @@ const MAX_READS = 20
 const PING_MS = 3_000
 
 /**
- * `left`: the topics that the broker refused to clear. `isComplete`: the broker has certainly sent all topics.
+ * `left`: the topics that the broker refused to clear. `isComplete`: the broker is known to have sent all topics.
  * @throws ExpectedError if the broker's rules or a running bridge prevent the cleanup
  */
 export async function cleanup(options: CleanupOptions) {
   const { broker, topics, prefix, clear, timeoutMs, clock } = options
-  // Do not use the configured client id: the broker would then close the bridge's connection.
+  // Do not use the configured client id, or the broker would close the bridge's connection.
   const clientId = `hub2mqtt-cleanup-${randomBytes(8).toString('hex')}`
   let reading: ReadBack | undefined
   const onPublish = (packet: IPublishPacket) => reading?.received(packet)
@@ -95,7 +95,7 @@ export async function cleanup(options: CleanupOptions) {
     const prefixes = new Prefixes(prefix, memory)
     const additionalFilters = (topic: string, text: string) =>
       prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text)
-    // Remember cleared messages: they contain the hubs and prefixes of the remaining messages.
+    // Remember cleared messages, because they contain the hubs and prefixes of the remaining messages.
     const seen = new Map<string, string>()
     const probeTopic = topics.of('bridgeProbe', {})
     const read = async (readFilters: readonly string[]) => {

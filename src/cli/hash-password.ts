@@ -11,7 +11,7 @@ export const printHash: Body<object> = async ({ stdin, print, warn }) => {
   return exitCodes.ok.code
 }
 
-/** Checks the password against the rules of the option, so that the hash is accepted later. @throws {UsageError} */
+/** Checks the password against the rules of the option, so that the hash is accepted later. @throws UsageError */
 export async function readPassword(input: NodeJS.ReadableStream): Promise<string> {
   let first = ''
   for await (const line of createInterface({ input })) {

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Do not optimise the WebAssembly of the HTTP parser: compiling it takes 20 MB, and few requests use it. Keep the
- * young generation small: its collections may take time.
+ * Do not optimise the WebAssembly of the HTTP parser, because compiling it takes 20 MB, and few requests use it. Keep
+ * the young generation small, although it is then collected more often.
  */
 const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']
 
@@ -27,7 +27,7 @@ export function limitHeapAtRest(hubs: number): void {
 export function takeLittleMemory(): void {
   for (const flag of FLAGS) setFlagsFromString(flag)
   try {
-    // When memory runs out, Linux kills the process with the highest score first: this process before the daemon.
+    // When memory runs out, Linux kills the process with the highest score first, so give this process a higher score.
     writeFileSync('/proc/self/oom_score_adj', '1000')
   } catch {
     // Not available on this system.

@@ -16,7 +16,7 @@ const names = Object.keys(commands)
 const firstNames = names.filter((name) => !name.includes(' '))
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
-/** Hides a long text and a text with a value, which may be a key. */
+/** Hides long strings, and strings with a value, which may be a key. */
 const shown = (text: string): string => (text.length <= 40 && !text.includes('=') ? ` ${JSON.stringify(text)}` : '')
 
 function explain(error: unknown, name: CommandName): string {
@@ -39,7 +39,7 @@ function explain(error: unknown, name: CommandName): string {
   return `${message.split(/\.?\n/)[0]}; ${hint}`
 }
 
-/** Returns the names, and beginnings of names, that have one more word: `emulate keys` for `emulate`. */
+/** Returns the names, and beginnings of names, that have one more word, such as `emulate keys` for `emulate`. */
 function longerNames(name: string): string[] {
   const count = name.split(' ').length + 1
   const longer = names.filter((other) => other.startsWith(`${name} `))
@@ -75,7 +75,7 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
   return texts
 }
 
-/** @throws {UsageError} with one line for the user */
+/** @throws UsageError with one line for the user */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')

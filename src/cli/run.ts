@@ -12,9 +12,9 @@ const BUFFER_POOL_BYTES = 512
 export const run: Body<ConfigFlag> = ({ env }, { config }) => daemon({ file: config, env })
 
 /**
- * @param onReady - Called when the bridge is ready for the first time.
- * @param onPage - Called with the address of the page that contains the login token.
- * @param storeUrl - Address of the app store; default: the public store.
+ * @param onReady called when the bridge is ready for the first time
+ * @param onPage called with the address of the page that contains the login token
+ * @param storeUrl address of the app store; default: the public store
  */
 export async function daemon(
   request: LoadOptions,
@@ -22,7 +22,7 @@ export async function daemon(
   onPage?: (address: string) => void,
   storeUrl?: string,
 ): Promise<number> {
-  // mqtt-packet caches a small buffer for each packet length. Each of these keeps its pool alive: with pools of the
+  // mqtt-packet caches a small buffer for each packet length. Each of these keeps its pool alive, so with pools of the
   // default size, memory would grow for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const result = await load(request)
@@ -67,7 +67,7 @@ function printerOf(log: Log): (address: string) => void {
   }
 }
 
-/** If the configuration only lacks a hub, also returns the mistake and the server of the setup page. */
+/** If the configuration lacks only a hub, also returns the mistake and the server of the setup page. */
 async function load(request: LoadOptions) {
   try {
     return { loaded: loadConfig(request) }
@@ -78,7 +78,7 @@ async function load(request: LoadOptions) {
   }
 }
 
-/** The broker then publishes the bridge's will, which informs the subscribers. */
+/** Exits on a bug. The broker then publishes the bridge's will, which informs the subscribers. */
 function exitOnMistake(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
     log.fatal({ err: error, origin }, 'hub2mqtt has a bug and cannot continue')

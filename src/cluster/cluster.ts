@@ -19,7 +19,7 @@ export interface BridgePort {
   readonly link: Pick<MqttLink, 'expect' | 'release' | 'hold' | 'refresh' | 'status'>
   /** Options of `link`, also used for the separate connections of rollouts and of the leader. */
   readonly linked: LinkOptions
-  /** Shows the messages of other members on the page; `undefined` without a page. */
+  /** Shows messages from other members on the page; `undefined` without a page. */
   readonly feed?: { held(topic: string, payload: string | null): void } | undefined
   /** Called when the members, or the hubs that this member serves, have changed. */
   readonly onChange: () => void

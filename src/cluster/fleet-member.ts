@@ -107,7 +107,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     return { fleet: new LeasedFleet({ ...how, log: part }), store }
   }
 
-  /** Returns the same object until something changes, because this function is called at each renewal of any lease. */
+  /** Returns the same object until something changes, because this function is called on each renewal of any lease. */
   function status(): FleetStatus {
     const { hubs } = live.value
     const acts = fleet.mayAct()
@@ -177,7 +177,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 }
 
 /**
- * Passes the states of other members and of their hubs to the live channel. `hubs` are those that this member serves.
+ * Passes the states of other members and their hubs to the live channel. `hubs`: the hubs that this member serves.
  */
 export function followPeers(
   topics: Topics,

@@ -23,16 +23,16 @@ export interface Fleet {
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
   resourcesChanged(): void
-  /** Returns whether this member may currently send requests to hubs and publish. Called before each of these. */
+  /** Returns whether this member may send requests to hubs and publish now. Called before each request and publish. */
   mayAct(): boolean
   /** Stops serving. Resolves to whether a member that can lead remains; `undefined` if unknown. */
   leave(): Promise<boolean | undefined>
 }
 
-/** The number in the name starts at 1, `index` at 0. */
+/** Returns the name of a numbered member. The number in the name starts at 1, `index` at 0. */
 const shardName = (index: number) => `shard-${index + 1}`
 
-/** If a member fails, no other member takes over its share. */
+/** Shares hubs by number. If a member fails, no other member takes over its share. */
 export function staticFleet(member: string, count: number, resources: () => readonly string[]): Fleet {
   const names = Array.from({ length: count }, (_, i) => shardName(i))
   let apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
@@ -70,7 +70,7 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
 const BYTES = 6
 
 /**
- * Returns the member that owns a resource, by rendezvous hashing: each member gets a number for the resource, and the
+ * Returns the member that owns a resource, by rendezvous hashing. Each member gets a number for the resource, and the
  * highest number wins. When a member joins or leaves, only its own share moves. `undefined` if there are no members.
  */
 export function ownerOf(resource: string, members: Iterable<string>): string | undefined {

@@ -25,7 +25,7 @@ export interface LeasedOptions {
   /** The resources to share; the same array until they change. */
   readonly resources: () => readonly string[]
   readonly onChange: () => void
-  /** Returns whether this member can serve hubs: without a broker, it cannot. */
+  /** Returns whether this member can serve hubs. Without a broker, it cannot. */
   readonly isFit: () => boolean
   readonly clock: Clock
   readonly log: Logger
@@ -286,7 +286,7 @@ export class LeasedFleet implements Fleet {
     this.#renewLater(0)
   }
 
-  /** Another process may use this member's name, or may have used it until it was killed. */
+  /** Writes off another process that uses this member's name, or that used it until it was killed. */
   async #writeOffDuplicate(): Promise<void> {
     if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }
@@ -313,7 +313,7 @@ export class LeasedFleet implements Fleet {
     await this.#follow()
   }
 
-  /** Returns this member's share, cached: each renewal of any member needs it, and hashing many hubs is slow. */
+  /** Caches this member's share, because each renewal of any member needs it, and hashing many hubs is slow. */
   #shareIn({ members }: Roster): ReadonlySet<string> {
     const resources = this.#options.resources()
     if (this.#share?.members !== members || this.#share.resources !== resources) {

@@ -39,7 +39,7 @@ const RENEW_MS = 10_000
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
-/** One `tls://` address enables TLS for all servers, because all receive the same password. */
+/** Returns connection options. One `tls://` address enables TLS for all servers, as all receive the same password. */
 export function accessTo(servers: readonly string[], login: () => Credentials) {
   return {
     servers: [...servers],
@@ -47,7 +47,7 @@ export function accessTo(servers: readonly string[], login: () => Credentials) {
       const { username: user, password: pass } = login()
       return user === undefined ? undefined : { user, ...(pass !== undefined && { pass }) }
     },
-    // The client ignores the scheme: without this option, the server alone decides.
+    // The client ignores the scheme, so without this option, only the server decides whether to use TLS.
     ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
     // The configured addresses are reachable; the names that a cluster gives its servers may not be.
     ignoreClusterUpdates: true,

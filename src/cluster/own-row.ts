@@ -5,7 +5,7 @@ import type { LeasedOptions } from './leased.ts'
 import { type MemberRecord, memberKey, readMember } from './records.ts'
 import { ConflictError, type Row, type Rows } from './rows.ts'
 
-/** The usable part of the lease: the rest allows for clocks that run at different speeds. */
+/** The usable part of the lease; the rest allows for clocks that run at different speeds. */
 const USABLE = 0.8
 
 export interface Instant {
@@ -13,7 +13,7 @@ export interface Instant {
   readonly uptime: number | undefined
 }
 
-/** Two clocks measure the lease, because one of them does not count the time for which the machine was suspended. */
+/** Creates a lease. Two clocks measure it, because one may not advance while the machine is suspended. */
 export function newLease(clock: Clock, leaseMs: number) {
   let from: Instant | undefined
   const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })
@@ -80,7 +80,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
       writing = written
       return written
     },
-    /** No later write takes place, except that of `leave`. */
+    /** Prevents all later writes except that of `leave`. */
     end(): void {
       ended = true
     },
@@ -125,7 +125,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
   }
 
   /**
-   * Handles an unexpected revision of the row: an earlier write succeeded after all, or another process wrote the row.
+   * Handles an unexpected revision of the row, from an earlier write that succeeded after all, or from another process.
    * Returns the existing row. Use its revision, because a server may send a different revision to watchers.
    */
   async function resolve(): Promise<Row | undefined> {
@@ -146,7 +146,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     revision = undefined
     firstRevision = undefined
     row.adopted = 0
-    // Wait until everything has stopped: before that, a new lease would be mistaken for the former one.
+    // Wait until everything has stopped. Before that, a new lease would be mistaken for the former one.
     await handlers.onReplaced()
     return found
   }

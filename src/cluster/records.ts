@@ -13,7 +13,7 @@ const LISTED = v.object({
   nonce: mark,
   /** ISO 8601. */
   since: v.pipe(v.string(), v.maxLength(40), v.isoTimestamp()),
-  /** Revision of the member's row with this nonce. A later row with another nonce proves that the lease has ended. */
+  /** Revision of the member's row with this nonce. A later row with a new nonce proves that the lease has ended. */
   revision: count,
 })
 export type Listed = v.InferOutput<typeof LISTED>
@@ -32,7 +32,7 @@ const ALIVE = v.object({
   /** The latest epoch for which the member has stopped serving the hubs that belong to other members. */
   adopted: epoch,
 })
-/** Written for a member whose lease has certainly ended, or by a member that leaves. */
+/** Written for a member whose lease is known to have ended, or by a member that leaves. */
 const GONE = v.object({ gone: mark })
 const MEMBER = v.union([ALIVE, GONE])
 export type MemberRecord = v.InferOutput<typeof MEMBER>

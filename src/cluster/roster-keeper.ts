@@ -67,7 +67,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
-    // A member that has confirmed a later epoch gains no hubs from this roster, which cannot be from a member.
+    // Replace a roster behind the highest epoch. It is not from a member, and members with a later epoch gain no hubs.
     const isBehind = roster.record.epoch < rows.highestEpoch
     if (isListed && stopped.length === 0 && !settles && !isBehind) return undefined
     const remaining = without({ ...roster.record, epoch }, stopped)
@@ -111,7 +111,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     }
   }
 
-  /** Reads the roster once per lease: the watch may miss a change, and unlike rows, the roster is rarely rewritten. */
+  /** Reads the roster once per lease, because the watch may miss a change, and the roster is rarely rewritten. */
   async function readOncePerLease(): Promise<void> {
     if (clock.elapsed() - readAt < leaseMs) return
     readAt = clock.elapsed()

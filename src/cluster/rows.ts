@@ -8,12 +8,12 @@ export interface Row {
   readonly revision: number
 }
 
-/** The key's revision is not the expected one, because another write was first. */
+/** Thrown if the key's revision is not the expected one, because another write was first. */
 export class ConflictError extends Error {}
 
 /**
- * All members see the writes in the same order. A write that fails with another error than `ConflictError` may still
- * succeed later. Only a successful write is conclusive, because reads may be outdated.
+ * All members see the writes in the same order. A write that fails with an error other than `ConflictError` may
+ * still succeed later. Only a successful write is conclusive, because reads may be outdated.
  */
 export interface Store {
   /** Returns the revision. @throws ConflictError if the key exists */
@@ -100,7 +100,7 @@ export class Rows {
     return !('nonce' in row.record) || row.record.nonce !== nonce
   }
 
-  /** Returns whether a listed member no longer serves other members' hubs: it has confirmed the epoch, or has ended. */
+  /** Returns whether a listed member has confirmed the epoch or ended, so that it serves no other members' hubs. */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
     if (this.hasStopped(name, listed)) return true
     const record = this.#members.get(name)?.record
@@ -114,7 +114,7 @@ export class Rows {
     return Math.max(this.#formerEpoch, this.roster?.record.epoch ?? 0, ...adopted)
   }
 
-  /** Call this after a failed write: other members may have failed too, so their silence so far does not count. */
+  /** Call this after a failed write. Other members may have failed too, so their silence so far does not count. */
   unavailable(): void {
     this.#reachableSince = this.#clock.elapsed()
   }

@@ -119,7 +119,7 @@ export const password = text({
   pattern: /^[^\p{Cc}\p{Cs}]{1,4096}$/u,
 })
 
-/** A path, relative to the file's folder in the file, and to the working directory in the environment. */
+/** A path, relative to the configuration file's folder or, in an environment variable, to the working directory. */
 export const path = text({
   name: 'path',
   expected: 'the path of a file such as /run/secrets/name',

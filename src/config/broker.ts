@@ -27,7 +27,7 @@ export async function openBroker(config: Config, log: Logger) {
 }
 
 export async function openEmbeddedBroker({ mqtt, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
-  // Loaded on demand: most installations have their own broker.
+  // Loaded on demand, because most installations have their own broker.
   const { startEmbeddedBroker } = await import('../mqtt/embedded.ts')
   const { username, password } = camelKeys(mqtt)
   const { commandFilters } = createTopics(mqtt.base_topic)
@@ -42,7 +42,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
   return {
     ...{ urls, username, password, rejectUnauthorized, keepaliveMs: keepalive },
-    // The embedded broker supports only this version.
+    // The embedded broker supports only MQTT 3.1.1.
     protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
     ca: pem(caFile),
     cert: pem(certFile),
@@ -91,15 +91,15 @@ export function linkOptions(
   }
 }
 
-/** If two members of a fleet have the same name, the broker disconnects the first. */
+/** Returns the client id. If two members of a fleet have the same name, the broker disconnects the first. */
 function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
   if (member === null) return client_id ?? stableClientId(base, instance)
   return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
 }
 
 /**
- * A restart does not change the id, so that the broker closes a connection that a crash left half open. Each process of
- * each machine has another id, because clients with the same id disconnect each other.
+ * Returns an id that a restart does not change, so that the broker closes a connection that a crash left half open.
+ * Each process of each machine has a different id, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
   const mark = digestOf(`${hostname()}\n${base}`)
@@ -119,7 +119,7 @@ const instance = (number: number, server?: Server) => ({
 
 /**
  * Claims the lowest number under `name` that no other process of this machine has; 0 if the system refuses local
- * sockets. The system releases the number when the process ends, even by a crash.
+ * sockets. The system releases the number when the process ends, even after a crash.
  */
 export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform) {
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
@@ -131,7 +131,7 @@ export async function claimInstance(name: string, platform: NodeJS.Platform = pr
   return instance(MAX_INSTANCES)
 }
 
-/** On Linux and Windows the socket disappears with the process. Elsewhere a crash leaves a file. */
+/** Returns the path of a socket. On Linux and Windows, it ends with the process; elsewhere, a crash leaves a file. */
 function pathOf(name: string, platform: NodeJS.Platform): string {
   if (platform === 'linux') return `\0${name}`
   return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)

@@ -21,7 +21,7 @@ export function describeConfig(config: Config): string {
   return stringify(nest(shown), { lineWidth: 0 })
 }
 
-/** Returns every secret of a configuration, to redact texts of other programs. */
+/** Returns every secret of a configuration, to redact text from other programs. */
 export function secretsOf(config: Config): string[] {
   return rowsOf(config).flatMap(({ option, value }) => (option.sensitive ? secretsIn(option.schema, value) : []))
 }

@@ -53,7 +53,7 @@ const TOO_DEEP = 'its values are nested too deeply'
 const TWICE = 'this key occurs twice; keep one'
 const BAD_ALIAS = 'an alias (*name) has no anchor (&name) before it'
 
-/** The parser's own messages quote the source, which may hold a secret: only its error codes are used. */
+/** The parser's own messages quote the source, which may contain a secret, so only its error codes are used. */
 const SYNTAX: Readonly<Record<string, string>> = {
   DUPLICATE_KEY: TWICE,
   TAB_AS_INDENT: 'a tab is used for indentation; use spaces',
@@ -70,7 +70,7 @@ const IN_JSON: ReadonlySet<string> = new Set([TWICE, TOO_DEEP])
 const NOT_JSON = 'this is not valid JSON; look for a missing quote, comma or bracket here'
 
 const require = createRequire(import.meta.url)
-/** Loads the parser on demand: a configuration by environment alone does not need it. */
+/** Loads the parser on demand, because environment variables alone do not need it. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
 /** Returns `undefined` if the parser, which is recursive, has overflowed the stack. */
@@ -79,7 +79,7 @@ function documentOf(text: string, lineCounter: LineCounter): Document.Parsed | u
   try {
     // The parser may create thousands of errors, and their stack traces would take longer than everything else.
     Error.stackTraceLimit = 0
-    // `repeatedKeys` finds duplicate keys: the parser compares each key with all others, which is slow for thousands.
+    // `repeatedKeys` finds duplicate keys, because the parser would slowly compare each key with all others.
     return yaml().parseDocument(text, { lineCounter, prettyErrors: false, uniqueKeys: false, stringKeys: true })
   } catch {
     return undefined
@@ -104,7 +104,7 @@ function repeatedKeys(doc: Document.Parsed): number[] {
   return found
 }
 
-/** Returns why the values cannot be traversed: they are nested too deeply, or an alias refers to its own parent. */
+/** Returns the reason if the values cannot be traversed (deep nesting, or an alias that refers to its own parent). */
 function faultOf(value: unknown, above: readonly unknown[] = []): string | undefined {
   if (!(value instanceof Map || Array.isArray(value))) return undefined
   if (above.includes(value)) return 'an alias (*name) is inside its own anchor (&name); write the value out'
@@ -121,7 +121,7 @@ function parse(text: string) {
   const lines = new (yaml().LineCounter)()
   const doc = documentOf(text, lines)
   if (doc === undefined) return [{ reason: TOO_DEEP, at: '' }]
-  // Report only the first syntax error, which may cause misleading errors below it, but report all duplicate keys.
+  // Report only the first syntax error, because it may cause misleading errors below it, but all duplicate keys.
   const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
   const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
   if (wrong.length > 0) {

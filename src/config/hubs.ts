@@ -29,7 +29,7 @@ function unnamed(file: ConfigFile, name: string, hub: FileMap, number: number): 
   return [shown, { ...file, root, where }]
 }
 
-/** Adds a mistake for anything else below `hubs`. */
+/** Returns the hubs, and adds a mistake for anything else below `hubs`. */
 function hubsOfFile(file: ConfigFile, mistakes: Mistakes): NamedHub[] {
   const root = valueIn(file, 'hubs')
   if (root === undefined) return []
@@ -76,7 +76,7 @@ const missing = (byEnvironment: boolean) => (path: string, option: Option) => {
   return `missing; give ${path}${such} in the configuration file${byEnvironment ? `, or ${variable}` : ''}`
 }
 
-/** Returns the valid hubs by name, and adds the mistakes of the others. */
+/** Returns the valid hubs by name, and adds the mistakes of the invalid ones. */
 export function readHubs({ file, env, reading, folder, required }: HubsRequest): Readonly<Record<string, HubConfig>> {
   const { mistakes } = reading
   const files = new Map(hubsOfFile(file, mistakes))

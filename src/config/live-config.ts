@@ -134,10 +134,10 @@ export class LiveConfig implements Live {
     return true
   }
 
-  /** Call this when the broker has refused user name or password. */
+  /** Call this when the broker has refused the user name or password. */
   readonly credentials = (): Credentials => this.#renewLogin('mqtt', ({ mqtt }) => mqtt.url)
 
-  /** Call this when NATS has refused user name or password. */
+  /** Call this when NATS has refused the user name or password. */
   readonly natsCredentials = (): Credentials => this.#renewLogin('fleet', ({ fleet }) => fleet.nats)
 
   #renewLogin(section: 'mqtt' | 'fleet', addressOf: (config: Config) => unknown): Credentials {

@@ -21,11 +21,11 @@ export interface LoadOptions {
   readonly readFile?: ReadFile
   /** Default: reads from disk. */
   readonly readFolder?: ReadFolder
-  /** Whether a configuration without a hub is a mistake; default true. */
+  /** Whether a configuration without a hub is a mistake; default: `true`. */
   readonly requireHub?: boolean
-  /** Whether a missing file is a mistake; if not, it counts as empty. Default true. */
+  /** Whether a missing file is a mistake; if not, it counts as empty. Default: `true`. */
   readonly requireFile?: boolean
-  /** Whether an empty file is a mistake, as at a reload; default false. */
+  /** Whether an empty file is a mistake, as on a reload; default: `false`. */
   readonly requireContent?: boolean
 }
 
@@ -65,7 +65,7 @@ function readTop<T extends Table>(table: T, { sources, reading }: Opened): Value
 
 /** Returns `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
-  // Ignore mistakes here: a mistake in the option itself is reported later, with all others.
+  // Ignore mistakes here, because a mistake in the option itself is reported later, with all others.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
   if (hubs_dir === null) return undefined
@@ -74,13 +74,13 @@ function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions,
   return readHubsDir(hubs_dir, subject, readFolder, opened.reading)
 }
 
-/** Loads the configuration. The environment overrides the file. @throws {ConfigError} with all mistakes at once */
+/** Loads the configuration. The environment overrides the file. @throws ConfigError with all mistakes at once */
 export function loadConfig(request: LoadOptions) {
   const readAt = systemClock.now()
   const opened = open(request)
   const { file, readable, env, reading } = opened
   const { mistakes } = reading
-  // An unreadable file may name hubs: do not report their absence as well.
+  // An unreadable file may name hubs, so do not report their absence as well.
   const required = readable && request.requireHub !== false
   if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is now empty')
   const folder = readFolderOf(request, opened)
@@ -121,7 +121,7 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * For programs other than the daemon. The rest of the configuration may be invalid, or contain secrets that the program
+ * Loads these options for programs other than the daemon. The rest of the configuration may be invalid, or contain
  * does not need. The file may not even be valid YAML. If one of these options has a mistake, its default is returned.
  */
 export function loadHttpConfig(request: LoadOptions) {
@@ -145,7 +145,7 @@ function textOf(request: LoadOptions): string {
   }
 }
 
-/** Like `loadHttpConfig`, for programs that need the exact values. @throws {ConfigError} if these are invalid */
+/** Like `loadHttpConfig`, for programs that need the exact values. @throws ConfigError if these are invalid */
 export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   const opened = open(request)
   const { mistakes } = opened.reading

@@ -14,7 +14,7 @@ export class ConfigError extends UsageError {
   }
 }
 
-/** A longer value is not repeated: it may be a secret in the wrong place. */
+/** A longer value is not repeated, because it may be a secret in the wrong place. */
 const LONGEST_QUOTE = 20
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
@@ -24,12 +24,12 @@ export class Mistakes {
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
 
-  /** No line may repeat this value, even under another key. */
+  /** Prevents any line from repeating this value, even under a different key. */
   protect(secret: string): void {
     if (secret !== '') this.#secrets.add(secret)
   }
 
-  /** `subject` begins the line; `path` is the option, if any, that therefore has no valid value. */
+  /** Adds a mistake. `subject` begins the line; `path`: the option, if any, that therefore has no valid value. */
   add(subject: string, problem: string, path?: string): void {
     this.#lines.add(`${subject}: ${problem}`)
     if (path !== undefined) this.#failed.add(path)
@@ -40,14 +40,14 @@ export class Mistakes {
     return this.#failed.has(path)
   }
 
-  /** Returns `, but it is "abc"` for a refused value that may be shown, otherwise an empty text. */
+  /** Returns `, but it is "abc"` for a refused value that may be shown, otherwise an empty string. */
   quote(value: unknown): string {
     if (value !== null && !['string', 'number', 'boolean'].includes(typeof value)) return ''
     const text = JSON.stringify(value)
     return text.length > LONGEST_QUOTE + 2 || this.#hasSecret(String(value)) ? '' : `, but it is ${text}`
   }
 
-  /** Returns a name from the file; `undefined` if it may contain a secret: YAML reads `api_key:abc` as one key. */
+  /** Returns a name from the file; `undefined` if it may contain a secret, as YAML reads `api_key:abc` as one key. */
   name(written: string): string | undefined {
     return PLAIN_NAME.test(written) && !this.#hasSecret(written) ? written : undefined
   }
@@ -64,7 +64,7 @@ export class Mistakes {
   }
 
   #hasSecret(text: string): boolean {
-    // A short secret is part of many words: masking those would reveal it.
+    // A short secret is part of many words, so masking those would reveal it.
     return [...this.#secrets].some((secret) => (secret.length < 4 ? text === secret : text.includes(secret)))
   }
 

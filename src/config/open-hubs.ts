@@ -18,7 +18,7 @@ interface OpenHub extends BridgedHub {
 interface HubsOptions {
   /** `renewKey` reads a key again after its hub has refused it, and returns whether the key has changed. */
   readonly live: Live & { renewKey(name: string): boolean }
-  /** The API keys and tokens that must not appear in texts and topics. */
+  /** The API keys and tokens that must not appear in messages or topics. */
   readonly keys: { clean(text: string): string; areIn(name: string): boolean }
   readonly onCall?: ((hub: string, call: HubCall) => void) | undefined
   /** Whether requests to hubs are permitted at this moment; default: always. */
@@ -42,7 +42,7 @@ export class Hubs implements AsyncDisposable {
     this.#gate = connectGate(options.clock)
   }
 
-  /** The caller starts the hub. */
+  /** Opens a hub, which the caller must start. */
   open(name: string, config: HubConfig): Hub {
     const { live, keys, onCall, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)

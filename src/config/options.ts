@@ -302,7 +302,7 @@ export type Config = Values<typeof options> & { readonly hubs: Readonly<Record<s
 /** The current configuration. A reload replaces `value`, so read it each time. */
 export interface Live {
   readonly value: Config
-  /** Whether hubs may be missing only because their folder is temporarily empty; default false. */
+  /** Whether hubs may be missing only because their folder is temporarily empty; default: `false`. */
   readonly awaitsHubs?: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Writes hub2mqtt's own files, such as the configuration from the setup, atomically, and checks that it may. */
+/** Atomically writes hub2mqtt's own files, such as the configuration from the setup, if it may write them. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, lstat, open, rename, rm } from 'node:fs/promises'
@@ -19,7 +19,7 @@ export async function isOurs(path: string): Promise<boolean> {
   }
 }
 
-/** Returns an empty text if the file does not exist. */
+/** Returns an empty string if the file does not exist. */
 export function textOf(path: string): string {
   try {
     return readPlainText(path)

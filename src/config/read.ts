@@ -53,7 +53,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
   if (result.success) return result.output
   const quotable = about(schema).quotable && !option.sensitive
   for (const { keys, message, value } of problemsOf(result.issues, raw).slice(0, MAX_PROBLEMS)) {
-    // A key may be a misplaced secret: messages about a sensitive option contain a key only if it is short.
+    // A key may be a misplaced secret, so messages about a sensitive option contain a key only if it is short.
     const name = keys.slice(0, 1).map((key) => (String(key).length < MIN_TOKEN_LENGTH ? key : ''))
     const where = source.where([...at.split('.'), ...keys])
     const subject = `${at}${mistakes.describeKeys(option.sensitive ? name : keys)} (${where})`
@@ -64,7 +64,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
 
 const subjectAt = ({ source }: Place, at: string) => subjectOf(source, at.split('.'))
 
-/** The path may be the secret itself, so the mistake does not repeat it. */
+/** Reads a file. Its path may be the secret itself, so the mistake does not repeat the path. */
 function open(place: Place, file: string, at: string): string | undefined {
   const { mistakes, readFile } = place.reading
   try {

@@ -1,4 +1,4 @@
-/** Compares configurations at a reload, and applies the changes that can take effect at run time. */
+/** Compares configurations on a reload, and applies the changes that can take effect at run time. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Bridge } from '../bridge/bridge.ts'
 import type { Store } from '../hub/store.ts'
@@ -20,7 +20,7 @@ function withLive<T extends object>(table: Table, now: T, next: T): T {
   const paths = Object.entries(table).flatMap(([path, { live }]) => {
     if (live === undefined) return []
     if (live === true) return [path]
-    // A secret belongs to its address: do not change the secret if the address has changed, or if there is none.
+    // A secret belongs to its address, so do not change the secret if the address has changed or is missing.
     const address = valueAt(now, live.ifSame)
     return address !== null && isDeepStrictEqual(address, valueAt(next, live.ifSame)) ? [path] : []
   })

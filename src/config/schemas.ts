@@ -6,7 +6,7 @@ import { nearest } from '../base/nearest.ts'
 /** The properties of a schema that tables and messages need. */
 export interface About {
   readonly name: string
-  /** Whether a message may repeat a refused value: never for text that could be a secret. Default false. */
+  /** Whether a message may repeat a refused value; never set for text that could be a secret. Default: `false`. */
   readonly quotable?: true
 }
 
@@ -28,7 +28,7 @@ export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   return [...value.values()].map((one) => String(secretOf(one)))
 }
 
-/** Converts an environment variable's text to the value that a file would hold. Unsuitable text stays as it is. */
+/** Converts an environment variable's text to the value that a file would contain. Unsuitable text stays as it is. */
 export function fromText(schema: v.GenericSchema, text: string): unknown {
   switch (schema.type) {
     case 'boolean':
@@ -47,7 +47,7 @@ export function fromText(schema: v.GenericSchema, text: string): unknown {
 }
 
 function listIn(text: string): unknown {
-  // A JSON list can have items that are not texts.
+  // A JSON list can have items that are not strings.
   if (text.trimStart().startsWith('[')) return jsonAsMaps(text)
   return text
     .split(',')
@@ -71,7 +71,7 @@ export const fixedKeys = v.pipe(
   v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : Array.isArray(given) ? null : given)),
 )
 
-/** Only `true` or `false`: programs differ on `no`, `off` and `0`. */
+/** Accepts only `true` or `false`, because programs interpret `no`, `off` and `0` differently. */
 export const boolean = v.pipe(v.boolean('expected true or false'), v.metadata({ name: 'boolean', quotable: true }))
 
 export function integer(minimum: number, maximum: number) {
@@ -88,7 +88,7 @@ export function integer(minimum: number, maximum: number) {
 /** If there are more choices, a message names only the most similar one. */
 const MAX_LISTED = 10
 
-/** YAML reads `5` as a number, which is accepted as the word. */
+/** One of several words. YAML reads a word such as `5` as a number, which is accepted as the word. */
 export function choice<const T extends string>(values: readonly T[], name?: string) {
   const numbers = values.map(Number).filter(Number.isFinite)
   return v.pipe(
@@ -102,7 +102,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
   )
 }
 
-/** The pattern must have the flag `u`, because patterns of JSON Schema always have it. */
+/** Text that matches a pattern. The pattern must have the flag `u`, because patterns in JSON Schema always have it. */
 export function text({ name, quotable, expected, pattern }: About & { expected: string; pattern: RegExp }) {
   return v.pipe(
     v.string(({ input }) => `expected ${expected}${typeof input === 'number' ? '; put a number in quotes' : ''}`),
@@ -118,7 +118,7 @@ export const label = text({
   pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
 })
 
-/** In the environment, items that are texts are separated by commas. */
+/** A list. In the environment, items that are strings are separated by commas. */
 export function list<S extends v.GenericSchema>(item: S) {
   const { name, ...rest } = about(item)
   return v.pipe(
@@ -143,10 +143,10 @@ export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput
 export const secret = <S extends v.GenericSchema>(schema: S, example: string) =>
   ({ schema, sensitive: true, example }) as const
 
-/** A text, or a list of at least `least` texts; the value is a list. In the environment, commas separate the texts. */
+/** A string, or a list of at least `least` strings; the value is a list. In the environment, commas separate them. */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
-  // Report the problem of an invalid text, not that a list is possible.
+  // Report the problem with an invalid string, not that a list is possible.
   const why = ({ issues }: v.UnionIssue<v.BaseIssue<unknown>>) =>
     issues?.find(({ kind }) => kind === 'validation')?.message ?? expected
   return v.pipe(
@@ -162,7 +162,7 @@ export function oneOrMore(item: v.GenericSchema<string, string>, expected: strin
   )
 }
 
-/** In the environment, a map is a JSON object. `expected` includes an example. */
+/** A map, which is a JSON object in the environment. `expected` includes an example. */
 export function map<S extends v.GenericSchema>(value: S, expected: string, key: v.GenericSchema<string> = v.string()) {
   const { name } = about(value)
   const { secretOf } = v.getMetadata<v.GenericSchema>(value)

@@ -13,7 +13,7 @@ export const settingName = v.pipe(
   v.notValues(['', '.', '..'], 'expected the name of a setting, which cannot be empty, "." or ".."'),
 )
 
-/** `such` is an example of a value, for messages. */
+/** An object with fixed keys. `such` is an example of a value, for messages. */
 function kind<const E extends v.ObjectEntries>(entries: E, such: string) {
   const keys = Object.keys(entries)
   const object = v.strictObject(entries, ({ input, expected }) => {

@@ -17,13 +17,13 @@ export interface Source {
 
 export type Environment = ReadonlyMap<string, string>
 
-/** An empty variable counts as not set. */
+/** Returns hub2mqtt's own variables. An empty variable is treated as not set. */
 export function ownEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
   const own = Object.entries(env).filter(([name]) => name.startsWith(VARIABLE_PREFIX))
   return new Map(own.flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
-/** `prefix` begins the names of the variables, `at` the paths of the options. */
+/** Reads options from variables. `prefix` begins the variables' names, `at` the options' paths. */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {
@@ -69,7 +69,7 @@ export const valueIn = ({ root }: Source, path: string): unknown => valueAt(root
 /** Returns the beginning of a message: `mqtt.url (hub2mqtt.yaml line 3)`. */
 export const subjectOf = ({ where }: Source, keys: readonly string[]): string => `${keys.join('.')} (${where(keys)})`
 
-/** Messages must not repeat the values of secret keys, even if these keys are in wrong places. */
+/** Messages must not repeat the values of secret keys, even if these keys are in the wrong places. */
 export function protectSecrets(root: FileMap, env: Environment, tables: readonly Table[], mistakes: Mistakes): void {
   const sensitive = tables.map((table) => Object.fromEntries(Object.entries(table).filter(([, row]) => row.sensitive)))
   const names = new Set(sensitive.flatMap(fileKeys).map((path) => path.slice(path.lastIndexOf('.') + 1)))

@@ -1,4 +1,4 @@
-/** The start-up token proves that a request is from the user who started hub2mqtt, while there is no password. */
+/** While there is no password, the start-up token proves that a request is from the user who started hub2mqtt. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { systemCode } from '../base/failures.ts'
@@ -8,7 +8,7 @@ const FORM = /^[\w-]{43}$/
 const MAX_BYTES = 256
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
 
-/** Returns `http.token_file`, or a path beside the configuration file; `null` without either. */
+/** Returns `http.token_file`, or a path beside the configuration file; `null` if neither is configured. */
 export function tokenFileOf(
   { token_file }: { readonly token_file: string | null },
   configFile: string | null,
@@ -39,7 +39,7 @@ function readTokenFile(file: string): { readonly token: string; readonly isPriva
   }
 }
 
-/** Root may use tokens of other users, because it may start daemons as them. */
+/** Returns whether no other user can read the file. Root may use other users' tokens, as it may start their daemons. */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))

@@ -9,11 +9,11 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly schema: S
   /** Whether a change takes effect at run time; `ifSame`: only while the named option is set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
-  /** A secret: masked wherever configuration is shown and in the log, and readable from a file (`…_file`). */
+  /** Set for a secret, which is masked wherever it is shown and in the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
   /**
    * Set for paths. `certificate`, `secret`: a file that must be readable when the configuration is loaded; a `secret`
-   * should be readable only for its owner. `folder`: a folder that is read later. `made`: a file that hub2mqtt creates.
+   * should be readable only by its owner. `folder`: a folder that is read later. `made`: a file that hub2mqtt creates.
    */
   readonly opens?: 'certificate' | 'secret' | 'folder' | 'made'
 }
@@ -34,7 +34,7 @@ export function defineOptions<T extends Table>(rows: T & { readonly [P in keyof 
 
 type LiveTable<T> = { readonly [P in keyof T]: T[P] & { readonly live: true } }
 
-/** For options that can all be changed without a restart. */
+/** Defines options that can all be changed without a restart. */
 export function liveOptions<T extends Table>(
   rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> },
 ): LiveTable<T> {
@@ -101,7 +101,7 @@ function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, 
 export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<string, unknown>[]): Values<T> {
   const defaults = Object.entries(table).map(([path, { schema, default: written = null }]) => {
     const value = written === null ? null : v.parse(schema, written)
-    // Values are parsed before they get here: convict's own parsing is lax (its booleans accept `0` as true).
+    // Values are parsed before they get here, because convict's parsing is lax (its booleans accept `0` as `true`).
     return [path, { format: '*', default: value }] as const
   })
   // Without these, convict would read the process's arguments and environment.

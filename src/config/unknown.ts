@@ -10,14 +10,14 @@ import { environmentName, fileKeys, type Table, VARIABLE_PREFIX } from './table.
 const NO_WEBSOCKET =
   'the embedded broker has not supported WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that supports it, such as Mosquitto'
 
-/** Options of former versions, and what to do instead. The default is the value that means the current behaviour. */
+/** Options of former versions, and what to do instead. The default is the value with the current behaviour. */
 const REMOVED: Table = {
   'mqtt.embedded.ws_port': { doc: NO_WEBSOCKET, schema: integer(0, 65_535), default: 0 },
   'mqtt.embedded.ws_origins': { doc: NO_WEBSOCKET, schema: list(label), default: null },
 }
 const REMOVED_VARIABLES = Object.keys(REMOVED).map(environmentName)
 
-/** An option with its default only causes a warning. */
+/** Reports removed options. An option with its default only causes a warning. */
 export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, warnings }: Reading): void {
   for (const [path, { doc, default: harmless }] of Object.entries(REMOVED)) {
     for (const source of [file, environmentSource(env, REMOVED)]) {

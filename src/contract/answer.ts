@@ -5,7 +5,7 @@ import type { ANSWER_HEAD } from './schemas.ts'
 export type Outcome =
   | {
       readonly ok: true
-      /** The result as JSON text: serialized only once, so that its size is known. */
+      /** The result as JSON text, serialised only once, because its size must be known. */
       readonly json: string
     }
   | { readonly ok: false; readonly error: CommandError }

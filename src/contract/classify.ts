@@ -3,7 +3,7 @@
 import type { App } from '../hub/app.ts'
 import { MAX_GUARD_MESSAGE, type Reason } from './guard.ts'
 
-/** Message patterns, most reliable first, because a stack trace may contain any of the other texts. */
+/** Message patterns, most reliable first, because a stack trace may contain any of the others. */
 const TEXTS: readonly (readonly [RegExp, Reason])[] = [
   [/cpu warning limit|cpu limit/i, 'cpu_limit'],
   [/too many memwarns|memory (?:warning )?limit|heap out of memory|out of memory/i, 'memory_limit'],
@@ -30,7 +30,7 @@ export function isCrashed(app: App): boolean {
   return app.crashed === true || app.state === 'crashed'
 }
 
-/** On some hubs, the crash flag of a running or starting app is still set. */
+/** Returns whether an app is running or starting. On some hubs, its crash flag is then still set. */
 export const isUp = ({ state }: App) => state === 'running' || state === 'starting'
 
 /**

@@ -74,7 +74,7 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
   /** `null` if the input determines the operation, or if the operation is unknown. */
   readonly operation: OperationName | null
-  /** Whether the command changes something on the hub: if so, it is audited, never retried, refused by `read_only`. */
+  /** Whether the command changes something on the hub. If so, it is audited, not retried and refused by `read_only`. */
   readonly write: boolean
   /** Set if the command is not permitted by default. */
   readonly allowed?: false
@@ -98,7 +98,7 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
   /** Whether the command is logged, like every write. */
   readonly audited?: true
-  /** Whether the command changes something on hubs: if so, it is refused by `read_only`. */
+  /** Whether the command changes something on hubs. If so, it is refused by `read_only`. */
   readonly write?: true
   readonly allowed?: false
   /** Returns the app command that this command sends. Denying the app command also denies this command. */

@@ -182,7 +182,7 @@ function isPlainPart(part: string, dots: number): boolean {
   return /^@?[\w-][\w.-]{0,60}$/.test(part) && part.split('.').length - 1 <= dots && hasFewDigits(part, 4)
 }
 
-/** A text with more digits may contain a phone number, or part of a key. */
+/** Returns whether a string has few digits. More digits may be a phone number, or part of a key. */
 const hasFewDigits = (text: string, max: number) => text.split(/\d/).length - 1 <= max
 
 function identifier(text: string): string {

@@ -102,7 +102,7 @@ export const USAGE_HISTORY = frozen({
 })
 export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 
-/** Replaces a text that is too long to be valid with `null`: truncated, it could still contain part of a key. */
+/** Replaces a string that is too long to be valid with `null`. Truncated, it could still contain part of a key. */
 export const shortOrNull = (text: string | null) => (text === null || text.length > 256 ? null : text)
 
 /** Returns `null` if the message has only one line, and therefore no stack. */
@@ -113,7 +113,7 @@ export function stackHead(message: string | null): string | null {
 
 /**
  * Removes data until the evidence fits the limit: first the oldest events, then the last of the other apps, then the
- * oldest samples, and finally the stack, whose start is also in the message. Never truncates a text.
+ * oldest samples, and finally the stack, whose start is also in the message. Never truncates a string.
  */
 export function fitted(crash: Crash): Crash {
   let excess = bytesOf(crash) - MAX_CRASH_BYTES

@@ -41,7 +41,7 @@ export function decodeId(encoded: string): string | undefined {
 }
 
 /**
- * Returns the hub's id, or a space and the configured name if the hub sends none: ids come from an HTTP header, whose
+ * Returns the hub's id, or a space and the configured name if the hub sends no id. Ids come from an HTTP header, whose
  * value never begins with a space. `null` before the first response. Never change the format: unique ids contain it.
  */
 export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>): string | null {

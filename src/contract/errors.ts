@@ -48,7 +48,7 @@ export class CommandError extends Error {
   }
 }
 
-/** Hub error codes that have another name in the contract. */
+/** Hub error codes that have a different name in the contract. */
 const FROM_HUB: Readonly<Record<Exclude<HubErrorCode, ErrorCode>, ErrorCode>> = {
   subscription: 'hub_rejected',
   invalid_argument: 'invalid_payload',

@@ -1,7 +1,7 @@
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
-/** Computed times of one start may differ by this many milliseconds: clocks drift, and responses arrive late. */
+/** Computed times of one start may differ by this many milliseconds, because clocks drift and responses are late. */
 export const SAME_BOOT_MS = 20_000
 
 /** Why an app was restarted or needs a restart. */
@@ -26,7 +26,7 @@ export const HISTORY_KINDS = ['crash', 'restart', 'gave_up', 'update', 'bad_upda
 export type GuardPayload = Readonly<v.InferOutput<typeof GUARD>>
 export type Crash = NonNullable<GuardPayload['last_crash']>
 export type HistoryEntry = v.InferOutput<typeof HISTORY>[number]
-/** The guardian's other data on an app, in addition to its state and history. */
+/** The guardian's other data about an app, in addition to its state and history. */
 export type GuardMemory = Readonly<v.InferOutput<typeof GUARD_MEMORY>>
 /** The newest version that the hub offers. */
 export type Offer = NonNullable<GuardMemory['offered']>

@@ -32,7 +32,7 @@ export async function installUpdate(target: Target, wanted: StoreVersion): Promi
   return await installOver(before, target, app, wanted)
 }
 
-/** If an update fails, continues with the next app. */
+/** Updates all apps. If an update fails, continues with the next app. */
 export async function updateAll({ hub, send, signal }: Target): Promise<{ updated: string[] }> {
   const isWaiting = (id: string) => hub.apps.all.get(id)?.update_available === true
   const waiting = [...hub.apps.all.keys()].filter(isWaiting)

@@ -96,7 +96,7 @@ export function word<const T>(words: readonly (readonly [string, T])[]): Payload
   })
 }
 
-/** A plain payload (a word or a text), or an object. */
+/** A plain payload (a word or other text), or an object. */
 export function either<T, U>(plain: PayloadKind<T>, other: PayloadKind<U>): PayloadKind<T | U> {
   return {
     schema: v.union([plain.schema, other.schema]),
@@ -232,7 +232,7 @@ function asSent(key: string, value: unknown, { source = '' }: { source?: string 
   throw invalid(`${field}expected a number that JSON parsers do not change; send a text.`)
 }
 
-/** Returns whether `source` is an integer that changes when it is parsed, or when the result is serialized. */
+/** Returns whether `source` is an integer that changes when it is parsed, or when the result is serialised. */
 function isRounded(source: string, value: number): boolean {
   const written = integerOf(source, value)
   if (written === undefined || source === String(value)) return false

@@ -31,7 +31,7 @@ export interface CommandPolicy {
   readonly read_only: boolean
   /** The endpoints that `hub/call` may reach. Default: none. */
   readonly call?: readonly CallRule[]
-  /** Whether the guardian is on. Default false. */
+  /** Whether the guardian is on. Default: `false`. */
   readonly guarded?: boolean
 }
 
@@ -144,7 +144,7 @@ function deniedCapabilities(deny: readonly string[]): ReadonlySet<Capability> {
   return new Set(HUB_COMMANDS.flatMap((command) => (names(deny, command) ? (command.capabilities ?? []) : [])))
 }
 
-/** Returns why a hub cannot run a command, whatever its input; `undefined` if it can. */
+/** Returns why a hub cannot run a command, regardless of its input; `undefined` if it can. */
 function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: HubCommand): string | undefined {
   const lacks = { yes: undefined, forbidden: lackOf(command), unsupported: ERROR_CODES.unsupported }
   return refusedBy(policy, command) ?? lacks[permission(hub, command)]
@@ -157,7 +157,7 @@ export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPoli
   return [...new Set(permitted.map(({ name }) => name))]
 }
 
-/** Returns why commands cannot run on a hub, whatever their input, keyed by their names in the configuration. */
+/** Returns why commands cannot run on a hub, regardless of their input, keyed by their names in the configuration. */
 export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Record<string, string> {
   const refusals = HUB_COMMANDS.map((command) => [commandKey(command), refusedOn(hub, policy, command)] as const)
   return Object.fromEntries(refusals.flatMap(([key, refusal]) => (refusal === undefined ? [] : [[key, refusal]])))
@@ -168,7 +168,7 @@ export function appFilter(include: readonly string[], exclude: readonly string[]
   return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))
 }
 
-/** Matches without a regular expression, which might backtrack. At a mismatch, extends the last `*` by a character. */
+/** Matches without a regular expression, which might backtrack. On a mismatch, extends the last `*` by a character. */
 function fits(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern], [...text]]
   let [next, at, star, matched] = [0, 0, -1, 0]

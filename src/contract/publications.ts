@@ -105,7 +105,7 @@ export interface RetainedRow<K extends OwnerKind, S extends v.GenericSchema = v.
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 
-/** A retained row that another part publishes: the connection (also as its will), discovery, or a rollout. */
+/** A retained row that a different part publishes: the connection (also as its will), discovery, or a rollout. */
 export interface ExternalRow<S> extends Row<S> {
   readonly retained: true
   readonly of: 'bridge' | 'device'
@@ -364,12 +364,12 @@ function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: 
   return guard === null || guard === undefined ? guard : guard[key]
 }
 
-/** While the state is unknown, the broker keeps the hub's messages. */
+/** Returns whether the hub's state is unknown, in which case the broker keeps the hub's messages. */
 function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }
 
-/** Computes the counts immediately, because the map of apps changes in place. */
+/** Computes the counts immediately, because the map of apps is mutated in place. */
 export function countsOf(apps: Apps): Facts['hub']['counts'] {
   let apps_crashed = 0
   let updates_available = 0

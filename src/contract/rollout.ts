@@ -23,15 +23,15 @@ export const rolloutOrder = object({
   command: v.picklist(ROLLOUT_COMMANDS),
   /** Pattern for app ids: `*` matches any characters, `?` one. */
   app: pattern,
-  /** Pattern for hub names. Default `*`. */
+  /** Pattern for hub names. Default: `*`. */
   hubs: v.optional(pattern),
-  /** Number of steps in the first wave. Default 1. */
+  /** Number of steps in the first wave. Default: 1. */
   canary: few,
-  /** Number of steps in each later wave. Default 10. */
+  /** Number of steps in each later wave. Default: 10. */
   batch: few,
-  /** How long the apps of a wave must run without problems before the next wave. Default `30s`. */
+  /** How long the apps of a wave must run without problems before the next wave. Default: `30s`. */
   pause: v.optional(duration),
-  /** Number of failures after which the rollout stops. Default 1. */
+  /** Number of failures after which the rollout stops. Default: 1. */
   stop_after_failures: few,
 })
 

@@ -1,6 +1,6 @@
 /** A template such as `{base}/{hub}/app/{app}` builds topics and filters, and parses topics into parameters. */
 
-/** Levels that need no encoding. A level of one or two dots does, because some tools read it as a path. */
+/** Levels that need no encoding. One or two dots need encoding, because some tools read them as a path. */
 const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
 /** Characters that `encodeURIComponent` does not encode. */
 const UNCODED = /[!'()*~]/g
@@ -11,7 +11,7 @@ export type TemplateParameter<T extends string> = T extends `${string}{${infer N
 
 export type Parameters = Readonly<Record<string, string>>
 
-/** Encodes an id or name as one topic level, without `/ + # $` and NUL. Only the empty text becomes a single `%`. */
+/** Encodes an id or name as one topic level, without `/ + # $` or NUL. Only the empty text becomes a single `%`. */
 export function encodeLevel(text: string): string {
   if (PLAIN.test(text)) return text
   if (text === '') return '%'
@@ -25,7 +25,7 @@ export function percentEncoded(text: string, others: RegExp): string {
   return encodeURIComponent(text.toWellFormed()).replace(others, toCode)
 }
 
-/** Returns `undefined` for any other spelling of a level: it could bypass the broker's access rules. */
+/** Returns `undefined` for any other spelling of a level, which could bypass the broker's access rules. */
 export function decodeLevel(level: string): string | undefined {
   if (PLAIN.test(level)) return level
   if (level === '%') return ''
@@ -37,7 +37,7 @@ export function decodeLevel(level: string): string | undefined {
   }
 }
 
-/** A template below a root: the first parameter stands for the root's levels, every other parameter for one level. */
+/** A template below a root. The first parameter stands for the root's levels, every other parameter for one level. */
 export class Template {
   readonly #root: string
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]
@@ -66,7 +66,7 @@ export class Template {
 
   /** Like `match`, for the levels below the root. */
   matchLevels(levels: readonly string[]): Parameters | undefined {
-    // Most topics do not match: allocate nothing for them.
+    // Most topics do not match, so allocate nothing for them.
     if (levels.length !== this.#levels.length) return undefined
     if (!this.#levels.every(({ text }, i) => text === undefined || text === levels[i])) return undefined
     const found: Record<string, string> = {}

@@ -1,4 +1,4 @@
-/** Builds and parses topics: those of `publications.ts`, and command topics. No other module builds topics. */
+/** Builds and parses the topics in `publications.ts`, and command topics. No other module builds topics. */
 import { MEMBER_NAME } from '../base/member-name.ts'
 import {
   type Owner,
@@ -74,7 +74,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** Filters for command topics, including those of unknown hubs, because commands to these are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
     retainedFilters: filtersOf(true),
-    /** Filters for all topics of the bridge below the base topic that must not be retained. */
+    /** Filters for all topics of the bridge below the base topic on which nothing may be retained. */
     transientFilters: filtersOf(false),
     /** Filters for all bridge topics of all fleet members. */
     memberFilters: ofMembers.map(({ template }) => template.fill()),
@@ -136,7 +136,7 @@ export function createTopics(base: string, member?: string, alone = false) {
   }
 }
 
-/** Some brokers close a connection that publishes on a topic with too many levels: EMQX 128, Mosquitto 200. */
+/** Brokers may close a connection that publishes to a topic with more levels than 128 (EMQX) or 200 (Mosquitto). */
 const MAX_ANSWER_LEVELS = 64
 
 /** First levels that cannot be a hub's name. */

@@ -1,4 +1,4 @@
-/** Simulated apps: their records, settings and life cycle. Each change of a record sends an event. */
+/** Simulated apps: their records, settings and life cycle. Each change to a record sends an event. */
 
 import type { AppsHost, HubApps, InstallRequest } from './core/hub-apps.ts'
 import { HubError } from './hub-error.ts'
@@ -16,7 +16,7 @@ import {
 } from './records.ts'
 import type { Timers } from './timers.ts'
 
-/** `silent` suppresses the event of the change. */
+/** `silent` suppresses the event for the change. */
 export interface How {
   silent?: boolean
 }
@@ -75,7 +75,7 @@ export class Apps implements HubApps {
     if (!how.silent) this.#options.sendEvent(event, record)
   }
 
-  /** The store has one version of each app. */
+  /** Installs an app from the store, which has one version of each app. */
   install({ id, channel }: InstallRequest, how: How = {}): void {
     const offer = this.#store.get(id)
     const present = this.records.get(id)
@@ -148,7 +148,7 @@ export class Apps implements HubApps {
     else this.change(app.id, patch, how)
   }
 
-  /** Puts an app into the given states one after another. The patch applies with the first state. */
+  /** Puts an app into the given states one after another. The patch is applied together with the first state. */
   #walk(id: string, [state, ...rest]: readonly AppState[], patch: Patch, how: How): void {
     this.#stopSettling(id)
     if (state === undefined) return

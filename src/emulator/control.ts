@@ -165,7 +165,7 @@ async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ sta
   }
 }
 
-/** Refuses requests from web pages, because there is no login and the name of a page's host may resolve to loopback. */
+/** Refuses requests from web pages, because there is no login and a page's host name may resolve to loopback. */
 function refuseStrangers({ headers }: IncomingMessage): void {
   if (!isAllowedHost(headers.host, [])) throw new HubError(421, 'misdirected', 'Use an IP address or localhost')
   if (headers.origin !== undefined) throw new HubError(403, 'forbidden', 'Not for web pages')

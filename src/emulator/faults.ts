@@ -1,4 +1,4 @@
-/** Faults of HTTP answers. A fault decides whether the request is executed, and what the client receives. */
+/** Faults in HTTP answers. A fault decides whether the request is executed, and what the client receives. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { isRecord, parseJson } from '../base/json.ts'

@@ -55,7 +55,7 @@ export const HubFields = {
 export const HubFileSchema = v.pipe(mapping, v.strictObject(HubFields))
 export type HubFile = v.InferOutput<typeof HubFileSchema>
 
-/** Error messages name the field and never contain an API key. */
+/** Parses a hub file. Error messages name the field and never contain an API key. */
 export function loadHubFile(text: string, filename: string): HubFile {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })

@@ -22,7 +22,7 @@ export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
 export type { RequestRecord } from './rest.ts'
 
 interface Reboot {
-  /** Default 0. */
+  /** Default: 0. */
   downMs?: number | undefined
   version?: string | undefined
   id?: string | undefined
@@ -35,7 +35,7 @@ const MAX_SPOKEN = 1000
 /** The rate limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
-/** Interval of checks for sessions whose key another process has revoked. */
+/** Interval between checks for sessions whose key another process has revoked. */
 const REVOKED_MS = 1000
 
 export class EmulatedHub implements AsyncDisposable {
@@ -149,7 +149,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** `left`: the number of remaining turns; `null`: no limit. */
+  /** The active behaviours. `left`: the number of remaining turns; `null`: no limit. */
   get behaviours() {
     return this.#core.behaviours.list()
   }

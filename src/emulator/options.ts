@@ -8,15 +8,15 @@ import type { Nothing, Prefix } from './rest.ts'
 import type { Keys } from './scopes.ts'
 
 export interface EmulatedHubOptions {
-  /** Default `127.0.0.1`. */
+  /** Default: `127.0.0.1`. */
   host?: string | undefined
-  /** Default 0: any free port. */
+  /** Default: 0, which selects any free port. */
   port?: number | undefined
-  /** Default `newer`. */
+  /** Default: `newer`. */
   flavour?: Flavour | undefined
   /** API keys and their scopes, `hub.app` or `homey.app`. Default: none, so every call returns 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
-  /** Additional keys, which other processes may change while the hub runs. */
+  /** Additional keys, which other processes may change while the hub is running. */
   storedKeys?: Keys | undefined
   apps?: readonly AppSeed[] | undefined
   /** Creates other apps, such as processes, instead of simulated ones. The methods for simulated apps then throw. */
@@ -27,25 +27,25 @@ export interface EmulatedHubOptions {
   onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
   version?: string | undefined
-  /** The accepted spelling of the base path. Default `both`; for the flavour `reference`, `managers`. */
+  /** The accepted spelling of the base path. Default: `both`; for the flavour `reference`, `managers`. */
   prefix?: Prefix | undefined
   /** Whether more than four requests in 400 ms are refused with 429. Default: no. */
   rateLimit?: boolean | undefined
-  /** The answer of an operation that returns nothing. Default `null`. */
+  /** The answer to an operation that returns nothing. Default: `null`. */
   nothing?: Nothing | undefined
-  /** Duration of each intermediate state of a simulated app. Default 200. */
+  /** Duration of each intermediate state of a simulated app. Default: 200. */
   settleMs?: number | undefined
   /** Interval at which the usage of running apps changes; 0, the default, means never. */
   usageMs?: number | undefined
   /** Interval at which an app crashes; the app is restarted after half the interval. 0, the default, means never. */
   crashMs?: number | undefined
-  /** Time after which an idle connection is closed. Default 5000. */
+  /** Time after which an idle connection is closed. Default: 5000. */
   keepAliveMs?: number | undefined
-  /** Default 25000. */
+  /** Default: 25000. */
   pingIntervalMs?: number | undefined
-  /** Default 20000. */
+  /** Default: 20000. */
   pingTimeoutMs?: number | undefined
-  /** Maximum number of recorded requests. Default 10000. */
+  /** Maximum number of recorded requests. Default: 10000. */
   memory?: number | undefined
   clock?: Clock | undefined
   /** Returns numbers from 0 (inclusive) to 1 (exclusive). */

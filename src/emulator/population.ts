@@ -81,7 +81,7 @@ export const DEFAULT_APPS: readonly AppSeed[] = [
   },
 ]
 
-/** The apps that can be installed: two new apps, and an update of an installed app. */
+/** The apps that can be installed: two new apps, and an update for an installed app. */
 export const DEFAULT_STORE: readonly AppSeed[] = [
   { id: 'net.lindqvist.heatpump', name: 'Heat Pump', version: '2.5.0', author: 'Joar Lindqvist' },
   {
@@ -94,7 +94,7 @@ export const DEFAULT_STORE: readonly AppSeed[] = [
   { id: 'fi.kivinen.sauna', name: 'Sauna', version: '2.0.1', author: 'Aino Kivinen', settings: { target: 82 } },
 ]
 
-/** Generates a plausible mix of `n` apps: most run; some are disabled, have crashed or have an update. */
+/** Generates a plausible mix of `n` apps: most are running; some are disabled, have crashed or have an update. */
 export function population(n: number): AppSeed[] {
   return Array.from({ length: n }, (_, index) => ({
     id: `net.population.app${String(index).padStart(4, '0')}`,

@@ -152,10 +152,10 @@ export function realtimeChannel(
   }
 }
 
-/** `String` would throw for an object whose `toString` is not a function. */
+/** Converts a value to a string. `String` would throw for an object whose `toString` is not a function. */
 const worded = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 
-/** Socket.IO passes the client's acknowledgement function, if there is one, as the last argument. */
+/** Returns the client's acknowledgement function, which Socket.IO passes as the last argument, if there is one. */
 function acknowledgementOf(args: readonly unknown[]): (error: unknown, result?: unknown) => void {
   const last = args.at(-1)
   return typeof last === 'function' ? (error, result) => void last(error, result) : () => {}

@@ -11,7 +11,7 @@ import type { AppRecord, Flavour } from './records.ts'
 import { admit, type Keys } from './scopes.ts'
 import type { Timers } from './timers.ts'
 
-/** The answer of an operation that returns nothing. */
+/** The answer to an operation that returns nothing. */
 export type Nothing = 'null' | 'empty' | '204'
 
 export interface RequestRecord {
@@ -51,7 +51,7 @@ const MAX_DRAINED = 32 * MAX_BODY
 export function restListener(hub: HubCore): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
-    // Rejects if the client disconnected while its body was read: no answer is possible.
+    // Rejects if the client disconnected while its body was read, so no answer is possible.
     serve(hub, request, response).catch(() => response.destroy())
   }
 }
@@ -202,7 +202,7 @@ interface Match extends Entry {
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** The flavour `reference` accepts only the path in the API documentation, other flavours both. */
+/** Returns the paths of an endpoint. The flavour `reference` accepts only the documented path, the others both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]

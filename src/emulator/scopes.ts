@@ -67,7 +67,7 @@ export class EmulatorOptionError extends UsageError {
   override readonly name = 'EmulatorOptionError'
 }
 
-/** Reads `KEY=SCOPE,SCOPE`. The last `=` ends the key: a key may be base64, and scopes contain no `=`. */
+/** Reads `KEY=SCOPE,SCOPE`. The last `=` ends the key, because a key may be base64, and scopes contain no `=`. */
 export function parseApiKey(text: string): { key: string; scopes: string[] } {
   const divide = text.lastIndexOf('=')
   if (divide < 1)

@@ -25,7 +25,7 @@ export class Timers {
     return cancel
   }
 
-  /** 0 means never. */
+  /** Runs a task at an interval; 0 means never. */
   every(ms: number, task: () => void): void {
     if (ms <= 0) return
     this.after(ms, () => {

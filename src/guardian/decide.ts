@@ -184,7 +184,7 @@ function activate(turn: Turn, { restore }: InputOf<'activate'>): void {
     hub.storm = CALM
     hub.restarts = []
   }
-  // Discard the saved states: this process has newer data.
+  // Discard the saved states, because this process has newer data.
   else if (hub.isRead) turn.saved.takeAll(hub.name)
   for (const watched of hub.apps.values()) {
     const saved = turn.saved.take(hub.name, watched.id)

@@ -38,7 +38,7 @@ export function obstacle(it: Situation): Obstacle {
   return it.hubBusy ? 'hold' : undefined
 }
 
-/** Ignores the crash flag while the app runs. */
+/** Ignores the crash flag while the app is running. */
 export function isFallen({ down }: RestartState, app: App): boolean {
   return down || (isCrashed(app) && !isUp(app))
 }
@@ -55,7 +55,7 @@ export function budgetUntil(times: readonly number[], now: number, limits: Resta
 
 export const isStorm = (crashed: number, least: number) => crashed >= least
 
-/** Whether the hub has restarted and was not only unreachable: its clock and the elapsed time must both show it. */
+/** Whether the hub has restarted and was not only unreachable; its clock and the elapsed time must both show this. */
 export function hasBooted(before: Boot, after: Boot): boolean {
   return after.at - before.at > SAME_BOOT_MS && after.reportedAt - before.reportedAt > SAME_BOOT_MS
 }
@@ -79,7 +79,7 @@ export function isBad(crashes: number, sinceUpdateMs: number): boolean {
   return crashes >= BAD_CRASHES && sinceUpdateMs <= BAD_WITHIN_MS
 }
 
-/** Epoch milliseconds; `undefined` outside of quiet hours. `hours`: for example `23:00-07:00`; `null`: none. */
+/** Returns epoch milliseconds; `undefined` outside quiet hours. `hours`: for example, `23:00-07:00`; `null`: none. */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
   const [start, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))

@@ -1,11 +1,11 @@
-/** Remembers apps for a day after a hub stops listing them: a list can be wrong, and an app can be installed again. */
+/** Remembers apps for a day after a hub stops listing them, as a list can be wrong, and an app can be reinstalled. */
 import type { GoneApp } from '../contract/guard.ts'
 import type { SavedState } from './restart-state.ts'
 import type { WatchedApp } from './watched-app.ts'
 
 const HOUR_MS = 3_600_000
 const MEMORY_MS = 24 * HOUR_MS
-/** Per hub; the newest apps are kept. */
+/** Maximum per hub; the newest apps are kept. */
 const MAX_APPS = 50
 /** Limits on the broker: history entries per app, and characters for all apps. */
 const MAX_ENTRIES = 5

@@ -36,7 +36,7 @@ export class Guard implements Guardian {
   #patterns: Patterns
   /** Whether the configuration enables the guardian. */
   #on: boolean
-  /** Before the guardian is turned on for the first time, it tracks no apps: this saves memory with many hubs. */
+  /** Whether the guardian was ever on. Before that, it tracks no apps, which saves memory with many hubs. */
   #wasOn: boolean
   #active = false
 
@@ -122,7 +122,7 @@ export class Guard implements Guardian {
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
     else if (hub !== undefined) hub.isRead ||= read
     if (this.#on || !this.#active || silent) return
-    // Storms are reported even while the guardian is off. Skip changes without a sign of a crash: most changes.
+    // Storms are reported even while the guardian is off. Skip most changes, which show no sign of a crash.
     for (const { before, after } of changes) {
       if (before === undefined || after === undefined) continue
       const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message

@@ -37,7 +37,7 @@ export const RETRY = 'tried again after giving up'
 export const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
 
 const FROM = 'from '
-/** The message of an update. `formerOf` reads the earlier version back from it. */
+/** Returns the message of an update. `formerOf` reads the earlier version back from it. */
 export const updatedFrom = (version: string) => FROM + version
 const formerOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
 

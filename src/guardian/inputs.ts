@@ -107,7 +107,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   settle(turn, watched)
 }
 
-/** Some hubs leave the crash flag set on an app that runs again. */
+/** Returns whether an app stopped without a new crash. Some hubs leave the flag set on an app that is running again. */
 function isCleanStop({ app, isCleanlyStopped }: WatchedApp, before: App): boolean {
   return isStopped(app) && (isUp(before) || isCleanlyStopped)
 }
@@ -252,7 +252,7 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
-/** After a client's write, except a command to the guardian, the app is left alone. */
+/** Leaves the app alone after a client's write, unless it was a command to the guardian. */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {

@@ -1,4 +1,4 @@
-/** Probes decide whether to restart a running app because it uses too many resources or seems dead. */
+/** Probes decide whether to restart a running app because it uses too many resources or does not seem to work. */
 import type { Reason } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig, Patterns } from './settings.ts'
@@ -20,9 +20,9 @@ interface Probe {
   readonly option: (guard: GuardConfig['guard']) => ReadonlyMap<string, number>
   /** Whether a read is bad; `undefined` if unknown. */
   readonly judge: (read: Read, limit: number) => boolean | undefined
-  /** For probes that measure time: one bad read is enough, instead of the configured number of consecutive reads. */
+  /** Set for probes that measure time, for which one bad read is enough, not the configured number of reads. */
   readonly timed?: true
-  /** Also probes apps without a limit. A bad result then means that the app needs attention, not a restart. */
+  /** Set to probe apps without a limit too. A bad result then means that the app needs attention, not a restart. */
   readonly always?: true
 }
 
@@ -63,7 +63,7 @@ export const PROBES: readonly Probe[] = [
 export class Probed {
   /** Number of consecutive bad reads, by probe. */
   readonly failures: readonly number[] = []
-  /** Whether the hub has reported usage since the app started: if it never does, missing figures mean nothing. */
+  /** Whether the hub has reported usage since the app started; if it has not, missing figures mean nothing. */
   readonly hadUsage: boolean = false
   readonly isAnswered: boolean | undefined
   /** Why the app should be restarted (`found`) or needs attention (`noticed`); `undefined` otherwise. */

@@ -1,4 +1,4 @@
-/** The guardian's state for one app and its transitions: pure functions. */
+/** The guardian's state for one app and its transitions, as pure functions. */
 import type { Crash, GoneApp, Reason } from '../contract/guard.ts'
 import { sinceCalm } from './history.ts'
 
@@ -6,7 +6,7 @@ import { sinceCalm } from './history.ts'
 export const CALM_MS = 3_600_000
 /** Maximum time for an app to start after a restart. */
 export const START_MS = 60_000
-/** Restart times, and versions, that are kept. */
+/** Maximum number of restart times, and of versions, that are kept. */
 const MAX_TIMES = 100
 
 export class RestartState {
@@ -23,7 +23,7 @@ export class RestartState {
   readonly sentAt: number | null = null
   /** Number of restarts since the guardian gave up. */
   readonly retries: number = 0
-  /** Whether the app crashed in a storm: its next restart does not count against the limit. */
+  /** Whether the app crashed in a storm, so that its next restart does not count against the limit. */
   readonly isSpared: boolean = false
   /** Number of uncounted restarts since the count was last reset. */
   readonly spared: number = 0
@@ -54,7 +54,7 @@ export interface RestartLimits {
   readonly retry: readonly number[]
 }
 
-/** Each restart doubles the delay. */
+/** Returns the delay before a restart. Each restart doubles the delay. */
 export function delayAfter(restarts: number, { backoff, backoff_max }: RestartLimits): number {
   return Math.min(backoff_max, backoff * 2 ** Math.min(restarts, 30))
 }
@@ -63,7 +63,7 @@ export function countRecent(recent: readonly number[], now: number, { window }: 
   return recent.filter((at) => at > now - window).length
 }
 
-/** `undefined`: no retries. */
+/** Returns the delay before a retry; `undefined` if there are no retries. */
 export function retryDelay(retries: number, { retry }: RestartLimits): number | undefined {
   return retry[Math.min(retries, retry.length - 1)]
 }
@@ -114,7 +114,7 @@ export function stopped(watch: RestartState): RestartState {
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
-/** `forced`: restart the app even though it is running. */
+/** Plans a restart. `forced`: restart the app even though it is running. */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt }
 }
@@ -153,7 +153,7 @@ export function withdrawn(watch: RestartState, sentAt: number): RestartState {
 
 /** Returns when the app's earlier crashes and restarts stop counting; `null` if the app is not running. */
 export function calmAt({ upSince, recent }: RestartState): number | null {
-  // `upSince` may be too early: lists and events do not always show that an app stops and starts.
+  // `upSince` may be too early, because lists and events do not always show that an app stops and starts.
   return upSince === null ? null : Math.max(upSince, recent.at(-1) ?? upSince) + CALM_MS
 }
 

@@ -151,7 +151,7 @@ function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, c
   if (HOPELESS.has(code)) giveUp(turn, watched, code)
   else if (wasRestarting) watched.aloneUntil = Math.max(watched.aloneUntil, now + ALONE_MS)
   const { retries, dueAt } = watched.watch
-  // The hub did not attempt the retry: repeat the retry as soon as possible.
+  // The hub did not attempt the retry, so repeat it as soon as possible.
   if (event === 'retried' && dueAt !== null && NOTHING_DONE.has(code)) {
     watched.watch = { ...watched.watch, dueAt: now, retries: Math.max(0, retries - 1) }
   }

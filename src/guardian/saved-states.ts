@@ -4,9 +4,9 @@ import type { GoneApp } from '../contract/guard.ts'
 import { GONE_APPS, GUARD_MEMORY, HISTORY, SAVED_GUARD } from '../contract/schemas.ts'
 import type { SavedState } from './restart-state.ts'
 
-/** Characters per text. */
+/** Maximum number of characters per text. */
 const MAX_LENGTH = 64 * 1024
-/** Characters in total. */
+/** Maximum number of characters in total. */
 const MAX_TOTAL = 16 * 1024 * 1024
 
 const NAMES = ['guard', 'history', 'guardMemory', 'hubGuardMemory'] as const

@@ -24,7 +24,7 @@ export function afterCrash(
   const crashes = new Map(before)
   if (!isOn) for (const [id, { at }] of crashes) if (at <= now - storm.within) crashes.delete(id)
   const times = (crashes.get(app)?.times ?? 0) + 1
-  // The hub may keep starting an app that always crashes: other apps must not wait for that app.
+  // The hub may keep starting an app that always crashes, and other apps must not wait for that app.
   if (times > max_restarts) return { isOn, crashes }
   crashes.set(app, { at: now, times })
   return { isOn: isOn || isStorm(crashes.size, storm.apps), crashes }
@@ -42,14 +42,14 @@ export function countCrash(turn: Turn, app: string): void {
     const watched = hub.apps.get(id)
     spare(watched, max_restarts)
     if (watched === undefined || id === app || !turn.isActing) continue
-    // Publish the postponed time: a bridge that starts during the storm reads it from the broker.
+    // Publish the postponed time, because a bridge that starts during the storm reads it from the broker.
     if (watched.watch.phase === 'waiting') watched.watch = postponed(watched.watch, now + storm.within)
     settle(turn, watched)
   }
   if (!before.isOn) emitStorm(turn, 'storm')
 }
 
-/** Exempts the app's next restart from the limit, but not too often: an app that always crashes may cause storms. */
+/** Exempts the app's next restart from the limit, but not too often, as an app that always crashes may cause storms. */
 function spare(watched: WatchedApp | undefined, max: number): void {
   if (watched?.watch.down && watched.watch.spared < max) watched.watch = { ...watched.watch, isSpared: true }
 }

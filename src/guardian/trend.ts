@@ -1,6 +1,6 @@
 /**
- * Detects memory of an app that grows and is not freed. It compares the minimum of every twenty minutes over six hours,
- * so that memory that the app frees from time to time does not count.
+ * Detects app memory that grows and is not freed. It compares the minimum of every twenty minutes over six hours, so
+ * that memory that the app frees from time to time does not count.
  */
 
 const MINUTE_MS = 60_000
@@ -11,7 +11,7 @@ const MAX_BUCKETS = 18
 const MIN_BUCKETS = 3
 /** A smaller rise is noise. */
 const MIN_RISE_BYTES = 4 * 1_048_576
-/** A fall by this fraction of the level means that memory was freed. */
+/** A fall of this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
 /** A level up to this multiple of an earlier peak counts as the same level as that peak. */
 const SAME_LEVEL = 1.05
@@ -20,7 +20,7 @@ const MIN_STEP = 0.25
 /** Buckets per step, and the minimum ratio of the later half's rise to the earlier half's (less: memory levels off). */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
-/** Without a known limit, a rise by at least this fraction is reported. */
+/** Without a known limit, a rise of at least this fraction is reported. */
 const LARGE_RISE = 0.25
 const WINDOW_HOURS = (MAX_BUCKETS * MINUTES) / 60
 const HORIZON_HOURS = 12

@@ -41,7 +41,7 @@ export interface Boot {
   readonly reportedAt: number
 }
 
-/** Crashes of several apps of a hub in quick succession: the cause is the hub or the internet. */
+/** Crashes of several apps of a hub in quick succession, caused by the hub or the internet connection. */
 export interface Storm {
   readonly isOn: boolean
   /** By app: the time of its latest crash, and the number of crashes. */
@@ -55,7 +55,7 @@ export function stormUntil({ isOn, crashes }: Storm, within: number): number | u
   return isOn ? Math.max(...[...crashes.values()].map(({ at }) => at)) + within : undefined
 }
 
-/** Mutable, like its apps: copying a thousand apps for each event would cost more than the event. */
+/** Mutable, like its apps, because copying a thousand apps for each event would cost more than the event. */
 export class WatchedHub {
   readonly name: string
   readonly port: GuardedHub
@@ -73,7 +73,7 @@ export class WatchedHub {
   /** Times of the guardian's restarts within the window. Until `loggedUntil`, the log does not repeat that apps wait. */
   restarts: readonly number[] = []
   loggedUntil = Number.NEGATIVE_INFINITY
-  /** The guardian does one thing at a time on a hub: a restart or an update. */
+  /** The guardian does only one thing at a time on a hub, a restart or an update. */
   restarting: WatchedApp | null = null
   update: Update | null = null
   /** Whether the hub has installed a version other than the requested one. */
@@ -124,7 +124,7 @@ export type GuardRun = Omit<CommandRun, 'app'>
 interface Inputs {
   readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
   readonly activate: { readonly restore: boolean }
-  /** `wasOn`, `isOn`: whether the guardian was on before the change of the configuration, and is on now. */
+  /** `wasOn`, `isOn`: whether the guardian was on before the configuration changed, and is on now. */
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
   readonly online: { readonly online: boolean }
   readonly booted: { readonly at: number }

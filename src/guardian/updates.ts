@@ -18,14 +18,14 @@ const VERIFY_MS = 10 * 60_000
 /** Time for a hub that has accepted the install but not the requested version. */
 const OTHER_MS = 60_000
 
-/** `now`: epoch milliseconds. */
+/** Returns whether the update window is open. `now`: epoch milliseconds. */
 export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: number): boolean {
   if (window.start === null) return false
   const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length)
   return opened !== undefined && opened <= now
 }
 
-/** `gapMs`: time since the app was last seen, counted for each version separately. `at`: epoch milliseconds. */
+/** Updates an offer. `gapMs`: time since the app was last seen, counted per version. `at`: epoch milliseconds. */
 export function offerOf(app: App, before: Offer | null, gapMs: number, at: number): Offer | null {
   const { update_available, latest_version: version } = app
   if (update_available !== true) return null
@@ -34,7 +34,7 @@ export function offerOf(app: App, before: Offer | null, gapMs: number, at: numbe
   return { ...before, seen_seconds: before.seen_seconds + gapMs / 1000 }
 }
 
-/** The published offer changes rarely, and not at all after the hold time. */
+/** Returns the offer to publish, which changes rarely, and not at all after the hold time. */
 export function shownOffer(offer: Offer | null, holdDays: number): Offer | null {
   if (offer === null) return null
   const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)
@@ -52,7 +52,7 @@ export function startUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // Name the version: otherwise, the hub could install a newer one that was not held, or that is too large a step.
+    // Name the version. Otherwise, the hub could install a newer one that was not held, or that is too large a step.
     const isNamed = hold_days > 0 || (acceptsVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }
@@ -63,7 +63,7 @@ export function startUpdate(turn: Turn): void {
   }
 }
 
-/** `unheld`: never, because a version must be held first, and the hub does not report or does not accept versions. */
+/** `unheld`: never install, because a version must be held first, but the hub does not report or accept versions. */
 function verdictOn(context: Context, watched: WatchedApp, acceptsVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates
@@ -98,7 +98,7 @@ function install(turn: Turn, update: Update): void {
   turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
 }
 
-/** A backup may take minutes: a user may have decided against the update. */
+/** Continues an update after the backup. The user may have decided against the update during the backup. */
 export function backedUp(turn: Turn, update: Update, failure: string | undefined): void {
   if (failure !== undefined) end(turn, update, `No backup, so no update: ${failure}`)
   else if (!isStillWanted(turn, update)) end(turn, update, 'The update was no longer wanted after the backup.')
@@ -109,7 +109,7 @@ export function isStillWanted(context: Context, { watched }: Update): boolean {
   return context.config.updates.policy !== 'manual' && watched.app.enabled !== false && !isExcluded(context, watched)
 }
 
-/** The versions that the hub reports later show whether the install succeeded. */
+/** Records the answer to an install. The versions that the hub reports later show whether it succeeded. */
 export function installAnswered({ now }: Turn, update: Update, outcome: Outcome): void {
   const code = outcome.ok ? 'outcome_unknown' : outcome.error.code
   if (code === 'outcome_unknown') update.deadline = now + VERIFY_MS

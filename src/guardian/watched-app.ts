@@ -40,13 +40,13 @@ export class WatchedApp {
   /** When the restart after the hub's start is due. */
   bootDue: number | undefined
   isRequestPending = false
-  /** Reason of the crashes after a bad update. */
+  /** Reason for the crashes after a bad update. */
   bad: Reason | null = null
   /** Whether the app was seen to stop or start since its restart began. */
   hasStopped = false
   /** Whether the hub has answered the current restart, and the read before it. */
   answered = true
-  /** Number of consecutive lists in which the app runs, since the hub accepted its restart. */
+  /** Number of consecutive lists in which the app is running, since the hub accepted its restart. */
   listsUp = 0
   /** Number of failed reads before a restart, since the last successful read. */
   failedReads = 0
@@ -74,7 +74,7 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
-/** A restart ends at the second list with the running app: the first may have been requested before the restart. */
+/** Returns whether a restart is in progress. The second list with the running app ends it; the first may predate it. */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)
 }
@@ -174,7 +174,7 @@ export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
 export function endRestart({ now }: Turn, watched: WatchedApp): void {
   const phase = watched.watch.phase === 'given_up' ? 'given_up' : 'idle'
   const rested = unlessStopped(watched, { ...watched.watch, phase, forced: false, sentAt: null })
-  // Some hubs send no update for an app that runs again.
+  // Some hubs send no update for an app that is running again.
   watched.watch = watched.app.state === 'running' ? watch.up(rested, true, now) : rested
 }
 
@@ -207,7 +207,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Set even if no published fact changes: a restart must end even if the app is switched off in between.
+  // Set even if no published fact changes, because a restart must end even if the app is switched off in between.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)

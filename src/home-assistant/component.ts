@@ -50,7 +50,7 @@ export function componentOf(entity: Entity, place: Place): Component {
   }
 }
 
-/** Home Assistant identifies a trigger by its device, type and subtype. */
+/** Returns the component of a trigger, which Home Assistant identifies by its device, type and subtype. */
 export function triggerOf({ event, template }: Trigger, topic: string): Component {
   return {
     platform: 'device_automation',

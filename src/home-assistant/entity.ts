@@ -21,12 +21,12 @@ export type Readable<D extends DeviceKind> = {
   readonly [N in PublicationName]: Publications[N]['of'] extends ReadableOwner[D] ? N : never
 }[PublicationName]
 
-/** The keys of a topic's payload, in any of its forms; a plain text has none. */
+/** The keys of a topic's payload, in any of its forms; plain text has none. */
 type FieldOf<N extends PublicationName> = KeyOf<Payload<N>>
 type KeyOf<P> = P extends string ? never : keyof P & string
 
 interface Common {
-  /** Part of the unique id: never change it. */
+  /** Part of the unique id, so never change it. */
   readonly key: string
   /** The displayed name without the device's name; `null` for the main entity of the device. */
   readonly name: string | null
@@ -137,7 +137,7 @@ export function commandOf(entity: Entity): Command | undefined {
   return command
 }
 
-/** `hub`: `undefined` for the bridge's own entities. */
+/** Returns whether an entity is offered. `hub`: `undefined` for the bridge's own entities. */
 export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined, policy: CommandPolicy): boolean {
   if (entity.when === 'guard' && !policy.guarded) return false
   if (entity.from !== undefined && hub?.permits(entity.from) !== 'yes') return false

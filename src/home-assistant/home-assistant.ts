@@ -39,7 +39,7 @@ interface DiscoveredHub {
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
 
-/** How long the devices of a removed hub stay: renaming a hub in the configuration first removes and then adds it. */
+/** How long the devices of a removed hub stay, because renaming a hub first removes the hub and then adds it. */
 const FAREWELL_MS = 15_000
 /** Delay after Home Assistant's birth message, when Home Assistant is busy and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
@@ -51,7 +51,7 @@ export class HomeAssistant implements Discovery {
   readonly #discovered = new Map<string, DiscoveredHub>()
   /** Id of a discovered hub → its name. */
   readonly #names = new Map<string, string>()
-  /** Hubs that are configured twice: the names that are not published. */
+  /** Names of duplicate hubs. Of several names for one hub, only one is published. */
   readonly #duplicates = new Set<string>()
   #bridgeId: string | null = null
   #cancelBirth: () => void = () => {}
@@ -164,7 +164,7 @@ export class HomeAssistant implements Discovery {
     for (const name of this.#discovered.keys()) this.hubChanged(name)
   }
 
-  /** Whether the hub is configured under another name as well: its devices cannot exist twice. */
+  /** Returns whether the hub is also configured under another name, because its devices cannot exist twice. */
   #isDuplicate(name: string, hubId: string): boolean {
     const first = this.#names.get(hubId) ?? name
     if (first === name) {
@@ -198,7 +198,7 @@ export class HomeAssistant implements Discovery {
 
   /** The bridge's device has the id of the first hub, because an id from the bridge's topics could change. */
   #bridgeChanged(): void {
-    // The members of a fleet have no device: a hub may move between members, and its device should not change.
+    // The members of a fleet have no device, because a hub may move between members, and its device should not change.
     if (this.#options.isShared) return
     const [first] = this.#options.hubs.keys()
     const id = (first === undefined ? undefined : this.#discovered.get(first)?.facts.id) ?? null
@@ -249,7 +249,7 @@ export class HomeAssistant implements Discovery {
     return policyOf(this.#options.live.value)
   }
 
-  /** Counts configured hubs: if only known hubs counted, a late hub would rename the apps of other hubs. */
+  /** Counts configured hubs. If only known hubs counted, a late hub would rename the apps of other hubs. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
     return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1

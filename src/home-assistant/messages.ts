@@ -43,7 +43,7 @@ const cache = new Map<string, Platforms>()
 function same(entries: readonly (readonly [string, string])[]): Platforms {
   const text = JSON.stringify(entries)
   const platforms = cache.get(text) ?? new Map(entries)
-  // Payloads of other clients could make the cache grow without limit.
+  // Payloads from other clients could make the cache grow without limit.
   if (cache.size < MAX_KNOWN) cache.set(text, platforms)
   return platforms
 }
@@ -56,7 +56,7 @@ export function platformsOf(device: Device | undefined): Platforms {
 
 /** Returns an empty map if the payload is not a device's message. */
 export function platformsIn(payload: string): Platforms {
-  // New devices, and those too large to keep, have an empty payload: parsing it would throw, which is slow.
+  // New devices, and those too large to keep, have an empty payload. Parsing it would throw, which is slow.
   const device = payload === '' ? undefined : parseJson(payload)
   const components = isRecord(device) ? device['components'] : undefined
   const found = Object.entries(isRecord(components) ? components : {})
@@ -67,7 +67,7 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
   return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
 }
 
-/** Keeps components enabled that were enabled at first: users still have them, so only a stub removes them. */
+/** Keeps components enabled that were once enabled by default: users still have them, and only a stub removes them. */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
     const { enabled_by_default, ...component } = offered.component
@@ -77,7 +77,7 @@ export function withFormerDefaults(device: Device, before: Platforms): Device {
   return { ...device, components: new Map(entries) }
 }
 
-/** Omitting a component does not remove it: a message must first contain a stub, which has only its platform. */
+/** Adds stubs, which have only a platform, for removed components. Omitting a component does not remove it. */
 export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
   if (before === now) return undefined
   const removed = [...before].filter(([key, platform]) => now.get(key) !== platform)

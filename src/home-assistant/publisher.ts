@@ -36,13 +36,13 @@ const MANY_QUEUED = 256
 /** How often to check whether publishing must still wait. */
 const RECHECK_MS = 20
 
-/** Published without delay: as many devices as Home Assistant receives at its start in an ordinary home. */
+/** Number of devices published without delay: as many as Home Assistant receives when it starts in an ordinary home. */
 const AT_ONCE = 64
 /** Home Assistant drops parts of a message that arrives while it still processes the previous one. */
 const REST_MS = 2_000
 /** Time for Home Assistant to move entities from the topics of one form to those of the other form. */
 const MIGRATION_MS = 5_000
-/** Delay before a device that a user deleted is published again: Home Assistant first removes all its entities. */
+/** Delay before republishing a device that a user deleted, because Home Assistant first removes all its entities. */
 const PUT_BACK_MS = 3_000
 
 type Messages = ReadonlyMap<string, string>
@@ -56,7 +56,7 @@ interface Published {
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: ReturnType<typeof newPacer>
-  /** Object id → function that creates the device on demand: the messages of many apps would take much memory. */
+  /** Object id → function that creates the device on demand, because many apps' messages would take much memory. */
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → what the link holds. */
   readonly #published = new Map<string, Published>()
@@ -117,13 +117,13 @@ export class Publisher {
     this.#options.link.release((topic) => topics.has(topic))
   }
 
-  /** Whether a device is wanted under a prefix, or about to be removed, even under another topic. */
+  /** Whether a device is wanted under a prefix, or about to be removed, even under a different topic. */
   has(prefix: string, objectId: string): boolean {
     const isThere = this.#wanted.has(objectId) || this.#published.has(objectId)
     return isThere && prefix === this.#options.topics.prefix
   }
 
-  /** Publishes everything again, slowly and in order, except the states in `sent`: Home Assistant has just started. */
+  /** Publishes everything except the states in `sent` again, slowly and in order, after Home Assistant has started. */
   publishAgain(sent: ReadonlySet<string> = new Set()): void {
     this.#sent = sent
     this.#pacer.slowDown()

@@ -1,9 +1,9 @@
 /**
- * The Jinja templates for the bridge's topics. Home Assistant receives a cleared topic as an empty text, for which
- * `value_json` is undefined: each template must handle that, because an error would add a line to the user's log.
+ * The Jinja templates for the bridge's topics. Home Assistant receives a cleared topic as an empty string, for which
+ * `value_json` is undefined. Each template must handle that, because an error would add a line to the user's log.
  */
 
-/** A template, and the payload fields that it reads: the topic's payload must have all of them. */
+/** A template, and the payload fields that it reads. The topic's payload must have all of these fields. */
 export interface Template<F extends string> {
   readonly jinja: string
   readonly fields: readonly F[]
@@ -15,7 +15,7 @@ const reading = <F extends string>(key: F, jinja: string): Template<F> => ({ fie
 /** Home Assistant refuses longer states. */
 const MAX_STATE = 255
 
-/** Home Assistant shows `None` as unknown. */
+/** Renders a field. Home Assistant shows `None` as unknown. */
 export const fieldOf = <F extends string>(key: F) => reading(key, `{{ ${field(key)} }}`)
 
 export const mebibytesOf = <F extends string>(key: F) =>
@@ -46,7 +46,7 @@ export const crashReasonOf = <F extends string>(key: F) =>
 export const wordOf = <F extends string>(key: F, otherwise: string) =>
   reading(key, `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`)
 
-/** `keys`: attribute → key of the payload. */
+/** Renders attributes. `keys`: attribute → key of the payload. */
 export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
   return { fields: Object.values(keys), jinja: `{{ {${entriesOf(keys)}}|to_json }}` }
 }
@@ -56,7 +56,7 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
     .map(([name, key]) => `'${name}': ${field(key)}`)
     .join(', ')
 
-/** A message may be a whole stack: notifications show its first line, and `stack` has the other lines. */
+/** Splits a message, which may be a whole stack. Notifications show its first line, and `stack` has the other lines. */
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 
@@ -75,7 +75,7 @@ export const withMessage = <F extends string>(message: F) =>
     `{% set m=${field(message)} %}{% if m %}${linesOf('m')}{{ dict(value_json, ${LINES})|to_json }}{% else %}{{ value }}{% endif %}`,
   )
 
-/** Quotes a text, so that its receiver does not mistake it for JSON. */
+/** Quotes a string, so that its receiver does not mistake it for JSON. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
 
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
@@ -86,7 +86,7 @@ export const WHOLE_FLAG: Template<never> = {
   jinja: `{{ value if value_json is boolean else 'None' }}`,
 }
 
-/** A text entity cannot be unknown: other values become empty, and so do long texts, which could be saved truncated. */
+/** A text entity cannot be unknown. Other values become empty, and so do long texts, which could be saved truncated. */
 export const WHOLE_TEXT: Template<never> = {
   fields: [],
   jinja: `{{ value_json if value_json is string and value_json|length <= ${MAX_STATE} else '' }}`,

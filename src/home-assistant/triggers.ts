@@ -5,7 +5,7 @@ import { fieldOf, type Template } from './templates.ts'
 
 export interface Trigger {
   readonly device: 'app'
-  /** Part of the discovery message: never change it. */
+  /** Part of the discovery message, so never change it. */
   readonly key: `trigger_${EventType}`
   /** The word by which users select the trigger in an automation. */
   readonly event: EventType

@@ -6,7 +6,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
-  /** Set for a write whose response body was too large: `body` is empty, but the status still counts. */
+  /** Set for a write whose response body was too large. `body` is empty, but the status still counts. */
   readonly isCut?: true
 }
 
@@ -17,7 +17,7 @@ export function isSuccess(method: Method, status: number): boolean {
 
 const UTF8 = new TextDecoder()
 
-/** Drops a byte order mark. */
+/** Returns the body as a string, without a byte order mark. */
 export function textOf({ body }: Answer): string {
   return UTF8.decode(body)
 }

@@ -22,13 +22,13 @@ const REREAD_DELAY_MS = 2000
 const MAX_READS = 5
 /** After this many changes, yields to the event loop, which thousands of changes would block. */
 const AT_ONCE = 500
-/** Maximum delay of an event: on a slow channel, it may arrive after a newer list. */
+/** Maximum delay of an event. On a slow channel, it may arrive after a newer list. */
 const OVERTAKEN_MS = 60_000
 
 export interface AppsUpdate {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** Suppresses events: the apps were only discovered, or the filter changed. */
+  /** Whether to suppress events, because the apps were only discovered, or the filter changed. */
   readonly silent: boolean
   /** Whether these changes complete a read of the list. */
   readonly read: boolean
@@ -59,10 +59,10 @@ export class AppManager {
   /** Whether the realtime channel keeps the list current, so that reads need no request. Set after a `refresh`. */
   live = false
   #eventsDuringRead: AppEvent[] | undefined
-  /** When each app disappeared from the list: a `create` event soon afterwards may be outdated. */
+  /** When each app disappeared from the list; a `create` event soon afterwards may be outdated. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
-  /** Apps that the hub has confirmed as uninstalled: a list without them is accepted immediately. */
+  /** Apps that the hub has confirmed as uninstalled. A list without them is accepted immediately. */
   readonly #uninstalled = new Set<string>()
   #reading: Promise<void> | undefined
   #nextRead: Promise<void> | undefined
@@ -87,7 +87,7 @@ export class AppManager {
     this.hideUnshown()
   }
 
-  /** Removes apps that the filter hides: the filter's result may change without a call to `setFilter`. */
+  /** Removes apps that the filter hides, because the filter's result may change without a call to `setFilter`. */
   hideUnshown(): void {
     const hidden = [...this.#apps.values()].filter(({ id }) => !this.shows(id))
     for (const { id } of hidden) this.#hidden.add(id)
@@ -119,7 +119,7 @@ export class AppManager {
     return this.live && known !== undefined ? known : await this.readApp(id)
   }
 
-  /** Reads one app, even while live. @throws as `getApp` */
+  /** Reads one app, even while live. @throws the errors of `getApp` */
   async readApp(id: string): Promise<App> {
     for (let reads = 1; ; reads += 1) {
       this.#refuseIfDestroyed()
@@ -199,7 +199,7 @@ export class AppManager {
   }
 
   /**
-   * Prepares for another hub at this address: after its list has been read, the known apps are removed, `onReplaced` is
+   * Prepares for another hub at this address. After its list has been read, the known apps are removed, `onReplaced` is
    * called, and the new apps appear, all as `silent` changes.
    */
   expectOther(onReplaced: () => void): void {
@@ -281,7 +281,7 @@ export class AppManager {
       if (read) return
       await turn()
       if (this.ended.aborted) return
-      // The remaining changes are from another hub, or were selected by another filter.
+      // The remaining changes are from a different hub, or were selected by a different filter.
       if (generation !== this.generation || shows !== this.shows) return await this.#read()
     }
   }
@@ -321,7 +321,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** Returns a list that is certainly the hub's: it has the hub's id or the known apps, or a ping confirms the hub. */
+  /** Returns a list known to be the hub's, because it has its id or the known apps, or a ping confirms the hub. */
   async #readVerified(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

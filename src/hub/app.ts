@@ -99,7 +99,7 @@ export type AppEvent =
   | { readonly type: 'create' | 'update'; readonly id: string; readonly patch: AppPatch }
   | { readonly type: 'delete'; readonly id: string }
 
-/** A whole list, read over REST. `undefined` marks an unreadable record: the app keeps its known state. */
+/** A whole list, read over REST. `undefined` marks an unreadable record, whose app keeps its known state. */
 export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
@@ -111,7 +111,7 @@ export interface Change {
   readonly after: App | undefined
 }
 
-/** Ignores an update of an unknown app: the event may be late, and the app uninstalled. */
+/** Ignores an update of an unknown app, because the event may be late, and the app uninstalled. */
 export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   const { id } = event
   const before = apps.get(id)
@@ -120,7 +120,7 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   return before === after ? undefined : { id, before, after }
 }
 
-/** Applies the events to the list first, because they may be newer: otherwise an app would change back and forth. */
+/** Applies the events to the list first, because they may be newer. Otherwise, an app would change back and forth. */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()
   for (const [id, patch] of list) {

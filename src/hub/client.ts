@@ -15,7 +15,7 @@ export interface HubClientOptions extends RestOptions {
   /** `auto`: finds the prefix that the hub supports. */
   readonly pathPrefix: ApiPrefix | 'auto'
   readonly onCall?: (call: HubCall) => void
-  /** Removes the API key from the hub's texts. */
+  /** Removes the API key from strings that the hub sends. */
   readonly clean?: Clean | undefined
   /** Returns whether an app is known to exist, which decides what a 404 means. */
   readonly hasApp: (appId: string) => boolean
@@ -37,7 +37,7 @@ export class HubClient {
     return this.hub.observed(name, this.#call(name, parameters, mayLeave, false))
   }
 
-  /** Reads to verify a result: accepts only the hub's own response. @throws HubError */
+  /** Reads to verify a result; accepts only the hub's own response. @throws HubError */
   readVerified<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.hub.observed(name, this.#call(name, parameters, undefined, true))
   }
@@ -157,7 +157,7 @@ export class HubClient {
 
 const MAX_ENDPOINT_BYTES = 1024 * 1024
 
-/** A call to a known operation gets that operation's errors. */
+/** Describes a refused call. A call to a known operation gets that operation's errors. */
 function refusedEndpoint({ operation, parameters, section, item, method, path }: Endpoint): RefusedCall {
   if (operation !== null) return { name: operation, operation: OPERATIONS[operation], parameters }
   const ofApp = section === 'app' ? { id: item } : {}
@@ -168,7 +168,7 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
   }
 }
 
-/** An app may respond with anything, but HTML comes from another server. */
+/** Parses an app's response. An app may respond with anything, but HTML comes from another server. */
 function jsonOrText(answer: Answer): unknown {
   if (answer.body.length === 0) return null
   if (isPage(answer)) throw new HubError('nonsense', 'Got an HTML page.', { status: answer.status, foreign: true })
@@ -177,7 +177,7 @@ function jsonOrText(answer: Answer): unknown {
 
 const MAX_PATH = 512
 
-/** Returns whether a text is a path on the hub itself, in normalized form. */
+/** Returns whether a string is a path on the hub itself, in normalised form. */
 function isPath(text: string): boolean {
   const base = 'http://hub.invalid'
   if (!text.startsWith('/') || text.length > MAX_PATH || !URL.canParse(text, base)) return false
@@ -186,14 +186,14 @@ function isPath(text: string): boolean {
 }
 
 function encodeSegment(value: unknown): string {
-  // A dot segment would be resolved and name another resource.
+  // A dot segment would be resolved and name a different resource.
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..' && value.isWellFormed()) {
     return encodeURIComponent(value)
   }
   throw new HubError('invalid_argument', 'An id or name must not be empty, a dot segment or invalid Unicode.')
 }
 
-/** Accepts only JSON or an empty body: this API sends nothing else. @throws HubError */
+/** Accepts only JSON or an empty body, because this API sends nothing else. @throws HubError */
 function json(answer: Answer): unknown {
   const { status, body } = answer
   if (body.length === 0) return null
@@ -214,7 +214,7 @@ interface RateLimitRetry {
 }
 
 /**
- * Repeats a rate-limited request (429) until the deadline. This is safe: the hub did not carry it out.
+ * Repeats a rate-limited request (429) until the deadline. This is safe, because the hub did not carry it out.
  * @throws HubError `rate_limited` if the hub asks to wait until after the deadline
  */
 export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {

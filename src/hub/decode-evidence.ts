@@ -172,7 +172,7 @@ const TOO_MUCH = 'too many records, or one that is too large.'
 /** After this many characters, yields to the event loop. */
 const AT_ONCE = 128 * 1024
 
-/** Parses one record at a time, so that a long text does not block the event loop. @throws HubError `nonsense` */
+/** Parses one record at a time, so that a long response does not block the event loop. @throws HubError `nonsense` */
 async function eachRecord(text: string, take: (record: Record<string, unknown>) => void): Promise<void> {
   let [records, turnedAt] = [0, 0]
   for (const { start, end } of recordsIn(text)) {

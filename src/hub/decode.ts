@@ -3,7 +3,7 @@ import { isRecord, isShallow, type Json } from '../base/json.ts'
 import { APP_STATES, type AppEvent, type AppPatch, type AppState, EXIT } from './app.ts'
 import { HubError } from './errors.ts'
 
-/** Removes the API key from a text. */
+/** Removes the API key from a string. */
 export type Clean = (text: string) => string
 
 export const asItIs: Clean = (text) => text
@@ -79,7 +79,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
 
 const signalOf = (value: unknown) => (typeof value === 'string' && /^SIG[A-Z0-9]{2,8}$/.test(value) ? value : null)
 
-/** Older hubs send an object or null, newer hubs a boolean, and some hubs only the version. */
+/** Decodes an update. Older hubs send an object or `null`, newer hubs a boolean, and some hubs only the version. */
 function decodeOffer(value: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
   const isVersion = typeof value === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(value)
   const offer = isVersion ? { version: value } : value
@@ -87,7 +87,7 @@ function decodeOffer(value: unknown, clean: Clean): Pick<AppPatch, 'update_avail
   return { update_available: offer === null ? false : boolean(offer), latest_version: null }
 }
 
-/** An unreadable entry becomes `undefined`. @throws HubError `nonsense` if most entries are unreadable */
+/** Decodes apps, unreadable ones as `undefined`. @throws HubError `nonsense` if most entries are unreadable */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
   if (!isRecord(value)) throw nonsense()

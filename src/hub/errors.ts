@@ -2,11 +2,11 @@
 import type { Backoff } from '../base/backoff.ts'
 
 export type HubErrorCode =
-  /** 401: the hub does not accept the API key. Retry slowly: a person must act. */
+  /** 401: the hub does not accept the API key. Retry slowly, because a person must act. */
   | 'unauthorized'
   /** 403: the API key lacks a permission (`scope`). */
   | 'forbidden'
-  /** 403: the hub has no valid licence. Retry slowly: a person must act. */
+  /** 403: the hub has no valid licence. Retry slowly, because a person must act. */
   | 'subscription'
   | 'unknown_app'
   | 'unknown_setting'
@@ -14,7 +14,7 @@ export type HubErrorCode =
   | 'unsupported'
   /** An argument cannot be part of a URL; nothing was sent. */
   | 'invalid_argument'
-  /** 429: certainly not carried out. Send the request again after `retryAfterMs`, if given. */
+  /** 429: the request was not carried out. Send it again after `retryAfterMs`, if given. */
   | 'rate_limited'
   /** Any other 4xx. */
   | 'rejected'
@@ -24,7 +24,7 @@ export type HubErrorCode =
   | 'nonsense'
   /** Nothing was sent: connection refused, no route, unknown host name, no connection in time, client closed. */
   | 'unreachable'
-  /** The request was sent, but no conclusive response arrived: a write may have been carried out. */
+  /** The request was sent, but no conclusive response arrived, so a write may have been carried out. */
   | 'no_answer'
 
 type HubErrorDetails = Partial<Pick<HubError, 'status' | 'scope' | 'retryAfterMs' | 'foreign' | 'cause'>>
@@ -49,7 +49,7 @@ export class HubError extends Error {
   }
 }
 
-/** Returns `error` if it is a HubError. @throws any other error, which is a bug: a retry does not help */
+/** Returns `error` if it is a HubError. @throws any other error, which is a bug that a retry does not fix */
 export function asHubError(error: unknown): HubError {
   if (error instanceof HubError) return error
   throw error

@@ -19,7 +19,7 @@ export interface RestOptions {
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
   readonly beforeRequest?: (() => void) | undefined
-  /** Called when a connection was lost, or the last one has closed: the next one may lead to another server. */
+  /** Called when a connection was lost or the last one has closed, because the next one may lead to another server. */
   readonly onDisconnected?: ((isLost: boolean) => void) | undefined
 }
 
@@ -40,7 +40,7 @@ export class HttpClient {
   readonly #clock: Clock
   readonly #origin: string
   readonly #prefix: string
-  /** Exists only while it is in use, to save memory: most of a thousand hubs are idle. */
+  /** Exists only while it is in use, to save memory, because most of a thousand hubs are idle. */
   #pool: Pool | undefined
   /** Each for one request. */
   readonly #fresh = new Set<Pool>()
@@ -118,7 +118,7 @@ export class HttpClient {
 
 /**
  * Creates the handler of one request, which records whether it was sent. undici calls `onRequestStart` just before it
- * writes to an open connection: a request that fails earlier cannot have reached the hub; one that fails later may.
+ * writes to an open connection. A request that fails earlier cannot have reached the hub; one that fails later may.
  * @param cuts whether to drop the body of a response that is too large; otherwise the request fails
  */
 function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['mayLeave'][]) {
@@ -142,7 +142,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
     controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
 
-  /** The status and headers are enough to show whether a write was done. */
+  /** Drops the body. The status and headers are enough to show whether a write was done. */
   function cut(): void {
     if (isSettled) return
     isSettled = true
@@ -191,7 +191,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
   return { answer, handler, timeOut }
 }
 
-/** Returns an error code such as `ECONNREFUSED` in parentheses, or an empty text. */
+/** Returns an error code such as `ECONNREFUSED` in parentheses, or an empty string. */
 function reason(cause: unknown): string {
   const code = systemCode(cause)
   return code === '' ? '' : ` (${code})`

@@ -14,7 +14,7 @@ export interface HubOptions extends Omit<HubClientOptions, 'hasApp'> {
   readonly pollInterval: number
   /** The interval while the realtime channel is down, in milliseconds. */
   readonly pollIntervalFallback: number
-  /** Called when the hub refuses the API key. Returns whether `apiKey` now returns another key. */
+  /** Called when the hub refuses the API key. Returns whether `apiKey` now returns a different key. */
   readonly renewKey?: () => boolean
   /** Returns whether the configuration shows an app; hidden apps are ignored. */
   readonly shows: (appId: string) => boolean
@@ -110,7 +110,7 @@ export class Hub {
     }
   }
 
-  /** Reads optional data: a failure does not affect the hub's status. @throws HubError */
+  /** Reads optional data; a failure does not affect the hub's status. @throws HubError */
   read<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.call(name, parameters)
   }
@@ -120,7 +120,7 @@ export class Hub {
     return this.status.online && !this.isStarting && this.#client.hub.isIdle
   }
 
-  /** Reads to verify a result: accepts only the hub's own response. @throws HubError */
+  /** Reads to verify a result; accepts only the hub's own response. @throws HubError */
   readVerified<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.readVerified(name, parameters)
   }

@@ -38,11 +38,11 @@ interface Definition<I extends object> {
   readonly otherPath?: string
   /** As written in the hub's documentation; `undefined` if every API key may call the operation. */
   readonly scope?: string
-  /** Not every hub has the operation: a 404 for an app that exists means `unsupported`. */
+  /** Set if not every hub has the operation. A 404 for an app that exists means `unsupported`. */
   readonly optional?: true
   /** Maximum size of the response; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number
-  /** `decode` gets the response as text, because parsing it in one step may block the event loop. */
+  /** Set if `decode` gets the response as text, because parsing it in one step may block the event loop. */
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
@@ -87,7 +87,7 @@ interface StoreInstall {
   readonly channel?: string | undefined
   /** Newer hubs only. Default: the newest version of the channel. */
   readonly version?: string | undefined
-  /** Newer hubs only: respond when the app is installed, not when the installation begins. */
+  /** Newer hubs only: whether to respond when the app is installed, not when the installation begins. */
   readonly waitForInstall?: boolean | undefined
 }
 
@@ -102,7 +102,7 @@ const FLOWS = { ...LARGE, manager: 'flow', scope: 'hub.flow.readonly', decode: d
 
 /** For writes that do not change the app's record. */
 const nothing = () => ({})
-/** For operations without a result: hubs send different responses. */
+/** For operations without a result, for which hubs send different responses. */
 const noResult = () => null
 
 const ROWS = {

@@ -126,7 +126,7 @@ export class ProvenHub {
 
   /**
    * Sends a request with the API key to the identified hub. Repeats a read that fails early, for example on an idle
-   * connection that the hub is closing, except with `once`. Never repeats a write: it may have been carried out.
+   * connection that the hub is closing, except with `once`. Never repeats a write, because it may have been done.
    * @throws HubError
    */
   async request(
@@ -136,7 +136,7 @@ export class ProvenHub {
   ): Promise<Answer> {
     const early = this.#clock.elapsed() + this.#options.timeoutMs / 2
     let mayRepeat = method === 'GET' && !once
-    // One identity check per call is enough: the hub may close the connection right after the check.
+    // One identity check per call is enough, because the hub may close the connection right after each check.
     let hasShown = false
     // Check again, because the request may have waited for a connection.
     const mayLeave = () => {
@@ -175,7 +175,7 @@ export class ProvenHub {
     try {
       return await call
     } catch (error) {
-      // Any other error was thrown by `mayLeave`: the request was not sent.
+      // Any other error was thrown by `mayLeave`, so the request was not sent.
       outcome = error instanceof HubError ? error.code : undefined
       throw error
     } finally {
@@ -238,7 +238,7 @@ export class ProvenHub {
     for (const prefix of candidates) {
       const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false, isFresh: true })
       const sentId = header(answer, 'x-homey-id')
-      // Ignore an id that contains the API key: the id becomes part of topics.
+      // Ignore an id that contains the API key, because the id becomes part of topics.
       const id = sentId !== null && clean(sentId) === sentId ? sentId : null
       // Any server can answer like a hub without an id, so it must not replace a hub that has sent one.
       const isNameless = id === null && (this.#identity?.id ?? null) !== null

@@ -22,9 +22,9 @@ const MAX_MESSAGE_BYTES = 1024 * 1024
 interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   readonly apiKey: string
   readonly hubId: string | null
-  /** Time limit of each step until the session is up, in milliseconds. */
+  /** Time limit for each step until the session is up, in milliseconds. */
   readonly timeoutMs: number
-  /** How long a session must last before it counts as up: a hub may accept a session and drop it immediately. */
+  /** How long a session must last to count as up, because a hub may accept a session and drop it immediately. */
   readonly settleMs: number
   /** Called once connected, before the API key is sent; a HubError ends the session. */
   readonly prove: () => Promise<void>

@@ -1,4 +1,4 @@
-/** The releases of one hub's apps in the public store: they supply the newest version if the hub does not report it. */
+/** The releases of a hub's apps in the public store, which supply the newest version if the hub does not report it. */
 import { severityOf } from '../base/versions.ts'
 import type { App, AppList, AppPatch, Apps } from './app.ts'
 
@@ -16,7 +16,7 @@ export class Releases {
   /** By app id. */
   readonly all: ReadonlyMap<string, { readonly release: Release }> = this.#all
 
-  /** Returns the change of the app, which the hub may not have listed yet; `undefined` if the release is the same. */
+  /** Returns the change to the app, which the hub may not have listed yet; `undefined` if the release is the same. */
   learn(id: string, release: Release | undefined, app: App | undefined): AppPatch | undefined {
     const cached = this.#all.get(id)
     if (cached?.release === release || (cached === undefined && this.#all.size >= MAX_RELEASES)) return undefined
@@ -26,7 +26,7 @@ export class Releases {
     return isNamed || app === undefined ? {} : { latest_version: newerThan(app, release) }
   }
 
-  /** Adds the newest version to a hub's patch of an app. */
+  /** Adds the newest version to a hub's patch for an app. */
   fill(id: string, patch: AppPatch, app: App | undefined): AppPatch {
     const { release } = this.#all.get(id) ?? {}
     if (release === undefined || patch.latest_version === undefined) return patch

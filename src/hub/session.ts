@@ -31,7 +31,7 @@ export interface HubDependencies {
 }
 
 /**
- * Limits how many hubs connect concurrently: a thousand logins would delay each other until all time out. After a
+ * Limits how many hubs connect concurrently. A thousand logins would delay each other until all time out. After a
  * second, a hub that has not responded gives up its slot, so that unreachable hubs do not block the others.
  */
 export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, slotTimeoutMs: 1000 })
@@ -53,7 +53,7 @@ export class Session {
   #waking = new AbortController()
   /** Aborted when the realtime channel comes up or goes down, which changes the interval until the next read. */
   #turning = new AbortController()
-  /** Aborted when another hub answers: the realtime session with the previous one is no longer valid. */
+  /** Aborted when another hub answers, because the realtime session with the previous hub is no longer valid. */
   #sessions = new AbortController()
   /** The fraction of the interval to wait until the next read. */
   #part = 1
@@ -127,7 +127,7 @@ export class Session {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
         }
-        // The configuration has a new API key: do not report an outage.
+        // The configuration has a new API key, so do not report an outage.
         if (refused && this.#options.renewKey?.()) continue
         const why = explain(failure, this.#options.url)
         this.#status.update({ online: false, reason: failure.code, realtime: 'polling' }, why)
@@ -137,7 +137,7 @@ export class Session {
     }
   }
 
-  /** The order matters: the first failed request shows the cause. */
+  /** Reads everything. The order matters, because the first failed request shows the cause. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()
@@ -211,7 +211,7 @@ export class Session {
     }
   }
 
-  /** A busy hub may fail one read: it counts as offline only if the next read, a second later, fails too. */
+  /** Reads the hub. If that fails, reads it again after a second, because a busy hub may fail one read. */
   async #poll(): Promise<void> {
     try {
       await this.#readWhenPermitted()
@@ -224,7 +224,7 @@ export class Session {
     }
   }
 
-  /** A hub that limits requests is not offline: reads again when the hub permits it. */
+  /** Reads the list. If the hub limits requests, it is not offline, so reads again when the hub permits it. */
   async #readWhenPermitted(): Promise<void> {
     for (let wait = LIMITED_MS.min; !this.#stop.signal.aborted; wait = Math.min(2 * wait, LIMITED_MS.max)) {
       try {
@@ -282,7 +282,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** Reads even the identity: the session may have ended because the hub is shutting down. */
+  /** Reads even the identity, as the session may have ended because the hub is shutting down. */
   #onRealtimeLost(): void {
     this.#apps.live = false
     this.#stale = true
@@ -310,7 +310,7 @@ export class Session {
     return remaining
   }
 
-  /** After a start or a network failure, many hubs are read together. A random delay spreads their next reads. */
+  /** Spreads the next reads at random, because many hubs are read together after a start or a network failure. */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }
@@ -333,7 +333,7 @@ export class Session {
   }
 
   /**
-   * Ends early at `wake`, or immediately if `wake` was called since the last pause. Does not shorten a pause that the
+   * Ends early on `wake`, or immediately if `wake` was called since the last pause. Does not shorten a pause that the
    * hub requested (429).
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {

@@ -72,12 +72,12 @@ export class StatusTracker {
   }
 }
 
-/** A different order of scopes is not a change. */
+/** Prepares a status for comparison. A different order of scopes is not a change. */
 const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**
  * A granted scope includes all scopes below it, as `hub.app` includes `hub.app.control`. `undefined` (not reported)
- * grants everything: the hub itself checks each request.
+ * grants everything, because the hub itself checks each request.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
   if (granted === undefined || needed === undefined) return true

@@ -1,6 +1,6 @@
 /**
  * Looks up the newest version and the changelog of each installed app in the public app store, once a day, if enabled.
- * Only the app's id is sent: no key, no hub, no version.
+ * Sends only the app's id, without a key, a hub or a version.
  */
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -85,7 +85,7 @@ export class Store implements AsyncDisposable {
     void this.#run(this.#running.signal)
   }
 
-  /** Restores an app's release from a message of the previous run. The release is valid until the store responds. */
+  /** Restores an app's release from the previous run's message. The release is valid until the store responds. */
   recall(hub: string, id: string, payload: string): void {
     const followed = this.#followed.get(hub)
     if (this.#running === undefined || followed === undefined || this.#entries.has(id)) return
@@ -227,7 +227,7 @@ const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   ['test', 'test'],
 ])
 
-/** Returns whether the store may list an app: it lists no apps under development, and only ids of this form. */
+/** Returns whether the store may list an app. It lists no apps under development, and only ids of this form. */
 const isInStore = ({ id, origin, channel }: App) =>
   origin === 'appstore' && CHANNELS.has(channel) && /^[a-z0-9][\w.-]{0,127}$/i.test(id)
 
@@ -249,7 +249,7 @@ function releaseOf(version: unknown, changelog: unknown): Release | undefined {
   return isVersion ? { version, changelog: lineOf(changelog) } : undefined
 }
 
-/** `log` lists all versions, keyed by version or as an array (undocumented). */
+/** Adds the changelog. `log` lists all versions, keyed by version or as an array (undocumented). */
 function withChangelog(release: Release | undefined, log: Json | undefined): Release | undefined {
   if (release === undefined || release.changelog !== null) return release
   const isIt = (one: Json) => isRecord(one) && one['version'] === release.version
@@ -257,7 +257,7 @@ function withChangelog(release: Release | undefined, log: Json | undefined): Rel
   return releaseOf(release.version, isRecord(entry) ? (entry['changelog'] ?? entry) : entry)
 }
 
-/** Returns one line, in English if available, without HTML, links and images: Home Assistant renders Markdown. */
+/** Returns one line, in English if available, without HTML, links or images, as Home Assistant renders Markdown. */
 function lineOf(changelog: unknown): string | null {
   const text = isRecord(changelog) ? (changelog['en'] ?? Object.values(changelog)[0]) : changelog
   if (typeof text !== 'string') return null

@@ -1,6 +1,6 @@
 /**
  * Decides whether a write was done, from its response or by a check on the hub. Only a valid response that shows the
- * requested state is proof: a 404 may come from a gateway, and a list may be incomplete while the hub is starting.
+ * requested state is proof, as a 404 may come from a gateway, and a list may be incomplete while the hub is starting.
  */
 import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'
 import { type Answer, isSuccess, parse, textOf } from './answer.ts'
@@ -44,7 +44,7 @@ export function effectOfEndpoint({ operation, parameters, app, body }: Endpoint)
 
 /**
  * Returns the data in the response to a write; `null` if there is none, or if it is too large or too deep to pass on.
- * @param effect `null` for a response of an app
+ * @param effect `null` for a response from an app
  * @param isHubs whether the response is the hub's own; a 4xx is a refusal even if a gateway sent it
  * @throws the error of `refused` for a refusal
  * @throws HubError `no_answer` if the outcome is unknown, `nonsense` for a refusal with a success status
@@ -75,7 +75,7 @@ function checkResponseData(data: Json, { id, shows, value }: WriteEffect): void 
   const isNo = layers.some(isNegative)
   const isEcho = value !== undefined && sameJson(data, value)
   if (isNo && !isEcho) throw new HubError('nonsense', 'The hub sent an error with a success status.')
-  // `false`, 0 and an empty text may be the setting's value or a refusal.
+  // `false`, 0 and an empty string may be the setting's value or a refusal.
   const isOther = value !== undefined && (!isEcho || isNo || !data)
   const records = shows === undefined ? [] : layers.flatMap((layer) => (isRecord(layer) ? [layer] : []))
   if (isOther || records.some((record) => isOfAnother(record, id) || !agrees(decodePatch(record), shows ?? {}))) {
@@ -114,7 +114,7 @@ export function agrees(received: AppPatch, wanted: AppPatch): boolean {
 
 const ERROR_KEYS: ReadonlySet<string> = new Set(['error', 'error_description', 'stack', 'code', 'statusCode'])
 
-/** Returns whether a value is only the body of a refusal: a gateway may send it with status 200. */
+/** Returns whether a value is only the body of a refusal, which a gateway may send with status 200. */
 export function isErrorBody(value: unknown): boolean {
   return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
 }
@@ -134,7 +134,7 @@ async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)
 }
 
-/** Reads an app from a new list; `null` if it is certainly uninstalled, `undefined` if the list proves nothing. */
+/** Reads an app from a new list; `null` if it is known to be uninstalled, `undefined` if the list proves nothing. */
 export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
   const list = await hub.readVerified('getApps', {})
   if (list.has(id)) return list.get(id)

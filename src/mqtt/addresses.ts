@@ -33,12 +33,12 @@ export class Addresses {
     this.current = first
   }
 
-  /** The name for the log; undefined if there is only one address. */
+  /** The name for the log; `undefined` if there is only one address. */
   get name(): string | undefined {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
 
-  /** The first address; undefined if it is the current one. */
+  /** The first address; `undefined` if it is the current one. */
   get preferred(): Address | undefined {
     const [first] = this.#all
     return first === this.current ? undefined : first
@@ -94,7 +94,7 @@ export class Login {
     }
   }
 
-  /** Returns whether to retry immediately with another login; true at most once until `reset`. */
+  /** Returns whether to retry immediately with a different login; `true` at most once until `reset`. */
   async retry(failure: Failure): Promise<boolean> {
     if (this.#retried) return false
     if (failure.code === 'protocol') this.#retried = this.#otherProtocol()
@@ -131,7 +131,7 @@ export class Login {
 const HOPELESS_WAIT_MS = 60_000
 /** The wait while no broker accepts a connection. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
-/** The wait if the broker ends connections soon after accepting them: short, because the broker is running. */
+/** The wait if the broker ends connections soon after accepting them; short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /** Connections that end sooner are unsteady. An MQTT 3.1.1 broker gives no reason, even for a takeover (`wordless`). */
@@ -166,7 +166,7 @@ export class Pacing {
     return this.#unsteady === UNSTEADY_LIMIT
   }
 
-  /** Returns the time to wait, in milliseconds. `ended` is undefined if no connection was accepted. */
+  /** Returns the time to wait, in milliseconds. `ended` is `undefined` if no connection was accepted. */
   after(failure: Failure, ended: Ended | undefined): number {
     if (ended !== undefined) {
       const { livedMs, protocol, explained } = ended
@@ -179,7 +179,7 @@ export class Pacing {
     }
     if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return HOPELESS_WAIT_MS
     if (failure.code === 'taken_over') {
-      // Two clients use one id. If both reconnect immediately, they keep disconnecting each other.
+      // Two clients use the same id. If both reconnect immediately, they keep disconnecting each other.
       const ceiling = Math.min(TAKEOVER_WAIT_MS.max, TAKEOVER_WAIT_MS.min * 2 ** this.#takeovers)
       this.#takeovers += 1
       return Math.round(ceiling * (0.5 + 0.5 * this.#random()))

@@ -34,7 +34,7 @@ export interface ConnectionLoopOptions {
 }
 
 export class ConnectionLoop {
-  /** The broker may not have accepted it yet. */
+  /** The broker may not have accepted this connection yet. */
   connection: Connection | undefined
   /** Counts connections from 1. Callbacks of a connection are valid while its number is the latest. */
   number = 0
@@ -131,7 +131,7 @@ export class ConnectionLoop {
     this.#options.onState?.(state, reason)
   }
 
-  /** Resolves after the end of the connection. `ended` is undefined if the broker did not accept it. */
+  /** Resolves after the end of the connection. `ended` is `undefined` if the broker did not accept it. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)
@@ -188,7 +188,7 @@ export function failbackProbe(
 
   async function run(url: string, intervalMs: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      // Jitter: the bridges of a house should not all return to a restarted broker at the same time.
+      // Add jitter, because the bridges of a house should not all return to a restarted broker at the same time.
       await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
       if (signal.aborted || !(await acceptsConnections(url, signal))) continue
       await untilQuiet(signal)

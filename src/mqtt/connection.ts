@@ -46,7 +46,7 @@ export class Connection {
   /** Packet ids whose PUBACK is postponed. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
-  /** Whether DISCONNECT was sent: no packet may follow it. */
+  /** Whether DISCONNECT was sent, which no packet may follow. */
   #ending = false
 
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
@@ -82,7 +82,7 @@ export class Connection {
     client.on('close', () => this.drop({ code: 'closed', detail: 'the other side closed the connection' }))
   }
 
-  /** Stays true after the end of the connection. */
+  /** Stays `true` after the end of the connection. */
   get isAccepted(): boolean {
     return this.#connack !== undefined
   }
@@ -115,7 +115,7 @@ export class Connection {
       if ('code' in error && typeof error.code === 'number') {
         return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
       }
-      // Wait for the end of this callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears.
+      // Wait for the end of this callback, as mqtt.js may be iterating over its outgoing packets, which `drop` clears.
       queueMicrotask(() => this.drop(errorFailure(error, true)))
     })
   }
@@ -141,7 +141,7 @@ export class Connection {
   }
 
   /**
-   * Waits for the broker to close the connection: if a new one with the same client id overtook the DISCONNECT, the
+   * Waits for the broker to close the connection. If a new one with the same client id overtook the DISCONNECT, the
    * broker would publish the will.
    */
   async end(): Promise<void> {
@@ -175,7 +175,7 @@ function clientOptions(options: ConnectionOptions) {
     protocolVersion: protocol === '5' ? (5 as const) : (4 as const),
     clean: true,
     keepalive: Math.max(1, Math.round(keepaliveMs / 1000)),
-    // Ping at each interval, even with other traffic: this is cheaper than restarting a timer at each acknowledgement.
+    // Ping at each interval, even with other traffic, which is cheaper than restarting a timer on each acknowledgement.
     reschedulePings: false,
     connectTimeout: connectTimeoutMs,
     reconnectPeriod: 0,

@@ -33,9 +33,9 @@ interface EmbeddedBrokerOptions {
   readonly username?: string | undefined
   readonly password?: string | undefined
   readonly birthTopic?: string | undefined
-  /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
+  /** The largest payload accepted, in bytes (default: 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
-  /** Default 200. */
+  /** Default: 200. */
   readonly maxConnections?: number | undefined
 }
 
@@ -60,7 +60,7 @@ export interface EmbeddedBroker extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** @throws {EmbeddedBrokerError} */
+/** @throws EmbeddedBrokerError */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
   const { host, port, username, password, maxPayload = MAX_PAYLOAD, maxConnections = 200 } = options
   if (!isLoopback(host) && (username === undefined || password === undefined)) {
@@ -119,7 +119,7 @@ function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger):
   })
 }
 
-/** Marks a packet as published with the retain flag. The mark is not sent: MQTT 3.1.1 has no properties. */
+/** Marks a packet as published with the retain flag. The mark is not sent, because MQTT 3.1.1 has no properties. */
 const RETAINED: NonNullable<PublishPacket['properties']> = {}
 
 function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
@@ -139,7 +139,7 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
       else done(Buffer.byteLength(payload) > maxPayload ? new Error('message too large') : null)
     },
     authorizeForward: ({ clean }, packet) => {
-      // aedes does not count a message with the flag as delivered to a persistent session.
+      // aedes does not count a message with the retain flag as delivered to a persistent session.
       if (clean && packet.properties === RETAINED) packet.retain = true
       return packet
     },
@@ -196,7 +196,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** More than a large home retains: a new subscriber gets all retained messages in one burst. */
+/** More than a large home retains, because a new subscriber gets all retained messages in one burst. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
 /** Writes with a smaller backlog are not checked. */
@@ -205,8 +205,8 @@ const SMALL_BACKLOG = 1024 * 1024
 type Written = (error: Error | null | undefined) => void
 
 /**
- * Drops clients that do not read: aedes waits for every client, and accepts no messages while a hundred wait. The
- * limits apply to each client, and to all `streams` together.
+ * Drops clients that do not read, because aedes waits for every client, and accepts no messages while a hundred wait.
+ * The limits apply to each client, and to all `streams` together.
  */
 function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (waitingBytes: number) => void): void {
   const write = stream.write.bind(stream)

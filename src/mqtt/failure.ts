@@ -1,4 +1,4 @@
-/** Maps errors of brokers, sockets and mqtt.js to one code, which decides whether and when to retry. */
+/** Maps errors from brokers, sockets and mqtt.js to one code, which decides whether and when to retry. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { FailureCode } from './types.ts'
 
@@ -8,7 +8,7 @@ export interface Failure {
   readonly detail: string
   /** The system's error code, such as `ECONNREFUSED`. */
   readonly cause?: string
-  /** The names in the broker's certificate, if it was issued for another name. */
+  /** The names in the broker's certificate, if it was issued for a different name. */
   readonly names?: readonly string[]
 }
 
@@ -57,7 +57,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
   return { code: connected ? 'reset' : 'refused', detail }
 }
 
-/** Happy Eyeballs wraps one error per address into an AggregateError without a message. */
+/** Returns an error's message. Happy Eyeballs wraps one error per address into an AggregateError without a message. */
 function describe(error: Error): string {
   // OpenSSL's text, without numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason

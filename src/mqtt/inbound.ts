@@ -17,7 +17,7 @@ export function decodeMessage(packet: IPublishPacket, connection: number, receiv
     dup,
     qos,
     ...(responseTopic === undefined ? {} : { responseTopic }),
-    // A copy: a view would keep the whole network buffer in memory while the answer waits.
+    // Copy the data, because a view would keep the whole network buffer in memory while the answer waits.
     ...(correlationData === undefined ? {} : { correlationData: Buffer.from(correlationData) }),
     ...(messageExpiryInterval === undefined ? {} : { expiresInMs: messageExpiryInterval * 1000 }),
     receivedAt,
@@ -61,7 +61,7 @@ export class InboundQueue {
     this.#limits = limits
   }
 
-  /** Returns false if the message was dropped. */
+  /** Returns `false` if the message was dropped. */
   take(message: Message): boolean {
     if (this.#queue.size === 0 && this.#hasRoom()) {
       this.#deliver(message)
@@ -71,7 +71,7 @@ export class InboundQueue {
       this.dropped += 1
       return false
     }
-    // A copy: a view would keep the whole network buffer.
+    // Copy the payload, because a view would keep the whole network buffer.
     this.#queue.push({ ...message, payload: Buffer.from(message.payload) })
     this.#bytes += message.payload.length
     this.isFull = this.#exceeds(1)
@@ -110,11 +110,11 @@ export class InboundQueue {
   }
 }
 
-/** How long to wait for an echo: a broker that discards the publish sends none. */
+/** How long to wait for an echo. A broker that discards the publish sends no echo. */
 const ECHO_MS = 5_000
 
 /**
- * Recognises echoes of this link's publishes: MQTT 3.1.1 brokers always send them, MQTT 5 brokers if they ignore `nl`.
+ * Recognises echoes of this link's publishes. MQTT 3.1.1 brokers always send them, MQTT 5 brokers if they ignore `nl`.
  */
 export function echoFilter(
   clock: Clock,
@@ -140,14 +140,14 @@ export function echoFilter(
     },
 
     /**
-     * On a command topic, the echo of a clearing looks like an empty command: clearing a stored `restart` would restart
-     * the app. Under MQTT 5, the subscription excludes echoes.
+     * On a command topic, the echo of a message that clears it looks like an empty command. Clearing a stored `restart`
+     * would restart the app. Under MQTT 5, the subscription excludes echoes.
      */
     clearing(topic: string): void {
       if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)
     },
 
-    /** A clearing has at most one echo. */
+    /** Returns whether a message is the echo of a clearing message, which has at most one echo. */
     isOfClearing(topic: string, receivedAt: number): boolean {
       const until = cleared.get(topic)
       cleared.delete(topic)

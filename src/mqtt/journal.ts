@@ -5,14 +5,14 @@ import { adviceOn, type Failure } from './failure.ts'
 import type { Block } from './retained.ts'
 import type { Protocol } from './types.ts'
 
-/** The limit per kind and connection: a broker that denies a whole prefix would fill the log. */
+/** The limit per kind and connection, because a broker that denies a whole prefix would otherwise fill the log. */
 const NOT_PUBLISHED_LIMIT = 10
 
 export class Journal {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #warned = new Set<string>()
-  /** Separate limits: clients choose the topics of answers, which must not use up the limit for retained topics. */
+  /** Limited separately, because clients choose the topics of answers, which must not use up the other limit. */
   readonly #notPublished = { retained: new Set<string>(), message: new Set<string>() }
   #outage: { readonly since: number; readonly logged: Set<string> } | undefined
 
@@ -21,7 +21,7 @@ export class Journal {
     this.#log = log
   }
 
-  /** @param at the address; undefined if there is only one */
+  /** @param at the address; `undefined` if there is only one */
   connected(protocol: Protocol, at?: string): void {
     for (const kind of DROPPABLE) this.forget(`dropped ${kind}`)
     for (const named of Object.values(this.#notPublished)) named.clear()
@@ -37,7 +37,7 @@ export class Journal {
 
   /**
    * Warns once per outage, address and failure code.
-   * @param livedMs undefined for a connection that was never accepted
+   * @param livedMs `undefined` for a connection that was never accepted
    */
   failed(failure: Failure, livedMs: number | undefined, at?: string): void {
     const { code, detail } = failure

@@ -110,7 +110,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets the payload that the broker should retain; null for none. Sends only the newest payload, if the broker lacks
+   * Sets the payload that the broker should retain; `null` for none. Sends only the newest payload, if the broker lacks
    * it.
    * @param source returns the payload again if it must be resent, so that the link need not keep it
    */
@@ -122,7 +122,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Like `hold`, for a payload that another connection of this process is about to publish: sends it only if the broker
+   * Like `hold`, for a payload that another connection of this process is about to publish. Sends it only if the broker
    * turns out to lack it. Call the returned function when the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
@@ -138,14 +138,14 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.pump()
   }
 
-  /** Stops holding topics of another client. The broker keeps their messages; queued payloads are discarded. */
+  /** Stops holding another client's topics. Queued payloads are discarded, but the broker keeps its messages. */
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()
     this.#handlers?.observer?.released(isOthers)
   }
 
-  /** Sets whether retained topics, including the state topic, are published; default true. */
+  /** Sets whether retained topics, including the state topic, are published; default: `true`. */
   setWriting(writing: boolean): void {
     this.#sender.setWriting(writing)
   }
@@ -157,7 +157,7 @@ export class MqttLink implements AsyncDisposable {
     void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
 
-  /** Reconnects to read back the broker's messages. Returns false while disconnected. */
+  /** Reconnects to read back the broker's messages. Returns `false` while disconnected. */
   startOver(): boolean {
     return this.#loop.startOver()
   }
@@ -179,7 +179,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Clears messages that were read back, are not held, and for which `owned` returns true. `owned` gets '' as the
+   * Clears messages that were read back, are not held, and for which `owned` returns `true`. `owned` gets '' as the
    * payload if too much was read back to keep. Returns the number of cleared messages.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
@@ -212,7 +212,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Publishes the waiting answers, `offline` and the rest, and disconnects. The deadline is short (default 3,000 ms)
+   * Publishes the waiting answers, `offline` and the rest, and disconnects. The deadline is short (default: 3,000 ms)
    * because a supervisor kills the process after ten seconds. A second call waits for the first.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
@@ -242,7 +242,7 @@ export class MqttLink implements AsyncDisposable {
     this.#echoes.connected(connection.protocol)
     for (const outbox of [this.#events, this.#answers]) outbox.connected = true
     this.#suspendDetector.start()
-    /** Publishes of other clients during the read-back: topic → newest text. */
+    /** Publishes by other clients during the read-back: topic → newest text. */
     const live = new Map<string, string>()
     const { readBack, done } = setUpSession(connection, {
       link: this.#options,
@@ -282,7 +282,7 @@ export class MqttLink implements AsyncDisposable {
   /** Reads filters back again. Messages that arrive after this read-back were sent after the call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
-    // While the session is being set up, do nothing: `#setUp` calls this method later.
+    // While the session is being set up, do nothing, because `#setUp` calls this method later.
     if (connection === undefined || connection.isDown || this.#firstRead !== undefined) return
     const current = reread(connection, filters, this.#options, {
       clock: this.#parts.clock,
@@ -345,7 +345,7 @@ export class MqttLink implements AsyncDisposable {
     }
   }
 
-  /** An error in a handler must not end the connection or the loop. */
+  /** Logs an error in a handler, which must not end the connection or the loop. */
   #failed(name: string, error: unknown): void {
     this.#parts.log.error({ err: error }, `${name} of the MQTT link failed`)
   }

@@ -1,6 +1,6 @@
 /** Validates topics, and matches them with filters. */
 
-/** Returns why a topic cannot be published to; undefined if it can. */
+/** Returns why a topic cannot be published to; `undefined` if it can. */
 export function topicFault(topic: string): string | undefined {
   if (topic === '') return 'it is empty'
   if (topic.includes('+') || topic.includes('#')) return 'it contains a wildcard'
@@ -19,7 +19,7 @@ export function topicMatcher(filters: readonly string[]): (topic: string) => boo
   }
 }
 
-/** Both arguments are split into levels. */
+/** Returns whether a filter matches a topic. Both arguments are split into levels. */
 export function matches(filter: readonly string[], levels: readonly string[]): boolean {
   // A wildcard at the first level does not match topics that begin with `$`.
   if (levels[0]?.startsWith('$') && filter[0] !== levels[0]) return false

@@ -33,7 +33,7 @@ const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
-  /** Without unacknowledged messages. */
+  /** Number of waiting messages, without unacknowledged ones. */
   waiting = 0
   /** Total size of the waiting messages. */
   bytes = 0
@@ -57,7 +57,7 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /** Beyond the limits, drops the oldest other message of the key or, without one, that of the next key in turn. */
+  /** Beyond the limits, drops the key's oldest other message or, if there is none, that of the next key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
@@ -82,7 +82,7 @@ export class Outbox {
     this.waiting += 1
     this.bytes += sentBytes + overheadBytes
     const limits = this.connected ? CONNECTED : this.#disconnected
-    // Keep the messages that were accepted while connected: the queue must only stop growing.
+    // Keep the messages that were accepted while connected, because the queue must only stop growing.
     const messages = Math.max(limits.messages, before.messages)
     const bytes = Math.max(limits.bytes, before.bytes)
     while (this.waiting > messages || this.bytes > bytes) this.#displace(key)
@@ -109,7 +109,7 @@ export class Outbox {
     if (queue.size > 0) this.#queues.set(key, queue)
   }
 
-  /** Puts back unacknowledged messages of a lost connection, ahead of the other messages of their keys. */
+  /** Puts back unacknowledged messages from a lost connection, ahead of the other messages of their keys. */
   restore(messages: readonly Outgoing[]): void {
     for (const [key, returned] of Map.groupBy(messages, ({ topic }) => (this.#byTopic ? topic : ''))) {
       const queue = this.#queues.get(key) ?? new Fifo()

@@ -19,7 +19,7 @@ const UNSPECIFIED = 0x80
 /** Mosquitto's PUBACK for a message beyond its `message_size_limit`. MQTT defines this code, but not for a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
 /**
- * Replaces `PACKET_TOO_LARGE`. No broker has a reason to send "Payload format invalid", because the link declares none.
+ * Replaces `PACKET_TOO_LARGE`. Brokers never send "Payload format invalid", because the link declares no format.
  */
 export const TOO_LARGE_STAND_IN = 0x99
 
@@ -53,7 +53,7 @@ export class PacketFilter {
   #first = 0
   #length = 0
   #done = 0
-  /** The beginning of a body that is being cut; undefined if the body passes unchanged. */
+  /** The beginning of a body that is being cut; `undefined` if the body passes unchanged. */
   #cut: Buffer[] | undefined
   #malformed = false
 
@@ -100,7 +100,7 @@ export class PacketFilter {
     const start = this.#done
     const size = Math.min(this.#length - start, data.length - at)
     this.#done += size
-    // A copy: a view would keep the network buffer.
+    // Copy the bytes, because a view would keep the network buffer.
     if (start < BUFFERED_BYTES)
       this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, BUFFERED_BYTES - start))))
     // A PUBACK has two bytes of packet id, then the reason. A PUBACK without a reason means success.

@@ -1,7 +1,7 @@
 /**
- * Finds items that end connections. Some brokers end a connection after a publish that they do not accept, and resending
- * the item would end every connection. So an item that may have caused a loss becomes a suspect: it is only sent alone,
- * so that it must be the cause of the next loss.
+ * Finds items that end connections. Some brokers end a connection after a publish that they do not accept, and
+ * resending the item would end every connection. So an item that may have caused a loss becomes a suspect, which is
+ * only sent alone, so that it must be the cause of the next loss.
  *
  * | Event | Counts against |
  * | --- | --- |
@@ -45,7 +45,7 @@ export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger th
 
 export class PoisonMessages {
   readonly #clock: Clock
-  /** The broker's configured maximum packet size, in bytes, whatever it announces. */
+  /** The broker's configured maximum packet size, in bytes, regardless of what it announces. */
   readonly #configured: number
   #limit: number
   /** Payloads of this size or larger were found too large on this connection. */
@@ -72,7 +72,7 @@ export class PoisonMessages {
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  /** A suspect may only be sent alone. */
+  /** Decides whether an item may be sent. A suspect may only be sent alone. */
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
@@ -154,7 +154,7 @@ export class PoisonMessages {
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())
   }
 
-  /** Does not compare the time again: a timer may fire slightly early. */
+  /** Does not compare the time again, because a timer may fire slightly early. */
   relearn(): void {
     this.#relearnAt = 0
     this.#tooLargeFrom = Number.POSITIVE_INFINITY

@@ -22,7 +22,7 @@ export interface ReadBackOptions {
   /** Publishes a marker with QoS 1, by default when the broker has room. `done` gets the PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
-  /** Receives messages that are not retained. They are from other clients: this client has published nothing yet. */
+  /** Receives messages that are not retained. They are from other clients, as this client has published nothing yet. */
   readonly onLive?: (topic: string, text: string) => void
   /** The `retainedFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
@@ -31,7 +31,7 @@ export interface ReadBackOptions {
 
 export interface ReadBackResult {
   readonly probe: 'ok' | 'denied'
-  /** Filters that were read back completely: all retained messages under them were found. */
+  /** Filters that were read back completely, so that all retained messages under them were found. */
   readonly complete: readonly string[]
 }
 
@@ -46,7 +46,7 @@ export const CERTAIN = 900
 export class ReadBack {
   readonly #connection: Connection
   readonly #options: ReadBackOptions
-  /** Grows during the read-back: a message may name additional filters. */
+  /** Grows during the read-back, because a message may name additional filters. */
   readonly #filters: string[]
   readonly #counts = new Map<string, { readonly levels: readonly string[]; found: number }>()
   readonly #markers = new Map<string, () => void>()
@@ -139,7 +139,7 @@ export class ReadBack {
       if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') complete.push(filter)
     }
-    // In parallel, as far as the broker accepts the markers: each filter takes two round trips.
+    // In parallel, as far as the broker accepts the markers, because each filter takes two round trips.
     for (let done = 0; done < filters.length; ) {
       const next = filters.slice(done, done + this.#connection.receiveMaximum)
       done += next.length
@@ -222,7 +222,7 @@ interface RetryUntilAnswered {
   /** The time to give up, in `clock.elapsed()` milliseconds; may move later. */
   readonly deadline: () => number
   /**
-   * When the latest retained message arrived. Retained messages precede the answer: while they keep arriving, the
+   * When the latest retained message arrived. Retained messages precede the answer, so while they keep arriving, the
    * answer is not overdue, and another SUBSCRIBE would make the broker send all of them again.
    */
   readonly foundAt: () => number
@@ -231,7 +231,7 @@ interface RetryUntilAnswered {
   readonly signal: AbortSignal
 }
 
-/** Repeats a request until the broker answers. Resolves to the number of requests; undefined after giving up. */
+/** Repeats a request until the broker answers. Resolves to the number of requests; `undefined` after giving up. */
 export async function retryUntilAnswered(options: RetryUntilAnswered): Promise<number | undefined> {
   const { clock, answered, repeats, deadline, foundAt, isEvident, signal } = options
   let isAnswered = false

@@ -18,7 +18,7 @@ export interface Order {
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
 /**
- * Returns a topic's payload again, or undefined if nothing is held. Share a source among many topics, to save memory.
+ * Returns a topic's payload again, or `undefined` if nothing is held. Share a source among many topics, to save memory.
  */
 export type PayloadSource = (topic: string) => string | undefined
 
@@ -31,9 +31,9 @@ export class Entry {
   source: PayloadSource | undefined
   /** The text whose digest is `wanted`; dropped once the broker has it, if the source can return it again. */
   text: string | undefined
-  /** null: the broker should hold nothing. */
+  /** `null`: the broker should hold nothing. */
   wanted: string | null
-  /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps not the wanted payload. */
+  /** `null`: the broker holds nothing; `undefined`: unknown; `OTHER`: perhaps not the wanted payload. */
   held: string | null | undefined = undefined
   sent: string | null | undefined = undefined
   seq = 0
@@ -44,7 +44,7 @@ export class Entry {
   sentAt = 0
   sentBytes = 0
   blocked: Block | undefined = undefined
-  /** The latest reported block; undefined after the broker has accepted a publish. */
+  /** The latest reported block; `undefined` after the broker has accepted a publish. */
   reported: Block | undefined = undefined
   /** Whether another client has taken over the topic. */
   released = false
@@ -107,7 +107,7 @@ export class Retained {
     return false
   }
 
-  /** Returns undefined if there is nothing to hold or clear. */
+  /** Returns `undefined` if there is nothing to hold or clear. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
     const isCertain = this.#isReadBack(topic) || this.#cleared.has(topic)
     const unowned = this.#unowned.all.has(topic)
@@ -190,7 +190,7 @@ export class Retained {
 
   /**
    * Takes the entry that `peek` returned, or one that was taken but not sent. Returns its payload, which the source may
-   * have changed; null for a zero-length publish.
+   * have changed; `null` for a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
@@ -231,7 +231,7 @@ export class Retained {
     entry.reported = block
     entry.blocked = block
     this.#conclude(entry)
-    // The refused payload is no longer wanted: the broker may accept the wanted one.
+    // The refused payload is no longer wanted, and the broker may accept the wanted one.
     if (outdated && block !== 'invalid') {
       this.#unblock(entry)
       this.#enqueue(entry)
@@ -240,7 +240,7 @@ export class Retained {
   }
 
   /**
-   * Records that an entry was in flight when the connection was lost: the broker may or may not have the payload. The
+   * Records that an entry was in flight when the connection was lost. The broker may or may not have the payload. The
    * entry keeps its place in the order; `settle` requeues it.
    */
   lost(entry: Entry): void {
@@ -264,13 +264,13 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // Keep the wanted string instead of an equal copy. Other texts are kept until the wanted one is known.
+    // Keep the wanted string instead of an equal copy. Other strings are kept until the wanted one is known.
     const found = textOrDigest(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)
   }
 
-  /** Records another client's publish on a topic that is not held: the broker may hold a message there again. */
+  /** Records another client's publish on a topic that is not held, because the broker may hold a message again. */
   published(topic: string): void {
     this.#cleared.delete(topic)
   }

@@ -273,7 +273,7 @@ export class Sender {
         const { promise, resolve } = Promise.withResolvers<boolean>()
         this.#tried = { item, done: resolve }
         this.#send(wire, item)
-        // The refusal may end this connection, and the next item would be blamed.
+        // The refusal may end this connection, and the next item would then be blamed.
         if (!(await promise)) return
       }
     }

@@ -26,7 +26,7 @@ export class Sequence {
     this.#options = options
   }
 
-  /** The item stays queued until `take`. The state topic comes first. */
+  /** Returns the next item, which stays queued until `take`. The state topic comes first. */
   next(): Item | undefined {
     const { retained, answers, stateTopic } = this.#options
     const answer = answers.peek()

@@ -1,4 +1,4 @@
-/** Sets up each connection: subscribes to the commands, reads back the broker's messages, checks access. */
+/** Sets up each connection: subscribes to the commands, reads back the broker's messages, and checks access. */
 import type { IClientSubscribeOptions } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -19,9 +19,9 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
 
 // Receives retained commands (`rh: 0`), to refuse and clear them. Excludes the publishes that clear them (`nl`).
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
-// Receives this link's markers; `rap` distinguishes them from retained messages of other clients. Stays subscribed.
+// Receives this link's markers; `rap` distinguishes them from other clients' retained messages. Stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
-// Receives only new publishes (`rh: 2`) of other clients (`nl`), with their retain flags (`rap`).
+// Receives only new publishes (`rh: 2`) by other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
 /** `readBack` must get each message that is not a command; `done` stays pending if the connection ends first. */
@@ -42,7 +42,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   })
 
   async function run() {
-    // One SUBSCRIBE per filter: if one of several is denied, brokers differ in how they treat the rest.
+    // Send one SUBSCRIBE per filter, because if one of several is denied, brokers differ in how they treat the rest.
     const granted = await Promise.all(subscriptions.map((filter) => subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await readBack.run()
@@ -55,7 +55,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
 
   /**
    * Subscribes again after the read-back has unsubscribed: Mosquitto 2.0 does not change the options of a subscription,
-   * and with `nl` during the read-back, a broker may withhold retained messages of this client.
+   * and with `nl` during the read-back, a broker may withhold this client's own retained messages.
    */
   function watch(): void {
     if (connection.protocol !== '5') return
@@ -64,7 +64,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
 
   /**
    * Drops the connection and stays pending if no SUBACK arrives in time. Mosquitto always drops the SUBACK if a filter
-   * has more retained messages than it queues: then the received messages prove the grant.
+   * has more retained messages than it queues. In that case, the received messages prove the grant.
    */
   async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const startedAt = clock.elapsed()
@@ -151,7 +151,7 @@ export async function resubscribe(
   while (pending.size > 0) {
     await sleep(clock, backoff.next(), ended)
     if (ended.aborted) return
-    // In parallel: a cluster without a leader takes seconds to deny each filter.
+    // In parallel, because a cluster without a leader takes seconds to deny each filter.
     await Promise.all([...pending].map(retry))
   }
 }

@@ -6,7 +6,7 @@ import type { BrokerOptions } from './types.ts'
 
 type Tls = Pick<BrokerOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
 
-/** The returned function opens the stream, so that the caller can add listeners before any event. */
+/** Returns a function that opens the stream, so that the caller can add listeners before any event. */
 export async function streamOpener(address: string, tls: Tls): Promise<() => Duplex> {
   const url = new URL(address)
   // In a URL, an IPv6 address has brackets.
@@ -28,17 +28,17 @@ export async function streamOpener(address: string, tls: Tls): Promise<() => Dup
 
 const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca, cert, key, rejectUnauthorized })
 
-/** The name for SNI; empty for an IP address, which SNI excludes. */
+/** Returns the name for SNI; empty for an IP address, which SNI excludes. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
-/** Waits for `connect`: without a file descriptor, Node.js would record the option but not set it. */
+/** Waits for `connect`, because without a file descriptor Node.js would record the option but not set it. */
 function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
   socket.once('connect', () => socket.setNoDelay(true))
   return socket
 }
 
 /**
- * Keeps a stream corked until the event loop has handled all pending events: many packets then share one system call,
+ * Keeps a stream corked until the event loop has handled all pending events. Many packets then share one system call,
  * the most expensive part of sending. mqtt.js itself corks for each packet, until the next tick.
  */
 function oncePerTurn<S extends Duplex>(stream: S): S {
@@ -57,7 +57,7 @@ function oncePerTurn<S extends Duplex>(stream: S): S {
   return stream
 }
 
-/** `ws` is loaded on demand, and disables Nagle's algorithm itself. */
+/** Opens a WebSocket. `ws` is loaded on demand, and disables Nagle's algorithm itself. */
 async function webSocketOpener(url: URL, options: Tls): Promise<() => Duplex> {
   const { createWebSocketStream, WebSocket } = await import('ws')
   const address = new URL(url)

@@ -15,11 +15,11 @@ export interface BrokerOptions extends Credentials {
   readonly ca?: string | Buffer | undefined
   readonly cert?: string | Buffer | undefined
   readonly key?: string | Buffer | undefined
-  /** Default true. */
+  /** Default: `true`. */
   readonly rejectUnauthorized?: boolean | undefined
-  /** Default 30,000 ms; rounded to seconds for the broker. */
+  /** Default: 30,000 ms; rounded to seconds for the broker. */
   readonly keepaliveMs?: number | undefined
-  /** The limit for CONNACK; default 10,000 ms. */
+  /** The limit for CONNACK; default: 10,000 ms. */
   readonly connectTimeoutMs?: number | undefined
 }
 
@@ -36,7 +36,7 @@ export type Redact = (payload: string) => string
 export interface LinkOptions extends BrokerOptions {
   /** Called after a refused login. If the result differs from the refused credentials, it is tried immediately. */
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
-  /** Must stay the same over restarts, so that the broker ends a half-open connection of the previous process. */
+  /** Must stay the same across restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
   /** Retained: `online` when all messages that precede it are acknowledged, `offline` on `close` and as the will. */
   readonly stateTopic: string
@@ -46,7 +46,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly subscriptions: readonly string[]
   /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly retainedFilters: readonly string[]
-  /** The `retainedFilters` that stay subscribed: publishes of other clients there are passed to `onTouched`. */
+  /** The `retainedFilters` that stay subscribed. Publishes by other clients on these are passed to `onTouched`. */
   readonly watchedFilters?: readonly string[] | undefined
   /**
    * Filters of topics on which nothing may be retained; may include `probeTopic` and some of `subscriptions`. Retained
@@ -54,7 +54,7 @@ export interface LinkOptions extends BrokerOptions {
    */
   readonly transientFilters?: readonly string[] | undefined
   /**
-   * Called before each publish, except for the state topic and answers. If it returns false, an event is lost, and a
+   * Called before each publish, except for the state topic and answers. If it returns `false`, an event is lost, and a
    * retained topic waits until `release` or the next `hold`.
    */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
@@ -64,14 +64,14 @@ export interface LinkOptions extends BrokerOptions {
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** In bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined
-  /** The limit of unacknowledged publishes: default 32, or the broker's limit if that is lower. */
+  /** The limit on unacknowledged publishes; default: 32, or the broker's limit if that is lower. */
   readonly window?: number | undefined
-  /** The limit for a PUBACK or SUBACK; after it, the connection counts as dead (default 30,000 ms). */
+  /** The limit for a PUBACK or SUBACK; after it, the connection is considered dead (default: 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
-  /** The approximate interval for testing the preferred address while another one is in use (default 5 minutes). */
+  /** The approximate interval for testing the preferred address while another one is in use (default: 5 minutes). */
   readonly preferredAfterMs?: number | undefined
   /**
-   * The limit for the self-test (default 30,000 ms). A slow broker may acknowledge immediately and send its retained
+   * The limit for the self-test (default: 30,000 ms). A slow broker may acknowledge immediately and send its retained
    * messages later; the bridge must not overwrite messages that it has not read.
    */
   readonly probeTimeoutMs?: number | undefined
@@ -88,7 +88,7 @@ export interface Message {
   readonly correlationData?: Buffer
   /** The remaining Message Expiry Interval of MQTT 5, in milliseconds from `receivedAt`. */
   readonly expiresInMs?: number
-  /** `clock.elapsed()` at arrival. */
+  /** `clock.elapsed()` on arrival. */
   readonly receivedAt: number
   /** The connection's number, from 1; `link.isCurrent` checks whether the connection is still up. */
   readonly connection: number
@@ -102,7 +102,7 @@ export interface Replacement {
 }
 
 export interface SendOptions {
-  /** Answers have a separate queue in which topics take turns, so that no requester can delay the others. */
+  /** Set for answers, in whose separate queue topics take turns, so that no requester can delay the others. */
   readonly isAnswer?: boolean | undefined
   /** Called if the broker does not accept the message. Without a replacement, the message is lost. */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined
@@ -146,7 +146,7 @@ export interface LinkStatus {
   readonly publishes: number
   /** Payload bytes of `publishes`. */
   readonly bytes: number
-  /** Number of dropped events, answers and commands: too many waited, or they waited too long. */
+  /** Number of dropped events, answers and commands, because too many waited, or they waited too long. */
   readonly dropped: number
 }
 
@@ -161,7 +161,7 @@ export interface LinkHandlers {
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
   /** Receives each retained message of the read-back. Returns additional filters, such as those of former prefixes. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** Called before the link leaves for the preferred address, without publishing `offline`. */
+  /** Called before the link moves to the preferred address, without publishing `offline`. */
   readonly onMove?: () => void
   /** Whether a command is running, so that the link should stay at its address. Default: never. */
   readonly isBusy?: () => boolean

@@ -1,7 +1,7 @@
 /** Messages on the broker that this link does not hold, from an earlier run of this program or from other clients. */
 import { hash } from 'node:crypto'
 
-/** Returns the digest of a payload that is only compared: many large payloads would take too much memory. */
+/** Returns the digest of a payload that is only compared, because many large payloads would take too much memory. */
 export const digest = (payload: string): string => hash('sha256', payload, 'base64')
 
 /** In UTF-16 code units. Beyond this limit, only digests are kept. */

@@ -1,5 +1,5 @@
 /**
- * Masks the API keys of all hubs and the tokens of this program's own API in texts. Passwords are not masked: users
+ * Masks the API keys of all hubs and the tokens of this program's own API in strings. Passwords are not masked: users
  * choose them, and they may be words such as `homeassistant`, which occur in topics and payloads.
  */
 import type { Config } from '../config/options.ts'
@@ -8,10 +8,10 @@ import { Scrubber } from './scrub.ts'
 /** Shorter keys may also be words. */
 const SHORTEST_KEY = 8
 
-/** Maximum number of nested encodings to undo: no reader decodes more, and a hostile name could have thousands. */
+/** Maximum number of nested encodings to undo. No reader decodes more, and a hostile name could have thousands. */
 const MAX_LEVELS = 8
 
-/** Invalid UTF-8 cannot hide a key: it becomes replacement characters. */
+/** Decodes percent-encoding once. Invalid UTF-8 cannot hide a key, because it becomes replacement characters. */
 const decodedOnce = (text: string) =>
   text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
 

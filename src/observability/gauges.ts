@@ -1,4 +1,4 @@
-/** The metrics that are read from the daemon's parts at each scrape. */
+/** The metrics that are read from the daemon's parts on each scrape. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { HubHealth } from '../contract/crash.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'

@@ -20,7 +20,7 @@ export interface HealthFacts {
   readonly role: Role
   /** Whether this bridge may have no hubs, because other members of the fleet serve them. */
   readonly mayBeIdle: boolean
-  /** Whether this bridge may send requests to hubs: in a fleet with leases, while its lease is valid. */
+  /** Whether this bridge may send requests to hubs; in a fleet with leases, only while its lease is valid. */
   readonly mayAct: boolean
   readonly hubs: Readonly<Record<string, HubHealth>>
   /** Number of published settings that differ from those of their hubs, because reading failed. */
@@ -85,7 +85,7 @@ function hubProblems(name: string, { online, reason, read, task }: HubHealth): s
 /** Milliseconds between updates if nothing changes. */
 const INTERVAL_MS = 15_000
 
-/** How long a loss counts as recent: long enough for users to notice it. */
+/** How long a loss is considered recent; long enough for users to notice it. */
 const RECENT_MS = 10 * 60_000
 
 export class Recent {
@@ -148,7 +148,7 @@ export function bridgeHealth(parts: Parts) {
 
   return {
     ready,
-    /** Whether this bridge serves its subscribers: it is connected and the active one. */
+    /** Whether this bridge serves its subscribers, that is, whether it is connected and the active one. */
     get isOnline(): boolean {
       return link.status().state === 'connected' && bridge.role === 'active'
     },

@@ -1,4 +1,4 @@
-/** The log: one line per event, as JSON or for people, without known secrets. */
+/** The log: one line per event, as JSON or in readable form, without known secrets. */
 import { createRequire } from 'node:module'
 import pino from 'pino'
 import type { LogFormat, LogLevel } from '../contract/log-levels.ts'
@@ -24,7 +24,7 @@ export type Log = ReturnType<typeof createLog>
 
 /** Prints readable lines in this process, because a worker thread would lose the last lines at exit. */
 function prettyPrinter(output: Destination, isTTY: boolean): Destination {
-  // Load on demand: a service writes JSON and does not need this.
+  // Load on demand, because a service writes JSON and does not need this.
   const { isColorSupported, prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)(
     'pino-pretty',
   )
@@ -35,7 +35,7 @@ function prettyPrinter(output: Destination, isTTY: boolean): Destination {
 
 const LAST_WORDS_MS = 1000
 
-/** The reader of standard output may be slow, so the process waits for pending lines at exit. */
+/** Opens standard output. Its reader may be slow, so the process waits for pending lines at exit. */
 function standardOutput(): Destination {
   const output = createOutput()
   process.once('exit', () => output.drain(LAST_WORDS_MS))

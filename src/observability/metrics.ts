@@ -6,13 +6,13 @@ import { type GaugeSources, registerGauges } from './gauges.ts'
 
 /** Maximum number of apps of a hub with separate crash counters; all other apps share one counter. */
 const MAX_APPS = 200
-/** The label of the shared counter: no app id contains a space. */
+/** The label of the shared counter, which cannot be an app id because of its space. */
 export const OTHER_APPS = 'all others'
 
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** The default, 100 samples per second, is most of an idle bridge's work. Only the lag at each scrape is reported. */
+/** The default, 100 per second, would be most of an idle bridge's work. Only the lag at each scrape is reported. */
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
 
@@ -95,7 +95,7 @@ export class Metrics {
     this.#callSeconds.observe({ hub, operation }, ms / 1000)
   }
 
-  /** `command` is the command's name in the configuration, `ms` the time from its arrival to its answer. */
+  /** Counts a command. `command`: its name in the configuration; `ms`: the time from its arrival to its answer. */
   answered(command: string, outcome: string, ms: number): void {
     this.#commands.inc({ command, outcome })
     this.#commandSeconds.observe({ command }, ms / 1000)
@@ -107,7 +107,7 @@ export class Metrics {
 
   async print(): Promise<{ readonly contentType: string; readonly text: string }> {
     const registry = this.#registry
-    // Start the default metrics at the first scrape: they take resources, and most bridges are never scraped.
+    // Start the default metrics on the first scrape, because they take resources, and most bridges are never scraped.
     if (!this.#hasDefaults) {
       this.#hasDefaults = true
       const used = process.cpuUsage()

@@ -1,4 +1,4 @@
-/** Writes log lines immediately, so that an exit loses none, and keeps the latest lines for the page. */
+/** Writes log lines immediately, so that an exit loses no lines, and keeps the latest lines for the page. */
 import { writeSync } from 'node:fs'
 import { isRecord, parseJson } from '../base/json.ts'
 

@@ -1,4 +1,4 @@
-/** Masks known secrets anywhere in log lines: masking by key would miss messages, stacks, arrays and unlisted keys. */
+/** Masks known secrets anywhere in log lines. Masking by key would miss messages, stacks, arrays and unlisted keys. */
 import { Agreement, Spellings } from './spellings.ts'
 
 const MASK = '***'
@@ -10,21 +10,21 @@ const SHORTEST_SCRUBBED = 4
 const OWN_KEYS = new Set(['level', 'time', 'pid'])
 
 interface Search {
-  /** Finds plain secrets. Most texts contain none, and this search is fast. */
+  /** Finds plain secrets. Most strings contain none, and this search is fast. */
   readonly plain: Needles
   readonly spellings: Spellings
 }
 
 export class Scrubber {
   readonly #secrets = new Set<string>()
-  /** Rebuilt on demand after additions: a thousand secrets may be added in a row. */
+  /** Rebuilt on demand after additions, because a thousand secrets may be added in a row. */
   #search: Search | undefined
 
   constructor(secrets: Iterable<string>) {
     for (const secret of secrets) this.add(secret)
   }
 
-  /** Ignores secrets of less than four characters. */
+  /** Ignores secrets of fewer than four characters. */
   add(secret: string): void {
     if (secret.length < SHORTEST_SCRUBBED || this.#secrets.has(secret)) return
     this.#secrets.add(secret)
@@ -43,7 +43,7 @@ export class Scrubber {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
 
-  /** Masks the secrets in JSON without a final line break, or in a text. */
+  /** Masks the secrets in JSON without a final line break, or in other text. */
   payload(payload: string): string {
     return find(payload, this.#search ?? this.#prepare()) === 'none' ? payload : this.#json(payload, false, '')
   }
@@ -78,23 +78,23 @@ export class Scrubber {
   }
 }
 
-/** Returns whether a text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
+/** Returns whether text or JSON contains a secret in any spelling; `all` if all of it must be masked. */
 function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
   if (plain.areIn(text)) return 'some'
-  // Most texts have no encoded characters.
+  // Most strings have no encoded characters.
   const maySpell = text.includes('\\') || text.includes('%') || (spellings.hasSpaces && text.includes('+'))
   return maySpell ? spellings.findEncoded(text) : 'none'
 }
 
 const BLOCK = 3
 const TABLE_SIZE = 1 << 14
-/** A larger window would not let the search skip more of an ordinary text. */
+/** A larger window would not let the search skip more of ordinary text. */
 const MAX_WINDOW = 64
 
 /**
- * Searches a text for many needles in one pass, in time proportional to the length of the text: a thousand hubs have a
- * thousand keys, and each payload is searched for all of them. This is the algorithm of Wu and Manber: if a block of
- * the text is not part of any needle's beginning, no needle begins near that block.
+ * Searches a text for many needles in one pass, in time proportional to the length of the text, because a thousand hubs
+ * have a thousand keys, and each payload is searched for all of them. This is the algorithm of Wu and Manber: if a
+ * block of the text is not part of any needle's beginning, no needle begins near that block.
  */
 export class Needles {
   /** How many characters of each needle are compared by blocks: the length of the shortest needle, at most 64. */
@@ -104,7 +104,7 @@ export class Needles {
   /** Needles, by the hash of the last block of their beginnings. */
   readonly #candidates = new Map<number, string[]>()
 
-  /** @param needles texts of at least three characters */
+  /** @param needles strings of at least three characters */
   constructor(needles: readonly string[]) {
     this.#window = needles.reduce((least, { length }) => Math.min(least, length), MAX_WINDOW)
     const farthest = this.#window - BLOCK + 1

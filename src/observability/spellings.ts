@@ -19,7 +19,7 @@ const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
 /** Maximum number of encoded characters of the text that also occur in secrets. Beyond it, the whole text is masked. */
 const MAX_ENCODED = 4096
-/** Limit of comparisons, except those of plain characters: per character of the text, but at least `MIN_COMPARED`. */
+/** Limit on comparisons, except those of plain characters: per character of the text, but at least `MIN_COMPARED`. */
 const MAX_COMPARED = 4
 const MIN_COMPARED = 1 << 20
 
@@ -95,7 +95,7 @@ function encodedAt(text: string, at: number): readonly Unit[] {
     const unit = code === PERCENT ? percentAt(text, end) : jsonAt(text, end)
     if (unit === undefined) break
     units = [...units, unit]
-    // Stop here: a run of encoded backslashes would have as many decodings as characters.
+    // Stop here, because a run of encoded backslashes would have as many decodings as characters.
     if (code === BACKSLASH && text.charCodeAt(end) === PERCENT) break
     ;({ code, end } = unit)
   }
@@ -114,7 +114,7 @@ const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
 /** Minimum length of a match that is worth remembering. */
 const LONG = 32
 
-/** Returns, for each position in a text, how many characters equal those at its beginning (Z function). */
+/** Returns, for each position in a text, how many characters from there on equal the text's beginning (Z function). */
 function selfAgreement(text: string): Uint32Array {
   const agreement = new Uint32Array(text.length)
   let start = 0
@@ -175,7 +175,7 @@ class Progress {
     this.#agreement = new Agreement(text)
   }
 
-  /** Whether the text was made to slow down the search: no encoder writes such a text. */
+  /** Whether the text was written to slow down the search. No encoder produces such text. */
   get isHostile(): boolean {
     return this.compared > MIN_COMPARED && this.compared > MAX_COMPARED * this.text.length
   }
@@ -219,7 +219,7 @@ export class Spellings {
   readonly #longest: number
   /** All characters of the secrets, as code points and as code units. */
   readonly #codes = new Set<number>()
-  /** A plus sign may encode a space. */
+  /** Whether any secret has spaces, which a plus sign may encode. */
   readonly hasSpaces: boolean
 
   /** @param secrets each of at least two code units */
@@ -237,7 +237,7 @@ export class Spellings {
     }
   }
 
-  /** Returns `all` if the text has more encoded characters than any encoder writes: the search would take long. */
+  /** Returns `all` if the text has more encoded characters than any encoder writes, to avoid a long search. */
   findEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
     let count = 0

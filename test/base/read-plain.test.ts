@@ -14,7 +14,7 @@ const hasSpecialFiles = available(
   'Windows has no pipes and devices among its files',
 )
 
-/** Files that are read in another way, and why that is safe. */
+/** Files that are read in a different way, and why that is safe. */
 const DIRECT: Readonly<Record<string, string>> = {
   'src/bin.js': "the program's own files, and the compiled ones that it made of them",
   'src/base/version.ts': "the program's own package.json",

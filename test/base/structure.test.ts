@@ -19,7 +19,7 @@ const linesOf = (text: string) => text.split('\n').length - 1
 /** Returns the folder of a path below `src`, or the name of a file at the top. */
 const folderOf = (path: string) => path.split('/')[0] ?? ''
 
-/** The imports that `docs/internals/architecture.md` permits to each folder, in the order of its table. */
+/** The imports that `docs/internals/architecture.md` permits each folder, in the order of its table. */
 const rows = readFileSync('docs/internals/architecture.md', 'utf8').matchAll(
   /^\| `src\/([a-z-]+)\/` \|[^|]*\| (.*) \|$/gm,
 )

@@ -17,7 +17,7 @@ export class Arrivals {
   /** App states: topic → the time of the first message. */
   readonly states = new Map<string, number>()
   readonly #discovery = new Set<string>()
-  /** The number of live messages on the topics of states (also derived ones) and of discovery. A restart sends none. */
+  /** Number of live messages on state topics, derived ones included, and on discovery topics. A restart sends none. */
   sent = { state: 0, discovery: 0 }
   /** When the newest discovery topic was first seen; 0 without discovery. */
   #discoveredAt = 0

@@ -9,7 +9,7 @@ import { Agent, request } from 'undici'
 
 const { BENCH_MQTT = '', BENCH_HUB = '', BENCH_KEY = '', NAGLE } = process.env
 const base = 'hub2mqtt'
-// The same number of parallel requests as hub2mqtt: the benchmark compares programs, not the load on the hub.
+// Use as many parallel requests as hub2mqtt, because the benchmark compares programs, not the load on the hub.
 const dispatcher = new Agent({ pipelining: 1, connections: 4, keepAliveTimeout: 1000, allowH2: false })
 const headers = { authorization: `Bearer ${BENCH_KEY}` }
 

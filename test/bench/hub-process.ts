@@ -34,7 +34,7 @@ async function open(count: number, apps: number, evidence: boolean): Promise<str
 
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
-/** Returns a change of usage only, which is published as state but causes no event. */
+/** Returns a change in usage only, which is published as state but causes no event. */
 const usage = (value: number) => ({ usage: { cpu: (value % 90) / 100, mem: value } })
 
 const eventful = (value: number) => ({ autoupdate: value % 2 === 0, ...usage(value) })

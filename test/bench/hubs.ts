@@ -12,7 +12,7 @@ export class Hubs implements AsyncDisposable {
   readonly urls: readonly string[]
   readonly apps: number
   readonly #process: Process
-  /** Each change has a different memory figure, so that its message can be recognized. */
+  /** Each change has a different memory figure, so that its message can be recognised. */
   #next = 10_000_000
 
   private constructor(process: Process, urls: readonly string[], apps: number) {

@@ -98,7 +98,7 @@ const subjects = SUBJECTS.filter((one) =>
 if (values.before !== undefined) compareWith(values.before)
 const wanted = (part: string) => values.only === undefined || values.only.split(',').includes(part)
 
-/** On a terminal, shows the step as a line that counts the seconds. */
+/** Runs a step. On a terminal, shows it as a line that counts the seconds. */
 async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
   if (!process.stderr.isTTY) process.stderr.write(`${what}\n`)
   const done = waiting(what)
@@ -111,7 +111,7 @@ async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
 
 async function measureRounds(): Promise<void> {
   for (let round = 0; round < effort.rounds; round += 1) {
-    // Each round starts with another program.
+    // Each round starts with a different program.
     const order = subjects.map((_, i) => subjects[(i + round) % subjects.length] ?? 'bare')
     for (const subject of order) {
       await step(`round ${round + 1} of ${effort.rounds}: ${subject}`, () => measureRound(subject))

@@ -50,7 +50,7 @@ const EVENTS_A_SECOND = 1000
 /** Long, because other work on the machine slows everything down. */
 const TIMEOUT_MS = 5 * 60_000
 
-/** Discovery is unlimited, so that everything is published before memory is measured. */
+/** Measures many hubs. The discovery rate is unlimited, so that everything is published before memory is measured. */
 export async function measureMany(
   hubs: number,
   effort: ManyEffort,

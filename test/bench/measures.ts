@@ -40,7 +40,7 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
   await measureCommands(world, subject, effort, book)
 }
 
-/** Runs load that is not measured: a bridge runs for months, so its first seconds do not matter. */
+/** Runs load that is not measured, because a bridge runs for months, and its first seconds do not matter. */
 async function warmUp(world: World, { commands }: Effort): Promise<void> {
   await burst(world, BURST)
   await askAll(world, commands)
@@ -77,7 +77,7 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
   book.add(subject, 'eventCpuUs', ((world.bridge.cpuMs - cpuBefore) * 1000) / times.length)
   book.add(subject, 'eventP50', percentile(times, 0.5))
   book.add(subject, 'eventP99', percentile(times, 0.99))
-  // Before the bursts, whose garbage V8 collects during the seconds after them.
+  // Measure this before the bursts, whose garbage V8 collects in the following seconds.
   book.add(subject, 'steadyCpuUs', (await burst(world, effort.steady, { perSecond: 100 })).cpuUs)
   for (let i = 0; i < effort.bursts; i += 1) {
     const { ms, cpuUs } = await burst(world, BURST)

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** The monotonic clock that all processes of a machine share, in milliseconds. */
+/** Reads the monotonic clock that all processes on a machine share, in milliseconds. */
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6
 
 export function cpuMs(pid: number): number {
@@ -24,12 +24,12 @@ export async function onOneCore(run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Resident memory in bytes. */
+/** Returns the resident memory in bytes. */
 export function rss(pid: number): number {
   return kilobytes(pid, /^VmRSS:\s+(\d+) kB/m) * 1024
 }
 
-/** Peak resident memory in bytes. */
+/** Returns the peak resident memory in bytes. */
 export function peakRss(pid: number): number {
   return kilobytes(pid, /^VmHWM:\s+(\d+) kB/m) * 1024
 }

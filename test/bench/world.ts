@@ -7,7 +7,7 @@ import { now } from './processes.ts'
 import { Subject, type SubjectName } from './subject.ts'
 
 // Nagle's algorithm in the broker would add 40 ms to every command and hide the differences between the programs.
-// Without a queue limit, the observer misses no messages of a burst.
+// Without a queue limit, the observer misses no messages in a burst.
 const BROKER = ['set_tcp_nodelay true', 'max_queued_messages 0']
 
 export interface WorldOptions {
@@ -15,10 +15,10 @@ export interface WorldOptions {
   /** On each hub. */
   readonly apps: number
   readonly hubs?: number
-  /** Whether the keys permit reads of the hub's health, devices and flows. Default false. */
+  /** Whether the keys permit reads of the hub's health, devices and flows. Default: `false`. */
   readonly evidence?: boolean
   readonly nodeOptions?: readonly string[]
-  /** Whether to wait for discovery, which takes longer. Default true. */
+  /** Whether to wait for discovery, which takes longer. Default: `true`. */
   readonly settled?: boolean
   /** Devices per second that are published for Home Assistant; default: the default of the option. */
   readonly discoveryRate?: number

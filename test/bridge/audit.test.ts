@@ -81,7 +81,7 @@ describe.concurrent('the API key', () => {
     const part = KEY.slice(0, 8)
     await using world = await World.start({ env: { DISCOVERY_FORMAT: 'device' } })
     const { app, hub, observer, bridge } = world
-    // The length limits of an error, a Home Assistant name, a log line, a name and a crash message.
+    // The length limits for an error, a Home Assistant name, a log line, a name and a crash message.
     for (const length of [100, 200, 300, 1024]) {
       const text = `${'x'.repeat(length - KEY.length + 1)}${KEY}`
       hub.behave('answer-status', { status: 400, description: text, operation: 'restartApp' })

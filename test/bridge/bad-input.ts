@@ -84,7 +84,7 @@ const KINDS: Readonly<Record<string, Make>> = {
     return invalid(topic, whole.slice(0, 1 + random.below(whole.length - 1)))
   },
   'not an object': (random) => {
-    // The excluded commands accept text, and some of the texts below are valid for them.
+    // The excluded commands accept text, and some of the strings below are valid for them.
     const [topic] = random.pick(OBJECTS.filter(([one]) => one !== 'home/cmd/speak' && one !== app('guard')))
     return invalid(
       topic,
@@ -285,7 +285,7 @@ export function badInputs(seed: number, five: boolean): () => BadInput {
   }
 }
 
-/** No keyword mixes upper and lower case letters. */
+/** Mixes upper and lower case letters, so that the word is not a keyword. */
 function mixed(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase()
 }

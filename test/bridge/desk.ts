@@ -1,4 +1,4 @@
-/** A dispatcher with an emulated hub and a link that only records its messages: no broker, no daemon. */
+/** A dispatcher with an emulated hub and a link that only records its messages, without a broker or a daemon. */
 import pino from 'pino'
 import { Dispatcher } from '../../src/bridge/dispatcher.ts'
 import { Evidence } from '../../src/bridge/evidence.ts'

@@ -85,7 +85,7 @@ describe('the evidence of a crash', () => {
     world.clock.jump(61_000)
     await until('the line', () => told().length === 1)
     expect(told()[0]).toContain('2 apps crashed within a minute')
-    // One app crashes again: the other app's evidence does not change.
+    // One app crashes again; the other app's evidence does not change.
     const crashes = () => world.events(one).filter(({ event_type }) => event_type === 'crashed').length
     const before = crashes()
     world.hub.recover(one)

@@ -170,7 +170,7 @@ describe('a request that the hub postpones', () => {
     signal: new AbortController().signal,
     ...more,
   })
-  /** The hub postpones the request `times` times. Resolves to the number of attempts. */
+  /** Returns a request that the hub postpones `times` times, and that resolves to the number of attempts. */
   function request(times: number, error: unknown = off()) {
     let sent = 0
     return () => {

@@ -43,7 +43,7 @@ describe('the same command again', () => {
     expect(await desk.ask(app('restart'))).toMatchObject({ error: { code: 'busy' } })
     expect(desk.writes()).toEqual(['restartApp'])
     expect(await desk.ask(app('restart'), '{"transaction":"t"}')).toMatchObject({ ok: true, replayed: true })
-    // The bridge does not remember reads, the end of a rollout, and commands that are never repeated.
+    // The bridge does not remember reads, the end of a rollout, or commands that are never repeated.
     expect(await desk.ask(app('restart'), '', { qos: 0 })).toMatchObject({ ok: true })
     expect(await desk.ask(app('get'), '{"transaction":"t"}')).toMatchObject({ ok: true })
     expect(await desk.ask('bridge/cmd/rollout-cancel', '{"transaction":"t"}')).toMatchObject({ ok: true })

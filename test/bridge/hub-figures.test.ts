@@ -225,7 +225,7 @@ describe('the health of a hub', () => {
         await elapse(world, 1_000)
         return world.observer.last('hub2mqtt/home/state') === wanted
       })
-    // Not a full minute: an answer that arrives while the clock advances would look like another boot.
+    // Not a full minute, because an answer that arrives while the clock advances would look like another boot.
     await pass(world, 60.5 * MINUTE_MS)
     const { booted_at } = await first(world)
     world.hub.behave('reset-before-executing', {})
@@ -393,7 +393,7 @@ describe('the pure rules', () => {
     const latest = bootOf(later, 1_110, clock)
     expect([later.at, latest.at]).toEqual([start.at, start.at])
     expect(uptimeOf(later, clock)).toBe(1_121)
-    // The machine of the bridge was suspended.
+    // The bridge's machine was suspended.
     expect(bootOf(latest, 90_000, clock).at).toBe(start.at)
   })
 

@@ -8,7 +8,7 @@ const APP = 'the.app'
 const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]
 const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
 
-/** Without polls, whose timers a test cannot observe. */
+/** Disables polls, whose timers a test cannot observe. */
 const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
   hub: { apps },
   env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
@@ -45,7 +45,7 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
       return `${in_progress} ${installed_version}`
     })
 
-  /** The hub has confirmed the install, and the bridge has read the list again. */
+  /** Resolves when the hub has confirmed the install and the bridge has read the list again. */
   async function confirmed(world: World): Promise<void> {
     world.hub.behave('pretend', { operation: 'installFromAppStore', value: null })
     expect(await world.request(cmd('install'))).toMatchObject({ ok: true })

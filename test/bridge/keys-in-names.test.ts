@@ -17,7 +17,7 @@ const everyByte = (text: string) =>
 test('a name that contains an API key is recognised, however often and in whatever part it is percent-encoded', () => {
   const key = fc.string({ unit: fc.constantFrom(...'abcXYZ019-_.:/+% é'), minLength: 8, maxLength: 40 })
   const spellings = fc.array(fc.constantFrom(encodeURIComponent, encodeURI, everyByte), { maxLength: 4 })
-  // Without a lone `%`: decoding would combine it with the first characters of the key.
+  // Exclude a lone `%`, because decoding would combine it with the first characters of the key.
   const before = fc.string({ unit: fc.constantFrom(...'aé9.~\u{1f600}', '%80', '%C3', '%E2%82', '%00') })
   fc.assert(
     fc.property(key, spellings, before, fc.string(), (given, steps, start, after) => {

@@ -3,7 +3,7 @@
 export const APP = 'the.app'
 export const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 
-/** The payload is valid on the topic. */
+/** A topic, and a payload that is valid on it. */
 export type Right = readonly [topic: string, payload: string]
 
 export const OBJECTS: readonly Right[] = [
@@ -41,7 +41,7 @@ export const RAW: readonly Right[] = [[app('set-setting/one'), '1']]
 export const ANY = [...OBJECTS, ...WORDS, ...RAW] as const
 export const ON_APP = OBJECTS.filter(([topic]) => topic.startsWith('home/app/'))
 
-/** The command accepts none of these types. */
+/** Commands with payload types that they do not accept. */
 export const WRONG_TYPES: readonly Right[] = [
   [app('update'), '{"autoupdate":"true"}'],
   [app('update'), '{"autoupdate":1}'],

@@ -71,7 +71,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
   })
 })
 
-/** The list and the identity of the hub are known. */
+/** Creates the upkeep of a hub whose list and identity are known. */
 function keeping() {
   const clock = new FakeClock()
   const status = { id: 'H1', api: 'manager', reason: null } as const

@@ -10,7 +10,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** The test sets the usage that the hub reports. */
+/** Creates a hub that reports the usage set by the test. */
 function fakeHub() {
   const listeners: AppsListener[] = []
   const status: ((status: HubStatus) => void)[] = []

@@ -251,7 +251,7 @@ describe.concurrent('a published setting', () => {
         world.bridge.lines.filter((line) => line.includes('"level":"warn"') && line.includes(words)).length
       const problems = (): string[] => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '').problems
       const untilProblems = (wanted: readonly string[]) => {
-        // After a jump of the clock, earlier requests time out, so the hub may be unreachable for a moment.
+        // After the clock jumps, earlier requests time out, so the hub may be unreachable for a moment.
         let jumpedAt = 0
         return until(`the problems ${wanted.join()}`, () => {
           if (JSON.stringify(problems()) === JSON.stringify(wanted)) return true

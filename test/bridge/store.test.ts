@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 const ID = 'com.example.lamps'
 const UPDATE = `hub2mqtt/home/app/${ID}/update`
 
-/** The hub reports no versions; the store has a version and its changelog. */
+/** Starts a hub that reports no versions, and a store with a version and its changelog. */
 async function open(file = '') {
   const shop = await EmulatedStore.start([{ id: ID, live: '1.2.0', changelog: { en: 'Shines brighter' } }])
   onTestFinished(() => shop[Symbol.asyncDispose]())

@@ -9,7 +9,7 @@ interface CampaignOptions {
   readonly onResult: (result: EpisodeResult) => void
 }
 
-/** Limits the age of the processes: a new world then replaces the old one. */
+/** The number of episodes after which a new world replaces the old one, to limit the age of the processes. */
 const EPISODES_PER_WORLD = 25
 
 export async function runJobs(jobs: Iterable<Job>, options: CampaignOptions): Promise<void> {
@@ -41,7 +41,7 @@ async function inOneWorld(
   }
 }
 
-/** The two kinds of hubs alternate from seed to seed. */
+/** Alternates between the two kinds of hubs from seed to seed. */
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
 export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult> {
@@ -50,7 +50,7 @@ export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult>
   return await attempt(world, job, paceMs)
 }
 
-/** If the world does not settle, reports a violation. */
+/** Runs an episode. If the world does not settle, reports a violation. */
 async function attempt(world: World, job: Job, paceMs: number): Promise<EpisodeResult> {
   try {
     return await runEpisode(world, { ...job, paceMs })

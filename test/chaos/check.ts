@@ -111,7 +111,7 @@ export const CHECKERS = {
   /** Each command has one answer. Identical messages are duplicates, which QoS 1 allows. */
   *'answered twice'(history) {
     const answers = answersOf(history)
-    // Until a retained command is cleared, the bridge receives it at each connection.
+    // Until a retained command is cleared, the bridge receives it on each connection.
     for (const [token, copies] of byToken(history.sent.filter(({ kind }) => kind !== 'retained'))) {
       const count = new Set(answers.get(token)?.map(({ text }) => text)).size
       const allowed = copies.length + copies.filter((copy) => startedTogether(history, copy)).length
@@ -145,7 +145,7 @@ export const CHECKERS = {
 
   /**
    * Measures from an answer that was not replayed until the next copy of the command. The bridge stores an answer before
-   * the client receives it, and receives a copy after the client has sent it: clock jumps in transit do not count.
+   * the client receives it, and receives a copy after the client has sent it, so clock jumps in transit do not count.
    */
   *'remembered too long'(history) {
     const passed = passing(history)
@@ -246,7 +246,7 @@ function* troubleOf(
 /** If another client has already removed the app or setting, a removal is also `ok`; `false ok` judges removals. */
 const isRemoval = (hubRequest: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(hubRequest)
 
-/** Returns `true` if two bridges ran at the same time: the second one may have had less information at its takeover. */
+/** Returns `true` if two bridges ran at the same time; the second one may have had less information at its takeover. */
 function overlap(lives: readonly Life[]): boolean {
   return lives.some((life, index) =>
     lives.slice(index + 1).some(({ startedAt }) => startedAt < (life.endedAt ?? Number.POSITIVE_INFINITY)),

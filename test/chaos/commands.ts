@@ -32,7 +32,7 @@ export function write(topic: string, hubRequest: string, payload: Draft['payload
   return { topic, payload, hubRequest, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
 }
 
-/** The result passes also if the app was removed after the command. */
+/** Also passes if the app was removed after the command. */
 const showing =
   (app: string, shows: (record: AppRecord) => boolean): Shows =>
   ({ apps }) => {
@@ -125,7 +125,7 @@ export function draft(subject: Subject): Draft {
   return bad(subject)
 }
 
-/** The bridge must refuse this message without a request to the hub. */
+/** Creates a message that the bridge must refuse without a request to the hub. */
 function bad({ random, app, word, canary }: Subject): Draft {
   const deep = `${'['.repeat(40)}${']'.repeat(40)}`
   const nonsense: readonly [string, Draft['payload']][] = [

@@ -78,7 +78,7 @@ export function parseScript(text: string): Script {
 
 export const nameOf = (script: Script) => script.map(({ fault }) => fault).join(' + ')
 
-/** The combination allows everything that one of its steps allows. */
+/** Combines faults. The combination allows everything that one of its steps allows. */
 export function composed(script: Script): Fault {
   const faults = script.map(({ fault }) => faultNamed(fault))
   const expectedErrors = faults.flatMap((fault) => fault.expectedErrors ?? []).map(({ source }) => source)
@@ -92,7 +92,7 @@ export function composed(script: Script): Fault {
   }
 }
 
-/** A step waits for steps that hold the same resource. */
+/** Runs the steps. A step waits for those that hold the same resource. */
 async function play(script: Script, { world, load }: Scene): Promise<void> {
   const busy = new Map<Hold, Promise<void>>()
   const steps = script.toSorted((one, other) => one.at - other.at)

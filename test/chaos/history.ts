@@ -19,13 +19,13 @@ export interface Sent {
   readonly kind: 'good' | 'bad' | 'retained'
   /** Epoch milliseconds after which the command must not reach the hub. */
   readonly expiresAt: number | null
-  /** No bridge was connected when the command was sent. */
+  /** Whether no bridge was connected when the command was sent. */
   readonly offline: boolean
 }
 
 export interface HubRequest {
   readonly at: number
-  /** The notation is that of `Sent.hubRequest`; `null` for a request that changes nothing. */
+  /** In the notation of `Sent.hubRequest`; `null` for a request that changes nothing. */
   readonly hubRequest: string | null
   readonly status: number | undefined
   readonly executed: boolean
@@ -76,18 +76,18 @@ export interface History {
   readonly denials: readonly Denial[]
   /** When the bridge's clock jumped ahead, and by how many milliseconds. */
   readonly jumps: readonly { readonly at: number; readonly by: number }[]
-  /** The bridge's wall clock was wrong for some time, so expiries are not judged. */
+  /** Whether the bridge's wall clock was wrong for some time, so that expiries are not judged. */
   readonly wallClockStepped: boolean
-  /** Why events may have been lost without a bug of the bridge. */
+  /** Why events may have been lost without a bug in the bridge. */
   readonly excuses: ReadonlySet<string>
   readonly expectedErrors: readonly RegExp[]
-  /** The bridge had no reason to publish itself or its hub as offline. */
+  /** Whether the bridge had no reason to publish itself or its hub as offline. */
   readonly staysOnline: boolean
   /** Apps that were published again although the hub no longer had them. */
   readonly returned: readonly string[]
-  /** Violations that were found while the episode ran. */
+  /** Violations that were found while the episode was running. */
   readonly live: readonly Violation[]
-  /** The bridge could reach the hub all the time. */
+  /** Whether the bridge could reach the hub throughout. */
   readonly hubWasWell: boolean
 }
 

@@ -1,4 +1,4 @@
-/** The notation of requests is that of `Sent.hubRequest`. */
+/** Describes requests in the notation of `Sent.hubRequest`. */
 import type { RequestRecord } from '../../src/emulator/hub.ts'
 import type { HubRequest } from './history.ts'
 

@@ -25,7 +25,7 @@ const RESULT = v.object({
   wrong: v.number(),
 })
 
-/** A longer gap between two results is an interruption: no episode takes that long. */
+/** A longer gap between two results is an interruption, because no episode takes that long. */
 const BREAK_MS = 180_000
 const PASSED = { violations: [], history: NO_HISTORY }
 
@@ -56,7 +56,7 @@ export class ResultFile {
     return this.#done.has(keyOf(job))
   }
 
-  /** Stores only passed episodes: failed ones are repeated. */
+  /** Stores only passed episodes, because failed ones are repeated. */
   add({ history: _, violations, ...result }: EpisodeResult): void {
     if (violations.length === 0) appendFileSync(this.#path, `${JSON.stringify({ at: Date.now(), ...result })}\n`)
   }

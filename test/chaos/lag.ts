@@ -1,6 +1,6 @@
 /**
  * The hub and the client run in this process and take all timestamps. On a busy machine, this or another process may
- * wait for a processor, which must not be blamed on the bridge.
+ * wait for a CPU, which must not be blamed on the bridge.
  */
 import { readFileSync } from 'node:fs'
 
@@ -22,7 +22,7 @@ setInterval(() => {
   if (lags.length > KEPT) lags.shift()
 }, STEP_MS).unref()
 
-/** The first clock is monotonic, and stops while the machine is suspended. */
+/** Reads two clocks. The first one is monotonic, and stops while the machine is suspended. */
 function clocks(): readonly number[] {
   return [performance.now(), Date.now()]
 }
@@ -32,7 +32,7 @@ export function longestLag(since: number): number {
   return Math.max(0, ...lags.filter(({ at }) => at >= since).map(({ ms }) => ms))
 }
 
-/** Returns how long a process has waited for a processor, in milliseconds; 0 if the system does not report it. */
+/** Returns how long a process has waited for a CPU, in milliseconds; 0 if the system does not report it. */
 export function waited(pid: number): number {
   try {
     const [, nanoseconds = '0'] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')

@@ -16,7 +16,7 @@ let words = 0
 export class Load {
   readonly #world: World
   readonly #random: Random
-  /** Requests of earlier commands. A second request could not be distinguished from a repetition by the bridge. */
+  /** Requests from earlier commands. A second request could not be distinguished from a repetition by the bridge. */
   readonly #requested = new Set<string>()
   readonly #underway = new Set<Promise<void>>()
   #running: Promise<void> | undefined
@@ -104,7 +104,7 @@ export class Load {
   live(): void {
     const { hub } = this.#world
     const random = this.#random
-    // Commands uninstall apps, and later commands need some.
+    // Commands uninstall apps, so install some for later commands.
     while (hub.apps.size < MIN_APPS) this.#visit(false)
     const id = random.pick(this.#appIds())
     const silent = random.chance(0.15)

@@ -147,7 +147,7 @@ async function runCampaign(
     groups.map((some) => runJobs(pending(everyFault(some, seed, seeds)), { workers, paceMs, onResult })),
   )
   await runJobs(inTime(pending(scripts), endsAt), { workers, paceMs, onResult })
-  // At most three workers: on a busy machine, the checkers allow more delay, which hides some of these bugs.
+  // Use at most three workers, because on a busy machine the checkers allow more delay, which hides some of these bugs.
   return await provePlants({ seed, tries: 3, workers: Math.min(workers, 3) })
 }
 

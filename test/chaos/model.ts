@@ -1,4 +1,4 @@
-/** Derives the expected messages of a hub from the contract alone, without code of the bridge. */
+/** Derives the expected messages of a hub from the contract alone, without the bridge's code. */
 import { isDeepStrictEqual } from 'node:util'
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import { parse } from './answers.ts'
@@ -125,7 +125,7 @@ export function disagreement(
   return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
 }
 
-/** A topic is optional if only the bridge knows its content. The topics of an app require that the app exists. */
+/** Returns whether a topic is optional because only the bridge knows its content. An app's topics require the app. */
 function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
   if (MAY_BE.has(topic)) return true
   return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))

@@ -1,4 +1,4 @@
-/** A test of the checkers: the right one must detect each planted bug. */
+/** Tests that the right checker detects each planted bug. */
 import { runEpisode } from './episode.ts'
 import type { Violation } from './history.ts'
 import { PLANTS } from './plants/all.ts'
@@ -26,7 +26,7 @@ interface ProveOptions {
   readonly onResult?: (result: PlantResult) => void
 }
 
-/** Shorter than for a fault: with some bugs, the broker never agrees with the hub. */
+/** Shorter than for a fault, because with some bugs, the broker never agrees with the hub. */
 const TIMEOUT_MS = 5000
 
 async function provePlant(name: string, seed: number): Promise<PlantResult> {

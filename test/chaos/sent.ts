@@ -12,12 +12,12 @@ export const UNDER_WAY_MS = 300
 /** An install is verified for a minute. The rest is for the call. */
 const INSTALL_MS = 80_000
 
-/** Converts a time to that of the bridge's clock, which may have jumped. */
+/** Converts a time to the bridge's clock, which may have jumped. */
 export function passing({ jumps }: Pick<History, 'jumps'>): (at: number) => number {
   return (at) => at + jumps.filter((jump) => jump.at <= at).reduce((sum, { by }) => sum + by, 0)
 }
 
-/** Counts how often the bridge may have forgotten the transaction between two copies, which takes five minutes. */
+/** Counts how often the bridge may have forgotten the transaction between two copies. Forgetting takes five minutes. */
 export function timesForgotten(history: History, copies: readonly Sent[]): number {
   const passed = passing(history)
   let times = 0
@@ -31,7 +31,7 @@ export function timesForgotten(history: History, copies: readonly Sent[]): numbe
   return times
 }
 
-/** The result of an install may be unknown for a minute, while the bridge checks the hub. */
+/** Returns whether an install may have no result yet, because the bridge may check the hub for a minute. */
 export const mayTakeLong = ({ hubRequest, at }: Sent, now: number) =>
   hubRequest?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
 

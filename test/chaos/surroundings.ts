@@ -6,7 +6,7 @@ import { HUB, PUBLISHED_SETTING, publishedApps } from './model.ts'
 export interface WorldOptions {
   readonly seed: number
   readonly flavour?: Flavour
-  /** The broker keeps its data after a restart. */
+  /** Whether the broker keeps its data after a restart. */
   readonly persistent?: boolean
   readonly preload?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -51,7 +51,7 @@ export function hubOptions({ flavour = 'older' }: WorldOptions, { key, setting }
 }
 
 export interface BrokerChanges extends MosquittoOptions {
-  /** The broker does not know the bridge's user. */
+  /** Whether the broker lacks the bridge's user. */
   readonly withoutBridge?: boolean
 }
 
@@ -74,7 +74,7 @@ export interface FileChanges {
   readonly log?: { readonly level: string }
 }
 
-/** The environment overrides the file. JSON is valid YAML. */
+/** Returns a configuration file, which the environment overrides. JSON is valid YAML. */
 export function configFile({ commands, settings, ...others }: FileChanges = {}): string {
   const publish = Object.fromEntries(publishedApps.map((id) => [id, { [PUBLISHED_SETTING]: 'text' }]))
   return JSON.stringify({
@@ -85,7 +85,7 @@ export function configFile({ commands, settings, ...others }: FileChanges = {}):
   })
 }
 
-/** Returns the options of production, except for shorter intervals because episodes are short. */
+/** Returns the production options, except for shorter intervals, because episodes are short. */
 export function environment(
   options: WorldOptions,
   { key, password }: Secrets,

@@ -18,13 +18,13 @@ export class Watch {
   /** Messages that the harness has published on topics of the bridge. */
   readonly planted = new Set<Seen>()
   readonly foreign = new Set<string>()
-  /** The configuration excludes some apps, including new ones, for some time. */
+  /** Whether the configuration excludes some apps, including new ones, for some time. */
   leavesOut = false
-  /** Another hub has replaced the first one, whose messages may then be cleared and published again. */
+  /** Whether another hub has replaced the first one, whose messages may then be cleared and published again. */
   identityChanged = false
-  /** The bridge has received outdated lists, and may have published them. */
+  /** Whether the bridge has received outdated lists, and may have published them. */
   outdated = false
-  /** Events may have arrived after newer answers of the hub. */
+  /** Whether events may have arrived after newer answers from the hub. */
   late = false
   readonly returns: Returns
   readonly #returned: string[] = []

@@ -30,7 +30,7 @@ import {
 } from './surroundings.ts'
 import { Watch } from './watch.ts'
 
-/** The upper limit of the allowance for processes that waited for a processor. */
+/** The upper limit on the allowance for processes that waited for a CPU. */
 const MAX_WAITED_MS = 1_500
 /** A lag shortly before the episode may have a delayed effect, such as a missed keep-alive. */
 const LAG_LOOKBACK_MS = 3_000
@@ -63,14 +63,14 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   denials: Denial[] = []
   jumps: { at: number; by: number }[] = []
   wallClockStepped = false
-  /** Another bridge is connected to the broker without the proxy. */
+  /** Whether another bridge is connected to the broker without the proxy. */
   hasDirectBridge = false
-  /** The broker delays messages. Mosquitto removes the expiry of messages that it sends in their last second. */
+  /** Whether the broker delays messages. Mosquitto drops the expiry of messages that it sends in their last second. */
   brokerHoldsBack = false
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
-  /** How long each process had waited for a processor when the episode began. */
+  /** How long each process had waited for a CPU when the episode began. */
   #waitedBefore: ReadonlyMap<number, number> = new Map()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
@@ -142,7 +142,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return { username: 'bridge', password: this.#secrets.password }
   }
 
-  /** A text that occurs only in settings. */
+  /** A string that occurs only in settings. */
   get settingCanary(): string {
     return this.#secrets.setting
   }
@@ -221,7 +221,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.bridge.send({ jumpBy: by })
   }
 
-  /** The broker loses the messages that it has not delivered yet. */
+  /** Stops the broker, which loses the messages that it has not delivered yet. */
   async stopBroker(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     this.excuses.add('the broker ended')
     await this.broker.stop(signal)
@@ -258,7 +258,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#begun.add(this.bridge)
   }
 
-  /** The content of the broker would show a lost connection only later. */
+  /** Checks the proxy, because the content of the broker would show a lost connection only later. */
   get #isConnected(): boolean {
     return this.brokerProxy.links.some(({ closedAt }) => closedAt === undefined)
   }
@@ -274,7 +274,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await this.startBroker()
   }
 
-  /** The bridge can connect only after the watcher, so that the watcher misses nothing. */
+  /** Starts the broker. The bridge can connect only after the watcher, so that the watcher misses nothing. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
     // When its connection ends, the watcher has received all earlier messages. The restarted broker may have others.
@@ -310,7 +310,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#waitedBefore = this.#waits()
   }
 
-  /** Returns how long each process that handles a command has waited for a processor. */
+  /** Returns how long each process that handles a command has waited for a CPU. */
   #waits(): Map<number, number> {
     const bridges = this.bridges.filter(({ alive }) => alive).map(({ pid }) => pid)
     const pids = [process.pid, this.broker.pid, ...bridges].filter((pid) => pid !== undefined)

@@ -145,7 +145,7 @@ describe('a command line', () => {
     const io = { env: {}, stdin: process.stdin, print() {}, warn() {} }
     expect(await echo.read(new Map(Object.entries({ url: ['abc'], yes: [''] }))).run(io)).toBe(3)
     const wrong = (_io: object, { url }: { readonly url: number }) => url
-    // @ts-expect-error A text is no number.
+    // @ts-expect-error A string is not a number.
     command({ summary: '', flags: { url: text('URL', '') }, body: async () => wrong })
   })
 })

@@ -276,7 +276,7 @@ describe('the demo', () => {
   test('connects an emulated hub to its own broker, with only the port configured, and ends cleanly', async () => {
     const port = await freePort()
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
-    // An open port may not be that of the broker: the demo tries each port before it selects one.
+    // An open port may not be the broker's, because the demo tries each port before it selects one.
     await demo.untilLine('Ctrl-C stops it')
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')

@@ -48,7 +48,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   try {
     const faulty = found.run(scene)
     await after(100)
-    // Sends commands to each hub until one is answered: a hub without an owner does not answer.
+    // Sends commands to each hub until one is answered, because a hub without an owner does not answer.
     const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
     await faulty
     gaps = await answering
@@ -131,7 +131,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
     confirmed += 1
     if (times === 0) violations.push(`"${text}" was confirmed, and ${hub} never said it: ${confirmation}`)
   }
-  // A hub changes its member at most once in an epoch. More changes mean that two members served it at the same time.
+  // A hub changes its member at most once per epoch. More changes mean that two members served it at the same time.
   const epochs = roster.epoch - epochBefore
   const requests = world.asked(startedAt).filter(({ path }) => !path.startsWith('unsubscribe'))
   for (const [hub, ofHub] of Map.groupBy(requests, (one) => one.hub)) {

@@ -127,7 +127,7 @@ describe.skipIf(natsPath === undefined)('a fleet whose bucket another program wr
       return this.#fleet.mayAct()
     }
 
-    /** Ends the member like a killed process: without a message. */
+    /** Ends the member like a killed process, without a message. */
     async kill(): Promise<void> {
       await this.#store[Symbol.asyncDispose]()
       this.serves = new Set()

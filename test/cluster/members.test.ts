@@ -100,7 +100,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
 
 const NAMES = ['a', 'b', 'c']
 
-/** With `lines`, the connections of the members to the servers can be cut. */
+/** Sets up members with leases. With `lines`, the connections of the members to the servers can be cut. */
 function leased(hubs: number, { lines = false } = {}) {
   let nats: Nats
   beforeAll(async () => {

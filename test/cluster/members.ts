@@ -18,7 +18,7 @@ export interface MembersOptions {
   readonly members: readonly { readonly fleet: Readonly<Record<string, unknown>> }[]
   /** Additional configuration of all members. */
   readonly config?: Readonly<Record<string, unknown>>
-  /** Ports of NATS. If set, each member has its own connections to NATS and to the broker, which can be cut. */
+  /** The ports of NATS. If set, each member has its own connections to NATS and the broker, which can be cut. */
   readonly natsPorts?: readonly number[]
 }
 

@@ -38,7 +38,7 @@ export class RosterLog implements AsyncDisposable {
   }
 
   /**
-   * Resolves when the log has everything in the store. It writes, because a read is not enough: a server that hung may
+   * Resolves when the log has everything in the store. It writes, because a read is not enough. A server that hung may
    * regard itself as the leader for a while, and answer with old values. A write needs the majority.
    */
   async catchUp(): Promise<void> {
@@ -83,7 +83,7 @@ export class RosterLog implements AsyncDisposable {
   }
 }
 
-/** NATS may have no leader for a while. */
+/** Retries for a while, because NATS may have no leader. */
 function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   return until('NATS', () => attempt().catch(() => undefined), PATIENCE_MS, 500)
 }

@@ -74,7 +74,7 @@ export class Simulation {
     this.now = end
   }
 
-  /** @param losses how many losses the writer has detected; its keys belong to the store of that time */
+  /** @param losses how many losses the writer has detected, which identifies the store that it writes to */
   commit(key: string, value: string, expected: number | undefined, losses: number): number {
     const name = `${losses}.${key}`
     if (this.store.get(name)?.revision !== expected) throw new ConflictError(key)

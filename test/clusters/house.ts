@@ -23,7 +23,7 @@ export interface House {
   bridge(urls: readonly string[], env?: Readonly<Record<string, string>>): RunningBridge
 }
 
-/** The house ends with the test. */
+/** Starts a house that ends with the test. */
 export async function startHouse(): Promise<House> {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
@@ -68,13 +68,13 @@ export async function answers(observer: Observer): Promise<number> {
   return Math.round(performance.now() - start)
 }
 
-/** Resolves when the broker works: a cluster that has lost a node forwards nothing for some time. */
+/** Resolves when the broker works; a cluster that has lost a node forwards nothing for some time. */
 export async function works(observer: Observer): Promise<void> {
   const marker = `hub2mqtt/marker/${randomBytes(6).toString('hex')}`
   await say(observer, marker, '', () => observer.last(marker) !== undefined)
 }
 
-/** Publishes ten times a second until `holds` returns true, because messages and the connection may be lost. */
+/** Publishes ten times a second until `holds` returns `true`, because messages and the connection may be lost. */
 async function say(observer: Observer, topic: string, text: string, holds: () => boolean): Promise<void> {
   const publish = () => void observer.publish(topic, text).catch(() => undefined)
   publish()
@@ -82,7 +82,7 @@ async function say(observer: Observer, topic: string, text: string, holds: () =>
   await observer.until(`a reaction to ${topic}`, holds, TIMEOUT_MS).finally(() => clearInterval(repeated))
 }
 
-/** Moves the clock of a house in steps, in which the broker can answer, until `holds` returns true. */
+/** Moves the clock of a house in steps, between which the broker can answer, until `holds` returns `true`. */
 export async function pass(house: House, observer: Observer, what: string, holds: () => boolean): Promise<void> {
   for (let minutes = 0; minutes < 15; minutes += 0.25) {
     house.clock.jump(15_000)

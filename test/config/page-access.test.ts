@@ -16,7 +16,7 @@ describe('the tokens', () => {
     ]) {
       expect([...loaded.config.http.tokens]).toEqual(one)
       expect(loaded.secrets).toContain(token)
-      // A common word is not a secret: masking it would make the log unreadable.
+      // A common word is not treated as a secret, because masking it would make the log unreadable.
       expect(loaded.secrets).not.toContain('read')
       expect(describeConfig(loaded.config)).not.toContain(token)
       expect(secretsOf(loaded.config)).toEqual(expect.arrayContaining([token, 'key-of-the-hub']))

@@ -6,7 +6,7 @@ export const FILE = 'hub2mqtt.yaml'
 export const HUB = 'hubs:\n  home:\n    url: http://192.168.1.20\n    api_key: key-of-the-hub\n'
 export const HUB_ENV = { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_API_KEY: 'key-of-the-hub' }
 
-/** A text that looks like a certificate. */
+/** A string that looks like a certificate. */
 export const PEM = '-----BEGIN CERTIFICATE-----'
 
 export interface Given {

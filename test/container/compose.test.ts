@@ -35,7 +35,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
 
   beforeAll(async () => {
     cpSync('config/demo/hub2mqtt', CONFIG_DIR, { recursive: true })
-    // The container runs as another user, who must be able to read the folder.
+    // The container runs as a different user, who must be able to read the folder.
     chmodSync(folder, 0o755)
     await compose('up', '-d', '--no-build')
   })

@@ -1,4 +1,4 @@
-/** Runs commands against an app of an emulated hub, without a broker and a bridge. */
+/** Runs commands against an app of an emulated hub, without a broker or a bridge. */
 import { expect } from 'vitest'
 import type { Command, Target } from '../../src/contract/command.ts'
 import { findCommand } from '../../src/contract/commands.ts'

@@ -12,7 +12,7 @@ export const PUMP = 'net.lindqvist.heatpump'
 export const BLINDS = 'io.bramblewood.blinds'
 export const DOORBELL = 'nl.vandermolen.doorbell'
 
-/** Starts a hub for one test: everything is allowed, and states change without delay. */
+/** Starts a hub for one test, in which everything is allowed, and states change without delay. */
 export async function hubOf(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub'] }, settleMs: 0, ...options })
   onTestFinished(() => hub.close())
@@ -95,7 +95,7 @@ export interface Session {
   api: Socket
   /** `[event, payload]` in the order of arrival. */
   events: [string, unknown][]
-  /** The reasons for which sockets of this session were closed. */
+  /** Why sockets of this session were closed. */
   gone: string[]
 }
 

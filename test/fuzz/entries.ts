@@ -79,7 +79,7 @@ const rest: Entry<{
     const status = random.pick([200, 200, 200, 403, 500])
     const text = list(random, 5 * MiB)
     const said = status === 200 ? text : JSON.stringify({ error: 'no', error_description: text })
-    // The gateway runs in the same thread: larger answers would only measure its work.
+    // The gateway runs in the same thread, so larger answers would only measure its work.
     const cut = Buffer.from(said)
       .subarray(0, 5 * MiB + 1)
       .toString()

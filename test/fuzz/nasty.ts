@@ -142,7 +142,7 @@ function length(random: Random, max: number): number {
   return random.below(Math.min(most, max)) + 1
 }
 
-/** `max` is in UTF-16 code units. */
+/** Returns a string that is difficult to handle. `max` is its maximum length in UTF-16 code units. */
 export function nasty(random: Random, max: number): string {
   const size = length(random, max)
   const repeated = (token: string, of = size) => token.repeat(Math.ceil(of / token.length)).slice(0, of)

@@ -1,4 +1,4 @@
-/** The guardian's data on an app, with lists that lack the app, events that add it, and restarts of the bridge. */
+/** The guardian's data about an app, with lists that lack the app, events that add it, and restarts of the bridge. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'

@@ -16,7 +16,7 @@ const BACK_UP_MS = 8 * SECOND
 /** The result of a restart: the app runs, runs with the crash flag, crashes again, or does not change. */
 const ENDS = ['well', 'flagged', 'dies', 'nothing'] as const
 
-/** Commands that concern an app; a generic call both as a write and as a read. */
+/** Commands that concern an app, with a generic call both as a write and as a read. */
 const ROWS: readonly HubCommand[] = COMMANDS.filter((row) => row.target !== 'bridge')
   .filter(({ target, about, needs }) => needs === undefined && (target === 'app' || about !== undefined))
   .flatMap((row) => (row.reaches ? [row, { ...row, write: false }] : [row]))
@@ -101,13 +101,13 @@ class Home {
       await new Promise(setImmediate)
     }
     await stand.clock.advance(5 * MINUTE)
-    // Make everything work again: each app that is down must then be restarted.
+    // Make everything work again. Each app that is down must then be restarted.
     const rest: readonly Step[] = [{ kind: 'ends', end: 'well' }, { kind: 'reads', fail: false }, { kind: 'list' }]
     for (const step of rest) await this.#step(step)
     await stand.clock.advance(30 * MINUTE)
     for (const [app, { fallen, gone, record }] of this.#truths) {
       const isHopeless = gone || stand.state(app).state === 'given_up'
-      // A fallen app that reports `running` has been restarted.
+      // A crashed app that reports `running` has been restarted.
       if (fallen && record.state !== 'running' && !isHopeless)
         this.broken.push(`${app} is still down: ${stand.state(app).state}`)
     }

@@ -1,4 +1,4 @@
-/** Limits of restarts: retries after giving up, the budget of a hub, and storms. */
+/** Limits on restarts: retries after giving up, the budget of a hub, and storms. */
 import { describe, expect, test } from 'vitest'
 import { CommandError } from '../../src/contract/errors.ts'
 import type { HubEventPayload } from '../../src/contract/events.ts'

@@ -96,7 +96,7 @@ interface Truth {
   /** When the app was last given up or retried, and how often it was retried. */
   triedAt: number
   tries: number
-  /** Whether the hub's firmware makes the app crash at each start. */
+  /** Whether the hub's firmware makes the app crash on each start. */
   broken: boolean
   readonly log: { readonly what: HistoryEntry['what']; readonly at: number }[]
   cancel: () => void
@@ -145,7 +145,7 @@ class Home {
   backAt = Number.NEGATIVE_INFINITY
   /** The apps as reported when the hub was last online. */
   readonly told = new Map<string, App>()
-  /** Passes changes of the apps to the samples. */
+  /** Passes changes to the apps on to the samples. */
   take: (news: AppsUpdate) => void = () => {}
   /** Reported crashes of watched apps, by app; cleared when a storm is over. */
   readonly crashes = new Map<string, { at: number; times: number }>()
@@ -394,7 +394,7 @@ class Simulation {
     })
   }
 
-  /** Makes four apps of a home crash at each start, until the firmware is fixed three days later. */
+  /** Makes four apps of a home crash on each start, until the firmware is fixed three days later. */
   #breakByFirmware(): void {
     const home = this.#random.pick(this.#homes)
     const broken = [...home.apps.values()].filter(({ vice }) => /^(?:net|saw|big|leak|hours)$/.test(vice)).slice(0, 4)

@@ -1,4 +1,4 @@
-/** A guardian with one hub that a test controls: its orders, reports and publications are recorded. */
+/** A guardian with one hub that a test controls. Records the guardian's orders, reports and publications. */
 import type { Clock } from '../../src/base/clock.ts'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -25,7 +25,7 @@ export function commandOf(name: CommandName<'app'>): HubCommand {
 
 const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 
-/** Wraps a clock: its first timers are early by a millisecond, until the clock has been read `looks` times. */
+/** Wraps a clock so that its first timers are early by a millisecond, until the clock has been read `looks` times. */
 export function early(looks: number) {
   return (clock: Clock): Clock => {
     let left = Number.POSITIVE_INFINITY
@@ -115,7 +115,7 @@ export class Stand {
     if (after !== before) this.guard.appsChanged('home', [{ id, before, after }], false)
   }
 
-  /** Removes the app: by the hub's event, or `silent` by configuration. */
+  /** Removes the app, by an event from the hub or, if `silent`, by the configuration. */
   remove(id: string, silent = false): void {
     const before = this.apps.get(id)
     this.apps.delete(id)

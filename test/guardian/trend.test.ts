@@ -17,7 +17,7 @@ const saw =
   (from: number, to: number, period: number): Series =>
   (hours, random) =>
     from + ((hours % period) / period) * (to - from) + noise(random, 1)
-/** Returns the memory of a process with a generational heap: small teeth of minutes on large ones of hours. */
+/** Returns the memory of a process with a generational heap: a small sawtooth over minutes, a large one over hours. */
 const heap =
   (base: number, perHour = 0): Series =>
   (hours, random) =>

@@ -4,7 +4,7 @@ import { BROKERS } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
-/** Run the tests concurrently: each has its own world, and mostly waits. */
+/** Run the tests concurrently, because each has its own world and mostly waits. */
 const test = base.concurrent
 
 const APP = 'the.app'

@@ -1,4 +1,4 @@
-/** The picture of an app's page in a real Home Assistant, updated by `npm run pictures`. */
+/** The screenshot of an app's page in a real Home Assistant, updated by `npm run pictures`. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import { hasProgram } from '../support/skipped.ts'
@@ -9,7 +9,7 @@ import { testedVersions } from './support/versions.ts'
 const CHROMIUM = process.env['CHROMIUM'] ?? 'chromium'
 const PUMP = appId('net_lindqvist_heatpump')
 
-// Use the older version: the page of the newest one needs parts of Home Assistant that the tests do not install.
+// Use the older version, as the page of the newest one needs parts of Home Assistant that the tests do not install.
 const [version] = await testedVersions()
 const hasChromium = hasProgram(CHROMIUM, ['--version'], 'the picture', 'apt-get install chromium')
 

@@ -70,7 +70,7 @@ const SHOWN = [
   ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'crash_count'].map((key) => `${VACUUM}--${key}`),
   `${WEATHER}--autoupdate`,
 ]
-/** A removed entity, off by default in version 0.1.0: Home Assistant keeps it while its device or its topic exists. */
+/** A removed entity, off by default in version 0.1.0. Home Assistant keeps it while its device or its topic exists. */
 const KEPT = `${VACUUM}--version`
 const SETTINGS: Readonly<Record<string, string>> = {
   setting_transition: 'number Transition',

@@ -148,7 +148,7 @@ describe.concurrent('a hub that shows no identity', () => {
     await world.bridge.stop()
     world.hub.behave('no-identity')
     await world.restart()
-    // The devices of the first run, with the hub's identity, are kept: it may be the same hub.
+    // The devices of the first run, with the hub's identity, are kept, because it may be the same hub.
     const both = objectIds(await settled(world, 2 * ALL))
     expect(both.filter((id) => id.includes('--20home'))).toHaveLength(ALL)
     expect(both.filter((id) => id.includes(HUB))).toHaveLength(ALL)
@@ -338,7 +338,7 @@ test.concurrent('an update of an unknown version is distinguished from the previ
   await using world = await World.start({ hub: { flavour: 'newer' } })
   const app = 'com.athom.hue'
   const latest = () => JSON.parse(world.observer.last(`hub2mqtt/home/app/${app}/update`) ?? '{}').latest_version
-  // Advance the clock in small steps: after a long one, the bridge would reconnect.
+  // Advance the clock in small steps, because the bridge would reconnect after a long one.
   const anotherMinute = async () => {
     for (let steps = 0; steps < 6; steps += 1) await world.quiet()
   }

@@ -1,4 +1,4 @@
-/** Home Assistant's rules for discovery, independent of the code under test. Functions return the faults as texts. */
+/** Home Assistant's rules for discovery, independent of the code under test. Functions return the faults as strings. */
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -56,7 +56,7 @@ const PLATFORMS: Readonly<Record<string, Rules>> = {
   },
 }
 
-/** A trigger for automations is not an entity: it has neither an id nor a name. */
+/** A trigger for automations is not an entity, and has neither an id nor a name. */
 const TRIGGER: Rules = {
   required: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template'],
   allowed: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template', 'platform', 'qos'],
@@ -232,7 +232,7 @@ const UPDATE_VALUES: ReadonlyMap<string, (value: unknown) => boolean> = new Map(
   ['update_percentage', (value) => value === null || (typeof value === 'number' && value >= 0 && value <= 100)],
 ])
 
-/** A missing address is valid. */
+/** Returns whether an address is on the web; a missing one is valid. */
 function isOnTheWeb(url: unknown): boolean {
   return url === undefined || (URL.canParse(String(url)) && /^https?:$/.test(new URL(String(url)).protocol))
 }

@@ -1,9 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
-/** The tests against a real Home Assistant: one after the other, because it starts slowly. */
+/** Runs the tests against a real Home Assistant one after the other, because it starts slowly. */
 export default defineConfig({
   test: {
-    // With PICTURES=1, the pictures of the documentation.
+    // With PICTURES=1, takes the screenshots for the documentation.
     include: [`test/home-assistant/**/*.${process.env['PICTURES'] === '1' ? 'picture' : 'e2e'}.ts`],
     testTimeout: 120_000,
     // The first run installs Home Assistant.

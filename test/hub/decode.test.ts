@@ -121,7 +121,7 @@ describe('a record of the hub', () => {
     const whole = `😀${'x'.repeat(1022)}`
     expect(decodePatch({ crashedMessage: whole }).crash_message).toBe(whole)
     expect(decodePatch({ crashedMessage: `${whole}y` }).crash_message).toBe(whole)
-    // A text that is short enough stays unchanged, even if it ends with half a character.
+    // A string that is short enough stays unchanged, even if it ends with half a character.
     expect(decodePatch({ name: `${'x'.repeat(1023)}\ud800` }).name).toHaveLength(1024)
   })
 })

@@ -18,7 +18,7 @@ const EMULATED = ENTRIES.flatMap(({ item: manager, endpoint: { method, path, ali
 )
 const EXAMINED = Object.values(PROBES).map(lineOf)
 
-/** A second path of an operation needs a row too. */
+/** Lists the operations without a row. A second path of an operation needs a row too. */
 const missingFrom = (table: readonly string[], operations: Readonly<Record<string, Request & Other>>) =>
   Object.entries(operations).flatMap(([name, operation]) => {
     const paths = [operation.path, operation.otherPath ?? operation.path]

@@ -109,7 +109,7 @@ describe('a server that speaks the realtime protocol', () => {
     [/^42\/api,(\d+)\["subscribe"/, '43/api,$1[null]'],
   ]
 
-  /** Runs a session to its end, in which packet number `at` of the server is replaced. */
+  /** Runs a whole session in which the server's packet number `at` is replaced. */
   async function session(at: number, packet: string | Buffer): Promise<void> {
     const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
     await once(server, 'listening')

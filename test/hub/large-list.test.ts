@@ -15,7 +15,7 @@ function manage(lists: Map<string, AppPatch | undefined>[]) {
     call: () => Promise.resolve(lists.shift() ?? new Map()),
     hub: { confirm: () => Promise.resolve(), listSigned: true },
   }
-  // The manager calls only these functions of the client.
+  // The manager calls only these methods of the client.
   const manager = new AppManager(
     client as never,
     new FakeClock(),

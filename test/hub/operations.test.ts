@@ -101,7 +101,7 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
 
 const NAMES = Object.keys(OPERATIONS).filter((name): name is OperationName => name in CASES)
 
-/** The hub has one key, with only this scope. */
+/** Connects to a hub with one key, which has only this scope. */
 async function connect(flavour: 'older' | 'newer' | 'self-hosted', scope: string | undefined) {
   const store = [{ id: NEW_APP, name: 'New', version: '1.0.0' }]
   const hub = await EmulatedHub.start({

@@ -19,7 +19,7 @@ export interface Watched extends AsyncDisposable {
   readonly polls: boolean
   /** `online`/`offline` and the states of the realtime channel, in order. */
   readonly history: string[]
-  /** Changes of apps that listeners received after the first list. */
+  /** Changes to apps that listeners received after the first list. */
   readonly news: string[]
 }
 
@@ -114,7 +114,7 @@ interface Fixtures {
   readonly watched: Watched
 }
 
-/** Each test starts its own instances, so that tests of one file can run side by side. */
+/** Each test starts its own instances, so that tests in one file can run in parallel. */
 export const test = base.extend<Fixtures>({
   open: async ({ task: _ }, use) => {
     await using open = new AsyncDisposableStack()

@@ -113,7 +113,7 @@ describe.skipIf(withoutMosquitto)('two independent brokers', () => {
 })
 
 describe('the preferred address', () => {
-  /** Two addresses of one broker simulate two nodes of a cluster. The link is connected to the second one. */
+  /** Connects to the second of two addresses of one broker, which simulate two nodes of a cluster. */
   async function atTheSecond(handlers: LinkHandlers = {}) {
     const open = new AsyncDisposableStack()
     onTestFinished(() => open.disposeAsync())

@@ -2,7 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net'
 
 export interface RawBrokerOptions {
-  /** The reason code of CONNACK under MQTT 5 (default 0). */
+  /** The reason code of CONNACK under MQTT 5 (default: 0). */
   readonly connack?: number
   /** The properties of CONNACK as bytes; default: none. */
   readonly properties?: readonly number[]
@@ -10,9 +10,9 @@ export interface RawBrokerOptions {
   readonly echoes?: boolean
   /** Default: no delay. */
   readonly ackAfterMs?: number
-  /** The reason code of SUBACK for a filter (default 1); undefined: no answer. */
+  /** The reason code of SUBACK for a filter (default: 1); `undefined`: no answer. */
   readonly suback?: (filter: string) => number | undefined
-  /** Default true. */
+  /** Default: `true`. */
   readonly puback?: boolean
   /** Retained messages for a filter (default: none), sent before the SUBACK, one topic each `retainedEveryMs`. */
   readonly retained?: (filter: string) => readonly string[]

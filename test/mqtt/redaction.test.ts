@@ -22,7 +22,7 @@ test('a key is in no payload that is sent or shown, nor in the replacement of a 
   link.hold('b/app/1', said('state'))
   link.hold('b/app/2', said('large'), () => said('again'))
   link.send('b/event', said('event'))
-  // Observers of the link receive no answers: the sender of an answer notifies them.
+  // Observers of the link receive no answers, because the sender of an answer notifies them.
   link.send('b/answer', said('answer'), { isAnswer: true })
   const ifRefused = (why: string) => ({ topic: 'b/answer', payload: said(why) })
   link.send('b/answer', 'x'.repeat(300), { isAnswer: true, ifRefused })

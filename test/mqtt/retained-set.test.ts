@@ -27,7 +27,7 @@ function flush(retained = set): string[] {
   return sent
 }
 
-/** The read-back finds these messages. */
+/** Simulates a read-back that finds these messages. */
 function holding(topics: Readonly<Record<string, string>>): void {
   for (const [topic, payload] of Object.entries(topics)) set.hold(topic, payload)
   set.settle(all)
@@ -465,7 +465,7 @@ describe('a topic that the broker does not accept', () => {
     entry.losses = 3
     set.refused(entry, why)
     expect(set.hold('a', '2')).toBe(ends)
-    // Whatever its payload, the topic is first tried on a separate connection.
+    // Regardless of its payload, the topic is first tried on a separate connection.
     expect(entry.losses).toBe(3)
     expect(set.blocked).toBe(ends ? 0 : 1)
     expect(flush()).toEqual(ends ? ['a=2'] : [])

@@ -100,7 +100,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (const topic of ['b/guard/7', 'b/app/late', 'b/app/7']) bridge.link.hold(topic, null)
     await settled(bridge)
     const empty = observer.seen.filter(({ text }) => text === '').map(({ topic }) => topic)
-    // `b/app/late` may be retained: the broker dropped messages beyond its queue.
+    // `b/app/late` may be retained, because the broker dropped messages beyond its queue.
     expect(empty.sort()).toEqual(['b/app/7', 'b/app/late', 'b/guard/7'])
   })
 

@@ -36,7 +36,7 @@ class Record implements Wire {
     this.dropped.push(failure)
   }
 
-  /** As `topic=payload`, in order. */
+  /** The published messages as `topic=payload`, in order. */
   get sent(): string[] {
     return this.published.map(({ topic, payload }) => `${topic}=${payload}`)
   }
@@ -47,7 +47,7 @@ class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
 
-/** A trial on the separate connection takes several turns of the event loop. */
+/** Waits for a turn of the event loop. A trial on the separate connection takes several. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 class Rig {
@@ -98,7 +98,7 @@ class Rig {
     })
   }
 
-  /** The broker permits no read-back. */
+  /** Attaches a connection to a broker that permits no read-back. */
   attach(wire: Partial<Record> = {}): this {
     this.wire = Object.assign(new Record(), wire)
     this.#acknowledged = 0
@@ -547,7 +547,7 @@ describe('a publish at which connections end', () => {
     ['on a separate connection', true],
     ['on the only connection', false],
   ])('is tried %s', (_where, offersAside) => {
-    /** Ends the separate connection at a publish. Returns whether there was one. */
+    /** Ends the separate connection during a publish. Returns whether there was one. */
     async function end(rig: Rig): Promise<boolean> {
       if (offersAside) return (await rig.aside(lost)).length > 0
       await turn()

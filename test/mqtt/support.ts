@@ -42,7 +42,7 @@ export interface TestLink extends AsyncDisposable {
   readonly log: RecordingLog
   readonly messages: Message[]
   readonly statuses: LinkStatus[]
-  /** On the watched filters, by other clients. */
+  /** Messages from other clients on the watched filters. */
   readonly touched: { readonly topic: string; readonly payload: string }[]
   /** The number of connections so far. */
   readonly connected: () => number
@@ -61,7 +61,7 @@ export interface TestLinkOptions extends Partial<LinkOptions> {
   readonly handlers?: LinkHandlers
 }
 
-/** Topics: `b/state`, held `b/app/+`, commands `b/+/cmd/+`. */
+/** Starts a link with the topics `b/state`, `b/app/+` (held) and `b/+/cmd/+` (commands). */
 export function startLink({
   url,
   clock = systemClock,

@@ -8,7 +8,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink } from './support.ts'
 
-/** A system clock that can jump without running timers, as in a suspension. */
+/** Creates a system clock that can jump without running timers, as in a suspension. */
 function sleepyClock() {
   let ahead = 0
   let wallAhead = 0

@@ -1,7 +1,7 @@
 /**
  * `npm run mutation [-- NAME…]` mutates the safety modules in every way that StrykerJS supports, and counts the mutants
- * that their quick tests detect. Run manually, because each of thousands of mutants takes at least a second. A name is
- * that of a module, such as `limiter`.
+ * that their quick tests detect. Run manually, because each of thousands of mutants takes at least a second. NAME is a
+ * module, such as `limiter`.
  */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
@@ -9,11 +9,11 @@ import { parseArgs } from 'node:util'
 import * as v from 'valibot'
 import { execute, exitOnSignals } from '../support/process.ts'
 
-/** Not in package.json: the tools would install 180 packages for everyone who runs the tests. */
+/** Not in package.json, because the tools would install 180 packages for everyone who runs the tests. */
 const TOOLS = ['@stryker-mutator/core@10.1.1', '@stryker-mutator/vitest-runner@10.1.1']
 const LEAST_SCORE = 85
 
-/** Quick tests only, without brokers and processes: a mutant that survives runs all tests of its module. */
+/** Quick tests only, without brokers and processes; a mutant that survives runs all tests of its module. */
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/base/limiter.ts': ['base/limiter'],
   'src/bridge/answers.ts': ['bridge/dispatcher', 'bridge/senders'],

@@ -129,7 +129,7 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByRole('heading', { name: 'Activity' }).waitFor()
     house.hub().crash(app, 'Error: first')
     await page.getByText(/Error: first/).waitFor()
-    // The activity also shows commands of other clients.
+    // The activity also shows commands from other clients.
     const headers = await house.daemon.owner()
     await fetch(`${house.url}api/commands/home/app/${app}/restart`, { method: 'POST', headers })
     await rowWith(page, 'Restart').getByText(/^done/).waitFor()

@@ -47,7 +47,7 @@ const outdated = Array.from({ length: 3 }, (_, i) => ({
   autoupdate: false,
 }))
 
-/** Adds changelogs of the store for version 1.1.0 to the snapshot, by app. */
+/** Adds changelogs from the store for version 1.1.0 to the snapshot, by app. */
 function withNews(frame: string, news: Readonly<Record<string, string>>): string {
   const read: LiveFrame = JSON.parse(frame)
   if (read.type !== 'snapshot') return frame

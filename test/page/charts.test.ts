@@ -77,7 +77,7 @@ async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: num
   })()`)
 }
 
-/** `from` and `to` are shares of the width of the plot. */
+/** Returns whether a column has ink. `from` and `to` are fractions of the width of the plot. */
 const isInked = (columns: readonly number[], from: number, to: number) => columns.some((at) => at > from && at < to)
 
 describe.runIf(canBrowse)('the charts of an app', () => {

@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const tab = (page: Page, name: string) => page.getByRole('navigation').getByRole('link', { name, exact: true })
 const lang = (page: Page) => page.evaluate<string>('document.documentElement.lang')
-/** @param button - The button that opens the menu. */
+/** @param button the button that opens the menu */
 async function choose(page: Page, button: string, name: string): Promise<void> {
   await page.getByRole('button', { name: button }).click()
   await page.getByRole('menuitemradio', { name, exact: true }).click()

@@ -46,7 +46,7 @@ const SCROLL = `(async () => {
   return emptiest
 })()`
 
-/** In each group of ten apps, counted from the end, one has an update, two are stopped and seven have crashed. */
+/** Creates apps. In each group of ten, counted from the end, one has an update, two are stopped, and seven crashed. */
 function mixed(count: number): AppSeed[] {
   return Array.from({ length: count }, (_, i) => {
     const kind = (count - i) % 10

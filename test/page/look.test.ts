@@ -1,4 +1,4 @@
-/** Saves pictures of all views in a temporary folder. */
+/** Saves screenshots of all views in a temporary folder. */
 import { mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

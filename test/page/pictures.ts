@@ -1,4 +1,4 @@
-/** `npm run pictures` creates the pictures of the page in the documentation from the demo. */
+/** `npm run pictures` takes the screenshots for the documentation from the demo. */
 import { mkdirSync } from 'node:fs'
 import { freePort } from '../support/ports.ts'
 import { exitOnSignals, Process } from '../support/process.ts'

@@ -47,7 +47,7 @@ export class Client implements AsyncDisposable {
     return client
   }
 
-  /** Resolves at the acknowledgement. With MQTT 3.1.1, properties are left out. */
+  /** Resolves when the publish is acknowledged. With MQTT 3.1.1, properties are left out. */
   async publish(
     topic: string,
     payload: string | Buffer,

@@ -6,7 +6,7 @@ interface Timer {
   handle: NodeJS.Timeout | undefined
 }
 
-/** Longer timers run only at a jump. */
+/** Longer timers run only on a jump. */
 const SHORT_MS = 40
 
 export class SteppedClock {

@@ -61,7 +61,7 @@ export const SETTINGS = {
   [PUMP]: { unit: { type: 'select', options: ['C', 'F'] }, note: 'text' },
 } as const
 
-/** The configuration of the first start, with changes. */
+/** Returns the configuration of the first start, with changes. */
 export function configOf(
   url: string,
   { home, attic }: Hubs,

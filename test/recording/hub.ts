@@ -51,7 +51,7 @@ export class SteppedHub implements AsyncDisposable {
     this.#clock.jump(STEP_MS)
   }
 
-  /** Stops the hub. The returned function restarts it, and resolves when it listens. */
+  /** Stops the hub. The returned function restarts it, and resolves when it is listening. */
   goDown(): () => Promise<void> {
     const back = this.emulated.reboot({ downMs: DOWN_MS })
     return async () => {

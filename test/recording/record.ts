@@ -12,7 +12,7 @@ export interface Seen {
   readonly correlationData?: string
   readonly responseTopic?: string
   readonly messageExpiry?: number
-  /** Equal messages in a row; default 1. */
+  /** Equal messages in a row; default: 1. */
   readonly times?: number
 }
 
@@ -22,7 +22,7 @@ export interface Stage {
   readonly name: string
   /** Keyed by client, then by topic. MQTT guarantees the order only within a topic. */
   readonly live: Readonly<Record<string, Messages>>
-  /** The retained messages that have changed, as a new client receives them; null: cleared. */
+  /** The retained messages that have changed, as a new client receives them; `null`: cleared. */
   readonly retained: Readonly<Record<string, Seen | null>>
 }
 

@@ -4,11 +4,11 @@ import { MARKER } from './marker.ts'
 import { pack } from './pack.ts'
 import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './record.ts'
 
-/** aedes mixes retained and live messages: the retained ones are complete after some quiet round trips. */
+/** aedes mixes retained and live messages; the retained ones are complete after some quiet round trips. */
 const RETAINED_ROUNDS = 5
 const TIMEOUT_MS = 30_000
 
-/** Topics on which time and number of equal messages do not matter: the bridge repeats probes and presence. */
+/** Topics on which time and number of equal messages do not matter, because the bridge repeats probes and presence. */
 const COUNTLESS: ReadonlySet<string> = new Set(['hub2mqtt/bridge/probe', 'hub2mqtt/bridge/presence'])
 
 export interface RecorderOptions {

@@ -128,10 +128,10 @@ export class Theatre implements AsyncDisposable {
     await this.reach(`${text} on ${topic}`, () => this.watcher.last(topic)?.includes(text))
   }
 
-  /** Releases the first answers of a hub, and waits for its realtime channel. */
+  /** Releases the first answers from a hub, and waits for its realtime channel. */
   async meet(name: HubName): Promise<void> {
     const hub = this.hubs[name]
-    // One request at a time: otherwise the order of the answers would affect the messages.
+    // One request at a time, because otherwise the order of the answers would affect the messages.
     for (const operation of ['ping', 'getApps', 'getApps'] as const) {
       await this.reach(`${operation} of ${name}`, () => hub.isAsked(operation))
       hub.release()
@@ -145,12 +145,12 @@ export class Theatre implements AsyncDisposable {
     await this.waitFor(topic, options, () => this.asker.publish(`hub2mqtt/${topic}`, payload, options))
   }
 
-  /** @param send sends the command */
+  /** Sends a command, and advances the clock until it is answered. */
   async waitFor(topic: string, options: IClientPublishOptions, send: () => Promise<void>): Promise<void> {
     const before = this.#answers(topic, options)
     await send()
     await this.rest()
-    // `reach` advances the clock: the bridge delays requests to a hub that has answered 429.
+    // `reach` advances the clock, because the bridge delays requests to a hub that has answered 429.
     await this.reach(`an answer to ${topic}`, () => this.#answers(topic, options) > before)
   }
 
@@ -168,7 +168,7 @@ export class Theatre implements AsyncDisposable {
     }
   }
 
-  /** Advances the clock from timer to timer, with a rest after each, until `probe` returns true. */
+  /** Advances the clock from timer to timer, with a rest after each, until `probe` returns `true`. */
   async reach(what: string, probe: () => boolean | undefined): Promise<void> {
     for (let steps = 0; !probe(); steps += 1) {
       if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)
@@ -237,7 +237,7 @@ export class Theatre implements AsyncDisposable {
   async repair(): Promise<void> {
     this.line.repair()
     await this.reach('a connection', () => this.line.isUsed)
-    // Do not advance the clock here: the bridge would repeat requests to a slow broker.
+    // Do not advance the clock here, because the bridge would repeat requests to a slow broker.
     await this.until('the bridge', () => this.watcher.last(STATE) === 'online')
     this.#isThere = true
     await this.rest()

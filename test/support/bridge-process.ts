@@ -15,7 +15,7 @@ export interface BridgeProcessOptions {
   /** Modules to load before the program, as URLs. */
   readonly preload?: readonly string[]
   readonly nodeOptions?: readonly string[]
-  /** Whether to keep the log; default true. */
+  /** Whether to keep the log; default: `true`. */
   readonly logs?: boolean
   /** Whether to open an IPC channel, for preloaded modules. */
   readonly channel?: boolean

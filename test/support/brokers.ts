@@ -95,7 +95,7 @@ export class Mosquitto implements AsyncDisposable {
     await this.#process.untilPort(this.port)
   }
 
-  /** On SIGTERM, the process saves its data. */
+  /** Stops the process, which saves its data on SIGTERM. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     await this.#process?.stop(signal)
   }

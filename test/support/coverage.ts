@@ -1,5 +1,5 @@
 /**
- * Vitest's collector fails at the first file that it cannot parse. This one leaves out incomplete files: those of
+ * Vitest's collector fails at the first file that it cannot parse. This one leaves out incomplete files, which are from
  * child processes that were killed while they wrote their coverage, or that are still writing.
  */
 import { randomUUID } from 'node:crypto'
@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import collector from '@vitest/coverage-v8'
 
-/** Moves the files away from children that still write; returns the new folder. */
+/** Moves the files away from children that are still writing; returns the new folder. */
 export async function takeWritten(folder: string): Promise<string> {
   if (!existsSync(folder)) return folder
   const copied = join(dirname(folder), randomUUID())

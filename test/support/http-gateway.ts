@@ -33,7 +33,7 @@ export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
 /** Returns `undefined` if the rule does not apply to the request. */
 export type Rule = (request: GatewayRequest) => Verdict | undefined
 
-/** How long an idle connection stays open: as long as with the hub. */
+/** How long an idle connection stays open, which is as long as with the hub. */
 const KEEP_ALIVE_MS = 5000
 
 /** Forwards everything to which no rule applies. */
@@ -75,7 +75,7 @@ export class HttpGateway implements AsyncDisposable {
     this.#hub = { ...this.#hub, port }
   }
 
-  /** Adds a rule: the first rule with a verdict applies. Returns a function that removes the rule. */
+  /** Adds a rule. The first rule with a verdict applies. Returns a function that removes the rule. */
   rule(rule: Rule): () => void {
     this.#rules.push(rule)
     return () => {
@@ -87,7 +87,7 @@ export class HttpGateway implements AsyncDisposable {
     this.#rules = []
   }
 
-  /** Sends a raw text over each WebSocket, as if it came from the hub. */
+  /** Sends a raw string over each WebSocket, as if it came from the hub. */
   sendText(text: string): void {
     const payload = Buffer.from(text)
     const head = Buffer.alloc(10)
@@ -116,7 +116,7 @@ export class HttpGateway implements AsyncDisposable {
     const verdict = this.#verdict(request, false)
     if (verdict === 'cut') cut(request)
     else if (verdict !== undefined && 'status' in verdict) {
-      // Read the upload first: the client may not read the answer until it has sent everything.
+      // Read the upload first, because the client may not read the answer until it has sent everything.
       request.resume().once('end', () => reply(response, verdict))
     } else this.#forward(request, response, verdict?.change)
   }

@@ -6,7 +6,7 @@ interface Timer {
   handle: NodeJS.Timeout
 }
 
-/** The system's clock, which a test can move forward: a whole daemon cannot start with a stopped clock. */
+/** The system's clock, which a test can move forward, because a whole daemon cannot start with a stopped clock. */
 export class JumpClock implements Clock {
   readonly #timers = new Set<Timer>()
   #ahead = 0

@@ -59,7 +59,7 @@ const JSZ = v.object({
 export interface NatsOptions {
   /** Default one. */
   readonly nodes?: 1 | 3
-  /** Default false. */
+  /** Default: `false`. */
   readonly mqtt?: boolean
   readonly config?: readonly string[]
 }
@@ -148,7 +148,7 @@ interface Paths {
   readonly data: string
 }
 
-/** One server, which keeps its data and ports over `kill` and `restart`. */
+/** One server, which keeps its data and ports across `kill` and `restart`. */
 export class NatsNode {
   /** The name in the cluster: `n1`, `n2`, `n3`. */
   readonly name: string
@@ -191,7 +191,7 @@ export class NatsNode {
     await until(`JetStream of ${this.name}`, () => this.#isReady(), READY_MS, 50)
   }
 
-  /** @throws Error while the process does not run */
+  /** @throws Error while the process is not running */
   get pid(): number {
     if (this.#process === undefined) throw new Error(`${this.name} does not run`)
     return this.#process.pid
@@ -201,7 +201,7 @@ export class NatsNode {
     await this.#process?.stop('SIGKILL')
   }
 
-  /** On SIGTERM, the node hands over its streams. */
+  /** Ends the node, which hands over its streams on SIGTERM. */
   async end(): Promise<void> {
     await this.#process?.stop('SIGTERM')
   }

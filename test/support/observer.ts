@@ -18,18 +18,18 @@ export interface Seen {
 }
 
 export interface ObserverOptions extends Partial<Login> {
-  /** Default 3.1.1. */
+  /** Default: 3.1.1. */
   readonly protocol?: '5' | '3.1.1'
-  /** Default `#`. */
+  /** Default: `#`. */
   readonly filter?: string | readonly string[]
-  /** Default 1. */
+  /** Default: 1. */
   readonly qos?: 0 | 1
   /** Whether live messages keep their retain flag (MQTT 5). */
   readonly retainAsPublished?: boolean
   /** Whether to reconnect after each loss; with MQTT 5, retained messages are then not received again. */
   readonly comesBack?: boolean
   readonly onMessage?: (seen: Seen) => void
-  /** Whether to keep messages in `seen`; default true. */
+  /** Whether to keep messages in `seen`; default: `true`. */
   readonly keeps?: boolean
 }
 
@@ -84,7 +84,7 @@ export class Observer implements AsyncDisposable {
     })
   }
 
-  /** Publishes once, without retries. Resolves at the acknowledgement; rejects if the connection is missing or lost. */
+  /** Publishes once, without retries. Resolves when acknowledged; rejects if the connection is missing or lost. */
   publish(topic: string, text: string | Buffer, options: IClientPublishOptions = {}): Promise<void> {
     const client = this.#client
     if (client === undefined || !this.#ready) return Promise.reject(closed())
@@ -129,7 +129,7 @@ export class Observer implements AsyncDisposable {
         client.subscribe([...[filter].flat()], { qos, ...(rap !== undefined && { rap }), ...rh }, (error) => {
           if (!error) return resolve()
           reject(error)
-          // Reconnect and subscribe again: a cluster that has lost a node refuses subscriptions for some time.
+          // Reconnect and subscribe again, because a cluster that has lost a node refuses subscriptions for some time.
           client.stream.destroy()
         })
       })

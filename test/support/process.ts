@@ -11,8 +11,8 @@ const MAX_LINES = 100_000
 const TIMEOUT_MS = 10_000
 
 /**
- * The children share compiled code, but not with coverage: V8 then reports only whether a cached function was called
- * at all.
+ * The children share compiled code, but not with coverage, because V8 then reports only whether a cached
+ * function was called at all.
  */
 const SHARED: NodeJS.ProcessEnv =
   process.env['NODE_V8_COVERAGE'] === undefined
@@ -41,7 +41,7 @@ export interface ProcessOptions {
   /** The whole environment; default: that of this process. */
   readonly env?: NodeJS.ProcessEnv
   readonly cwd?: string
-  /** `keep` (default) keeps the lines, `drop` ignores them; or a file descriptor. */
+  /** `keep` (default) keeps the lines, `drop` ignores them, and a number is a file descriptor. */
   readonly output?: 'keep' | 'drop' | number
   /** Whether to open an IPC channel, as with `fork`. */
   readonly channel?: boolean
@@ -53,7 +53,7 @@ export class Process implements AsyncDisposable {
   /** Epoch milliseconds. */
   readonly startedAt = Date.now()
   endedAt: number | undefined
-  /** How the process ended, such as `code 0` or `signal SIGKILL`; undefined while it runs. */
+  /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while it runs. */
   end: string | undefined
   readonly lines: string[] = []
   readonly errors: string[] = []

@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** A number from 0 (included) to 1 (excluded). */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   next = (): number => {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
@@ -14,12 +14,12 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 
-  /** Returns an integer, both ends included. */
+  /** Returns an integer from `min` to `max`, both inclusive. */
   int(min: number, max: number): number {
     return min + this.below(max - min + 1)
   }
 
-  /** Returns an integer from 0 (included) to `n` (excluded). */
+  /** Returns an integer from 0 (inclusive) to `n` (exclusive). */
   below(n: number): number {
     return Math.floor(this.next() * n)
   }

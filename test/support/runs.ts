@@ -1,2 +1,2 @@
-/** The number of cases for a property test. `RUNS` allows a longer search than the `usual` one. */
+/** Returns the number of cases for a property test. `RUNS` allows a longer search than the `usual` one. */
 export const runs = (usual: number): number => Number(process.env['RUNS'] ?? usual)

@@ -1,7 +1,7 @@
 /** Prints in one line which tests are skipped, why, and what would help. */
 import { spawnSync } from 'node:child_process'
 
-/** Returns the condition, for `skipIf` and `runIf`; prints a line if it is false. */
+/** Returns the condition, for `skipIf` and `runIf`; prints a line if it is `false`. */
 export function available(is: boolean, what: string, why: string): boolean {
   if (!is) process.stderr.write(`skipped: ${what}, as ${why}\n`)
   return is

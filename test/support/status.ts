@@ -12,7 +12,7 @@ export class Status {
     this.#terminal = terminal
   }
 
-  /** Replaces the progress line; an empty text removes it. Does nothing without a terminal. */
+  /** Replaces the progress line; an empty string removes it. Does nothing without a terminal. */
   show(text: string): void {
     this.#text = text
     if (this.#terminal.isTTY) this.#terminal.write(`${CLEAR_LINE}${text}`)

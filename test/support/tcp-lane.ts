@@ -5,7 +5,7 @@ export interface Weather {
   delayMs: number
 }
 
-/** One direction of a proxied connection: forwards everything in order, delayed or in small pieces. */
+/** One direction of a proxied connection. Forwards everything in order, delayed or in small pieces. */
 export class Lane {
   readonly #weather: Weather
   readonly #forward: (chunk: Buffer) => void

@@ -123,7 +123,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     }
   }
 
-  /** The id of a running app; always the same one. */
+  /** The id of a running app, always the same. */
   get app(): string {
     const found = [...this.hub.apps.values()].find(({ state }) => state === 'running')
     if (found === undefined) throw new Error('no app runs')

@@ -63,7 +63,7 @@ function contentOf(path: string): string {
   }
 }
 
-/** Number of quick requests: more would load the hub and show nothing new. */
+/** Number of quick requests; more would load the hub and show nothing new. */
 const QUICK = 6
 /** Pause before and after the quick requests, so that other requests do not count towards the hub's limit. */
 const CALM_MS = 2_000
@@ -73,7 +73,7 @@ export interface ConformanceOptions
     Partial<Pick<Flags, 'app' | 'downgrade'>> {
   readonly url: string
   readonly key: string
-  /** The time limit of each request and step. */
+  /** The time limit for each request and step. */
   readonly timeoutMs: number
   readonly version: string
   readonly clock: Clock
@@ -82,7 +82,7 @@ export interface ConformanceOptions
   readonly stops?: () => AbortSignal
 }
 
-/** Does not throw if the hub behaves unexpectedly: the report then describes its behaviour. */
+/** Does not throw if the hub behaves unexpectedly, because the report describes its behaviour. */
 export async function examine(options: ConformanceOptions): Promise<Report> {
   const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
   await using client = newClient({ url, key, timeoutMs, clock })
@@ -136,7 +136,7 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
-/** Opens a second session if the first connection was lost: the hub may have been offline for a moment. */
+/** Opens a second session if the first connection was lost, because the hub may have been offline for a moment. */
 async function opened(open: () => Promise<Session>): Promise<Session> {
   const first = await open()
   const { connect, handshake, open: opening, subscribe } = first.seen

@@ -34,7 +34,7 @@ export function firmwareOf({ pings, prefix }: Reading): string | null {
   return firmware !== null && /^[\w.+-]{1,40}$/.test(firmware) ? firmware : null
 }
 
-/** Judges by the firmware or, if it is unknown, by other differences between the kinds. */
+/** Decides by the firmware or, if it is unknown, by other differences between the kinds. */
 export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; readonly because: readonly string[] } {
   const { prefix, answers, records } = reading
   if (prefix === 'managers') return { kind: 'reference', because: ['it answers only below /api/managers/'] }
@@ -64,7 +64,7 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   return { kind, because: [...firmwareSign, ...newer, ...selfHosted] }
 }
 
-/** `null` if the hub does not list the scopes of the key. */
+/** Returns the scopes of the key; `null` if the hub does not list them. */
 export function scopesOf({ answers }: Reading): readonly string[] | null {
   const seen = answers.get('getSessionMe')
   const value: unknown = seen?.value
@@ -75,7 +75,7 @@ export function scopesOf({ answers }: Reading): readonly string[] | null {
 
 export interface Verdict {
   readonly result: 'agrees' | 'differs' | 'unknown'
-  /** Must not contain names and values. */
+  /** Must not contain names or values. */
   readonly found: string
 }
 
@@ -119,7 +119,7 @@ const shown =
   ({ writes, reading }) =>
     writes?.trials.get(trial) ?? notTried(whyNot(reading, 'updateApp'))
 
-/** Any record may lack the field; some hubs then send `null`. */
+/** Judges a field of the records. Any record may lack it; some hubs then send `null`. */
 function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = () => true): Judge {
   return (evidence) => {
     const values = evidence.reading.records.map((record) => record[name]).filter((value) => value !== undefined)
@@ -134,7 +134,7 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
   }
 }
 
-/** The outcomes when a hub refuses a request, whatever the key. */
+/** The outcomes when a hub refuses a request regardless of the key. */
 const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
 /** The outcomes when a hub refuses a request with a valid key. */
 const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']
@@ -188,7 +188,7 @@ const protocol =
   ({ protocols: { [version]: accepts } }) =>
     accepts === null ? unknown('the hub was offline') : verdict(accepts, accepts ? 'it does' : 'it does not')
 
-/** If the key may not list the apps, the realtime channel refuses it as well. */
+/** Returns a verdict if the key may not list apps, because the realtime channel then refuses the key as well. */
 function refusalOfKey({ reading: { answers } }: Evidence): Verdict | undefined {
   const seen = answers.get('getApps')
   return seen !== undefined && outcomeOf(seen) === 'refused' ? failed(seen) : undefined
@@ -281,7 +281,7 @@ const ROWS: readonly Row[] = [
 
 export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]) => ({ id, mark, says, judge, only }))
 
-/** A difference is not judged for a kind of hub that the row does not apply to. */
+/** Returns the verdict of a row; a difference does not count for a kind of hub to which the row does not apply. */
 export function judged({ only, judge }: (typeof EXPECTATIONS)[number], evidence: Evidence): Verdict {
   const found = judge(evidence)
   const isExpected = only === undefined || only.includes(kindOfHub(evidence).kind)

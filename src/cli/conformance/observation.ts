@@ -1,4 +1,4 @@
-/** Keeps the raw answers of a hub, because decoding could hide unusual content. */
+/** Keeps the raw answers from a hub, because decoding could hide unusual content. */
 
 import { sleep } from '../../base/clock.ts'
 import { isRecord, type Json } from '../../base/json.ts'
@@ -46,7 +46,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   let isFirst = true
   /** The hub that the key may be sent to, and the path of its ping. */
   let hub: { readonly ping: string; readonly id: string | null } | undefined
-  /** `false` once a connection was closed after the hub identified itself. */
+  /** `false` if a connection has been closed since the hub identified itself. */
   let isSure = true
   let proving: Promise<Observation | undefined> | undefined
   const onDisconnected = () => {
@@ -148,7 +148,7 @@ export function errorOf(value: unknown): string | null {
   return typeof error === 'string' ? (/^[a-z][a-z0-9_]{0,40}$/.test(error) ? error : 'prose') : null
 }
 
-/** Describes an answer without names and values. */
+/** Describes an answer without names or values. */
 export function summary({ status, failure, value }: Observation): string {
   const error = errorOf(value)
   return status === null
@@ -164,7 +164,7 @@ export function isAway(seen: Observation): boolean {
   return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
 }
 
-/** Returns the type of a value, because the value may be a name or a secret. */
+/** Returns the type instead of the value, which may be a name or a secret. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value

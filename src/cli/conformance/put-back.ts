@@ -23,14 +23,14 @@ type Subject = Pick<WritesOptions, 'client' | 'reading' | 'app' | 'clock'>
 type CheckResult = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 
 const CHECK_MS = 1_000
-/** The time limit while the hub is offline: a reboot takes minutes. */
+/** The time limit while the hub is offline, because a reboot takes minutes. */
 const AWAY_MS = 300_000
-/** The time limit of a start or an install. */
+/** The time limit for a start or an install. */
 const LATE_MS = 90_000
-/** Maximum number of requests for one change: a hub may confirm a change without making it. */
+/** Maximum number of requests for one change, because a hub may confirm a change without making it. */
 const MAX_REQUESTS = 3
 
-/** @param lost items whose request got no answer: the hub may still carry out the request */
+/** @param lost items whose request got no answer; the hub may still carry out the request */
 export async function putBack(
   options: Subject,
   before: AppRecord,
@@ -134,7 +134,7 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   }
 }
 
-/** A hub that is starting may fail for a while, but a refusal is permanent. */
+/** Returns why a read failed. A hub that is starting may fail for a while, but a refusal is permanent. */
 function resultOfFailure(seen: Observation): CheckResult {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
 }

@@ -32,8 +32,8 @@ export interface HubEvent {
 export type Session = Awaited<ReturnType<typeof openSession>>
 
 /**
- * @param prove - Checks the hub's identity before the key is sent.
- * @param withToken - Sends the token of the handshake to the namespace.
+ * @param prove checks the hub's identity before the key is sent
+ * @param withToken whether to send the token of the handshake to the namespace
  */
 export async function openSession(
   { url, key, timeoutMs, clock }: Target,
@@ -55,7 +55,7 @@ export async function openSession(
     sockets.push(socket)
     return socket
   }
-  /** A step ends when `start` calls `end`, when the connection is lost, or after the time limit. */
+  /** Runs a step, which ends when `start` calls `end`, when the connection is lost, or after the time limit. */
   const step = async (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
     const { promise, resolve } = Promise.withResolvers<[how: Step, result?: unknown]>()
     socket.once('disconnect', () => resolve(['dropped']))

@@ -131,7 +131,7 @@ function hashed(app: string, hubId: string | null): string {
   return `app-${hash('sha256', `${hubId ?? ''}\n${app}`).slice(0, 8)}`
 }
 
-/** The hub chooses the namespace, so an unusual one may be a name. */
+/** Omits an unusual namespace, which may be a name, because the hub chooses the namespace. */
 function withoutName(session: SessionSeen): SessionSeen {
   const { namespace } = session
   return { ...session, namespace: namespace === null || /^\/[a-z]{1,20}$/.test(namespace) ? namespace : '(other)' }

@@ -124,7 +124,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     judge('channel-ignored', seen, !isAccepted, isAccepted ? 'it accepts any channel' : 'it does')
   }
 
-  /** A disabled app must be enabled before it can be stopped. */
+  /** Tries to restart, disable and enable the app. A disabled app must be enabled before it can be stopped. */
   async function tryLife(before: AppRecord): Promise<void> {
     const wasEnabled = before['enabled'] !== false
     await keep('garbageCollectApp')

@@ -31,7 +31,7 @@ type Message = Pick<IPublishPacket, 'topic' | 'payload' | 'retain'>
 
 const sessionAt = (url: string, { mqtt }: Config) => ({
   broker: brokerAccess(mqtt, [url]),
-  // Do not use the configured client id: the broker would then close the bridge's connection.
+  // Do not use the configured client id, or the broker would close the bridge's connection.
   clientId: `hub2mqtt-doctor-${randomBytes(8).toString('hex')}`,
   timeoutMs: TIMEOUT_MS,
 })

@@ -13,7 +13,7 @@ type Examination = Pick<Loaded, 'config' | 'secrets' | 'warnings'> & { readonly 
 /** Changes nothing on hubs and brokers. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
   const scrubber = new Scrubber(examination.secrets)
-  // Findings quote texts of hubs and brokers, which may contain secrets.
+  // Findings quote text from hubs and brokers, which may contain secrets.
   const clean = (text: string) => shownText(scrubber.text(text))
   for await (const { text, remedy, ...finding } of examineAll(examination))
     yield { ...finding, text: clean(text), remedy: clean(remedy) }
@@ -50,7 +50,7 @@ export function lineOf({ subject, outcome, text, remedy }: Finding): string {
   return remedy === '' ? line : `${line}\n         → ${remedy}`
 }
 
-/** Returns a text for a bug report, without the names and addresses of the configuration. */
+/** Returns text for a bug report, without the names and addresses of the configuration. */
 export function reportOf(findings: readonly Finding[], config: Config, version: string): string {
   const { platform, arch, versions } = process
   const head = `hub2mqtt ${version}, Node ${versions.node}, ${platform} ${arch}`
@@ -58,7 +58,7 @@ export function reportOf(findings: readonly Finding[], config: Config, version: 
   return ['```', head, ...hidden, '```'].join('\n')
 }
 
-/** Removes the names and addresses of the configuration, and `others`, from texts. */
+/** Removes the names and addresses of the configuration, and `others`, from strings. */
 function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[]) {
   const words = new Map(others.map((name) => [name, '<name>']))
   const hide = (urls: readonly string[], what: string) => {
@@ -79,7 +79,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   if (mqtt.username !== null) words.set(mqtt.username, '<user>')
   if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
   if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')
-  // Longest first: one word may be part of another.
+  // Longest first, because one word may be part of another.
   const all = [...words].sort(([one], [other]) => other.length - one.length)
   const patterns = all.map(
     ([word, as]) => [new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as] as const,

@@ -139,7 +139,7 @@ async function* examineClock(name: string, url: string, clock: Clock): AsyncGene
   )
 }
 
-/** Uses undici because it is already loaded: Node's own `fetch` would load a second copy. */
+/** Uses undici because it is already loaded. Node's own `fetch` would load a second copy. */
 async function timeOf(url: string): Promise<number> {
   const { origin, pathname } = new URL(url)
   const pool = new Pool(origin, { connections: 1, allowH2: false })

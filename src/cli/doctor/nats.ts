@@ -21,7 +21,7 @@ import { about, counted, type Finding } from './finding.ts'
 
 const { ok, note, problem } = about('NATS')
 
-/** Time limit of each call and each connection. */
+/** Time limit for each call and each connection. */
 const TIMEOUT_MS = 5_000
 /** A key that is never used, and a revision that it never has. */
 const NO_KEY = 'doctor'
@@ -32,7 +32,7 @@ const MAX_READ = 20
 
 type Fleet = Config['fleet']
 
-/** Leaves no changes behind: a bucket that was created as a test is deleted. */
+/** Leaves no changes behind. Deletes a bucket that it has created as a test. */
 export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   await using open = new AsyncDisposableStack()
   const connections: { readonly url: string; readonly connection: NatsConnection }[] = []
@@ -204,7 +204,7 @@ async function strayNames(open: Bucket): Promise<string[]> {
   const strays = (await namesBelow('', '>', open)).filter((name) => !isOwn(name))
   const found: string[] = []
   for (const name of strays.sort().slice(0, MAX_READ)) {
-    // Query by subject: the key-value client refuses some names.
+    // Query by subject, because the key-value client refuses some names.
     const message = await jsm.streams.getMessage(stream, { last_by_subj: subject + name })
     if (message === null || message.header.get('KV-Operation') !== '') continue
     if (found.push(listed([encodeURIComponent(name.toWellFormed())], 1)) === MAX_NAMED) break

@@ -43,7 +43,7 @@ export function examineFleet(
     findings.push(problem(text, 'set the same count for all members, and restart them'))
   }
   const members = membersOnline(messages, topics)
-  // If one member of a numbered fleet uses another count, hubs have two owners or none, and the retained count changes.
+  // If members of a numbered fleet use different counts, hubs have two owners or none, and the retained count changes.
   if (mode !== 'leases' && members.length > Math.min(fleet.count, membership.count)) {
     const text = `${members.length} members are online, and not all of them use that count`
     findings.push(problem(text, 'give all members the same fleet.count, and restart them'))
@@ -84,17 +84,17 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
 /** Accepts additional keys, which later versions may send. */
 const INFO = v.object(BRIDGE_INFO.entries)
 type Served = v.InferOutput<typeof INFO>['hubs']
-/** Maximum number of hubs in a text: there may be a thousand. */
+/** Maximum number of hubs named in a finding, because there may be a thousand. */
 const MAX_NAMED = 5
 
-/** Hides a text that is longer than any real value. */
+/** Hides a string that is longer than any real value. */
 const short = (text: string) => (text.length > 100 ? '…' : text)
 
 type Hub = readonly [name: string, host: string]
 const here = (hubs: Config['hubs']) => Object.entries(hubs).map(([name, { url }]): Hub => [name, new URL(url).host])
 const there = (hubs: Served) => Object.entries(hubs).map(([name, { url_host }]): Hub => [name, url_host])
 
-/** `names`: the names and addresses in the text. */
+/** Lists hubs as text; `names` contains the names and addresses in it. */
 function named(hubs: readonly Hub[]) {
   const few = hubs.slice(0, MAX_NAMED)
   const more = hubs.length > MAX_NAMED ? ` and ${hubs.length - MAX_NAMED} more` : ''

@@ -1,6 +1,6 @@
 /**
- * Tests the rules without retained messages. Only a running bridge reads the test messages. It refuses the commands,
- * because their names are unknown.
+ * Tests the broker's access rules with messages that are not retained. Only a running bridge reads the test messages.
+ * It refuses the commands, because their names are unknown.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
@@ -47,7 +47,7 @@ export async function examineRules(
     const lacking = await sendToItself(connection, topic, payload, echoing)
     if (lacking !== undefined) refused.push(`${lacking} ${topic}`)
   }
-  // The bridge need not publish commands. If its user may not, the test cannot show whether it may read them.
+  // The bridge need not publish commands. If it is not allowed to, the test cannot show whether it may read them.
   const commands = await Promise.all(
     testCommands(topics, config).map(async (topic) => ({
       topic,

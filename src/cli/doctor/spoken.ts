@@ -11,7 +11,7 @@ const CONNACK = 0x20
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'http:': 80, 'ws:': 80 }
 
-/** Sends no login. */
+/** Detects the protocol without logging in. */
 export async function protocolAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
   const { protocol, hostname, port } = new URL(address)
   const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }

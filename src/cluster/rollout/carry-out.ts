@@ -12,7 +12,7 @@ import type { RolloutsOptions } from './rollouts.ts'
 
 export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'serves' | 'refusal'> {
   readonly client: Client
-  /** Publishes a record; null clears it. Resolves when the broker has the record. @throws DeniedError */
+  /** Publishes a record; `null` clears it. Resolves when the broker has the record. @throws DeniedError */
   readonly write: (rollout: Rollout, text: string | null) => Promise<void>
   /** Aborted when the connection is lost, and when this process must not continue the rollout. */
   readonly signal: AbortSignal
@@ -20,7 +20,7 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
 
 /** Milliseconds to wait for an answer: longer than a bridge retries. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
-/** The command is sent again after these error codes: the hub may come back online, or another bridge may serve it. */
+/** The command is retried after these errors, because the hub may come back online, or another bridge may serve it. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
@@ -56,7 +56,7 @@ export function newProgress(value: Rollout, clock: Clock) {
   let recorded: Rollout | undefined = value
   const progress = {
     value,
-    /** Notifies at each change of the state, and when the broker has received a state. */
+    /** Notifies on each change of the state, and when the broker has received a state. */
     changed: newNotice(),
     apply(event: RolloutEvent): void {
       const next = reduce(progress.value, event)
@@ -72,7 +72,7 @@ export function newProgress(value: Rollout, clock: Clock) {
     async recorded(): Promise<void> {
       while (recorded !== progress.value) await progress.changed.next()
     },
-    /** Writes each change; of several waiting changes, only the newest. @throws the errors of `write` */
+    /** Writes each change, but only the newest of several waiting changes. @throws the errors of `write` */
     async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
       for (;;) {
         signal.throwIfAborted()
@@ -148,7 +148,7 @@ function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boole
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/** An unknown state counts as running. After an update, a disabled app need not run. */
+/** Returns whether an app runs well. An unknown state means running. After an update, a disabled app need not run. */
 function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
@@ -232,7 +232,7 @@ async function watch(
   fail('not_running', 'The app is not running.', () => true)
 }
 
-/** The transaction does not depend on the sender, so that a bridge recognises a step that it has already executed. */
+/** Returns a transaction that does not depend on the sender, so that a bridge recognises a step it has executed. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction

@@ -7,19 +7,19 @@ import type { Connection } from '../../mqtt/connection.ts'
 import { ReadBack } from '../../mqtt/readback.ts'
 import { readApp, readRollout, type TargetApp } from './record.ts'
 
-/** The broker does not accept a publish or a subscription; the message names its topic. */
+/** Thrown if the broker does not accept a publish or a subscription; the message names its topic. */
 export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
 
-/** `from`: `process` for an answer of this process itself, `broker` for a message from any client. */
+/** `from`: `process` for an answer from this process itself, `broker` for a message from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
 /** Upper bound for a packet without its topic and payload: fixed header, topic length, packet id and properties. */
 const PACKET_OVERHEAD = 64
 /** Milliseconds for the broker to send retained messages. */
 const READ_MS = 10_000
-/** Number of retained messages that any broker sends without dropping some. */
+/** Number of retained messages that every broker sends without dropping any. */
 const MANY = 500
 
 export function newClient(connection: Connection, topics: Topics, clock: Clock) {
@@ -38,7 +38,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     listeners.get(topic)?.(text(), 'process')
   }
 
-  /** Returns the rollouts on the broker and their texts, the most recently changed one last. @throws DeniedError */
+  /** Returns the rollouts on the broker and their payloads, the most recently changed one last. @throws DeniedError */
   async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
     await read(topics.filterOf('rollout'), (topic, text) => {

@@ -22,7 +22,7 @@ const MAX_STEPS = 2_000
 /** Maximum initial size of the record; with its failures it stays below the default limits of brokers. */
 const MAX_BYTES = 64 * 1024
 
-/** Names directly below a hub's or the base topic: a subscriber of `<base>/+/state` must not receive a rollout. */
+/** Names directly below a hub's or the base topic. A subscriber of `<base>/+/state` must not receive a rollout. */
 const RESERVED: ReadonlySet<string> = new Set([
   ...Object.values(PUBLICATIONS).flatMap(({ topic }) => /^\{base\}\/\{hub\}\/([a-z-]+)$/.exec(topic)?.[1] ?? []),
   'app',
@@ -133,7 +133,7 @@ export function stepsOf({ targets }: Pick<Rollout, 'targets'>): RolloutStep[] {
   return steps.sort((one, other) => compare(one.hub, other.hub) || compare(one.app, other.app))
 }
 
-/** `localeCompare` would depend on the machine. */
+/** Compares code units, because `localeCompare` would depend on the machine. */
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }
@@ -178,7 +178,7 @@ function change(rollout: Rollout, event: RolloutEvent): Rollout {
   return rollout
 }
 
-/** A failed canary ends the rollout even if failures are allowed. */
+/** Returns why a rollout ends early. A failed canary ends it even if failures are allowed. */
 function reasonOf(before: Rollout, failures: number): Rollout['reason'] {
   if (before.reason !== null) return before.reason
   if (started(before) <= before.canary) return 'canary_failed'

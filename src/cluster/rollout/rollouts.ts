@@ -44,7 +44,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** The current rollout, or the search for one. Never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** Set only by this class, during a rollout or a search for one. Receives each answer of this process. */
+  /** Set only by this class, during a rollout or a search for one. Receives each answer from this process. */
   client: Client | undefined
   #last: Progress | undefined
   readonly held = new Set<string>()
@@ -64,7 +64,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     if (this.#options.refusal() === undefined) this.#start(() => this.#resume(active.signal))
   }
 
-  /** The record of an unfinished rollout stays on the broker. */
+  /** Stops rollouts. The record of an unfinished rollout stays on the broker. */
   stop(): void {
     this.#active?.abort()
     this.#active = undefined
@@ -107,7 +107,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
-  /** Call this with each record that the link reads when it connects: another bridge may have continued the rollout. */
+  /** Call this with each record that the link reads on connect, as another bridge may have continued the rollout. */
   readBack(topic: string, text: string): void {
     const { topics } = this.#options
     const own = this.#progress?.value
@@ -227,7 +227,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
   }
 
-  /** Passes the records that are to stay on the broker to the link. */
+  /** Passes to the link the records that should stay on the broker. */
   async #recordsOn(session: Session): Promise<Rollout[]> {
     const found = await session.client.records()
     const records = [...found.keys()]

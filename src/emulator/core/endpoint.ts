@@ -59,9 +59,9 @@ export function requestOf(request: Request, accepts: v.ObjectEntries) {
 interface Declared {
   readonly doc: string
   readonly needs: Needs
-  /** The path in the API documentation, if different. The flavour `reference` accepts only this path, others both. */
+  /** A different path in the API documentation. The flavour `reference` accepts only this path, the others both. */
   readonly alias?: string
-  /** Apps need no permission, because the endpoint concerns only the calling app. */
+  /** Set if apps need no permission, because the endpoint concerns only the calling app. */
   readonly own?: true
   /** The flavours that have the endpoint; default: all. */
   readonly only?: readonly Flavour[]

@@ -1,4 +1,4 @@
-/** The interface between the hub's core and its apps, simulated or processes. */
+/** The interface between the hub's core and its apps, which are simulated or processes. */
 import type { AppRecord, Flavour, Patch } from '../records.ts'
 import type { InApp } from './in-app.ts'
 
@@ -41,15 +41,15 @@ export interface HubApps {
   request(id: string, request: AppRequest): Promise<unknown>
   /** Makes a running app crash on demand. The message is for simulated apps. */
   crash(id: string, message?: string): void | Promise<void>
-  /** Starts the enabled apps: called when the hub listens, and again after a reboot. */
+  /** Starts the enabled apps. Called when the hub is listening, and again after a reboot. */
   start?(): void | Promise<void>
-  /** Stops every app and resolves when all apps have ended: called when the hub stops or reboots. */
+  /** Stops every app and resolves when all apps have ended. Called when the hub stops or reboots. */
   stop?(): void | Promise<void>
 }
 
 export interface AppsHost {
   readonly flavour: Flavour
-  /** Sends an event of the apps manager, after the app's record has changed. */
+  /** Sends an event from the apps manager, after the app's record has changed. */
   sendEvent(event: 'app.create' | 'app.update' | 'app.delete', payload: unknown): void
   /** The interface for running apps; usable only after the hub has started. */
   readonly inApp: InApp

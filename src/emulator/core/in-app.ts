@@ -44,7 +44,7 @@ export function inAppInterface(core: Core, events: EventEmitter) {
       return await endpoint.perform(core, args, { scopes, app: appId })
     },
 
-    /** Subscribes to a URI such as `homey:manager:apps`. @returns a function that unsubscribes @throws HubError 403, 404 */
+    /** Subscribes to a URI such as `homey:manager:apps`. Returns the unsubscribe function. @throws HubError 403, 404 */
     subscribe(appId: string, uri: string, listener: Listener): () => void {
       const scopes = scopesOf(appId)
       const { needs, owner } = watchable(uri, core.apps)

@@ -16,7 +16,7 @@ interface Copy {
 }
 
 /**
- * The copy has no links: a link to a file in the same folder becomes a copy of the file. `target` must not exist.
+ * The copy has no links. A link to a file in the same folder becomes a copy of the file. `target` must not exist.
  * @throws ManifestError for other links, for anything except files and folders, or if a limit is exceeded
  */
 export async function copyApp(source: string, target: string, limits = COPY_LIMITS): Promise<void> {
@@ -98,7 +98,7 @@ export function localesIn(folder: string): Readonly<Record<string, unknown>> {
 
 function readLocale(path: string): unknown {
   try {
-    // Do not follow links: the hub can read files that the app must not read.
+    // Do not follow links, because the hub can read files that the app must not read.
     const file = lstatSync(path)
     return file.isFile() && file.size <= MAX_LOCALE_BYTES ? JSON.parse(readPlainText(path)) : undefined
   } catch {

@@ -17,7 +17,7 @@ import { ExpectedError } from '../../base/errors.ts'
 import { systemCode } from '../../base/failures.ts'
 import { messageOf } from '../hub-error.ts'
 
-/** The data folder cannot be used; the message is for the user. */
+/** Thrown if the data folder cannot be used; the message is for the user. */
 export class HubDataError extends ExpectedError {
   override readonly name = 'HubDataError'
 }
@@ -71,7 +71,7 @@ function makePrivate(folder: string): void {
 
 /**
  * Node has no file locks, so SQLite locks a separate file. The operating system releases the lock when the process ends
- * for any reason. The database itself is not locked, because keys are created and revoked while the hub runs.
+ * for any reason. The database itself is not locked, because keys are created and revoked while the hub is running.
  */
 function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)
@@ -84,7 +84,7 @@ function lockFolder(folder: string): DatabaseSync {
   })
 }
 
-/** Creates a missing file. Does not open an existing file: on POSIX, closing it would release SQLite's locks. */
+/** Creates a missing file. Does not open an existing file, as closing it would release SQLite's locks on POSIX. */
 function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
@@ -102,7 +102,7 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-/** For startup, when no requests are waiting. */
+/** Like `syncFolder`, but synchronous: for startup, when no requests are waiting. */
 function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
@@ -166,7 +166,7 @@ export function openDatabase(path: string, { alone }: { readonly alone: boolean 
   return { folder, sql, close: () => resources.dispose() }
 }
 
-/** SQLite cannot nest transactions: an inner call joins the outer transaction. */
+/** Runs a transaction. SQLite cannot nest transactions, so an inner call joins the outer transaction. */
 export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   if (sql.isTransaction) return task()
   sql.exec('BEGIN IMMEDIATE')

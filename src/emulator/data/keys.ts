@@ -14,7 +14,7 @@ const Scopes = v.pipe(
 )
 const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: v.number() })
 
-/** Each lookup sees the changes made by other processes. */
+/** Manages the stored keys. Each lookup sees the changes made by other processes. */
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
 
@@ -34,7 +34,7 @@ export function storedKeys({ sql }: Database) {
     return { id, key }
   }
 
-  /** Oldest first. */
+  /** Lists the keys, oldest first. */
   function list() {
     const rows = sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
     return rows.map((row) => v.parse(KeyRow, row))
@@ -49,12 +49,12 @@ export function storedKeys({ sql }: Database) {
   return { scopesOf, create, list, revoke }
 }
 
-/** Hashes a key. One fast hash is enough: a key of 256 random bits cannot be guessed at any speed. */
+/** Hashes a key. One fast hash is enough, because a key of 256 random bits cannot be guessed at any speed. */
 const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 const MAX_NAME = 100
 
-/** For `hub2mqtt emulate keys`. `make`: creates a missing folder. @throws HubDataError if the folder has no hub */
+/** Used by `hub2mqtt emulate keys`. `make`: creates a missing folder. @throws HubDataError if the folder has no hub */
 export function keysOf(folder: string, { make = false } = {}) {
   if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: contains no hub`)
   const database = openDatabase(folder, { alone: false })

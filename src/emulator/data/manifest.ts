@@ -13,7 +13,7 @@ import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../sdk/limits
 
 const MANIFEST_FILE = 'app.json'
 
-/** The folder contains no usable app; the message states the reason. */
+/** Thrown if the folder contains no usable app; the message states the reason. */
 export class ManifestError extends Error {
   override readonly name = 'ManifestError'
 }
@@ -22,7 +22,7 @@ export class ManifestError extends Error {
 export const CHANNELS = ['stable', 'beta', 'alpha'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-/** Manifests of real apps, with their drivers and flows, have several hundred kilobytes. */
+/** Manifests of real apps, with their drivers and flows, are several hundred kilobytes long. */
 const MAX_FILE_BYTES = MAX_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
@@ -125,7 +125,7 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
   const { success, output, issues } = v.safeParse(ManifestSchema, manifest)
   if (!success) throw new ManifestError(wording(issues, name))
   if (ignored.length > 0) {
-    // Name the app by id and version, not by folder: a copy of the app must not cause a second warning.
+    // Name the app by id and version, not by folder, so that a copy of the app causes no second warning.
     warn(`${output.id} ${output.version}: ignored fields in ${MANIFEST_FILE}: ${listed(ignored, MAX_IGNORED)}`)
   }
   return output
@@ -192,7 +192,7 @@ export function isBelow(folder: string, path: string): boolean {
 
 function readText(path: string): string {
   try {
-    // Check the type and the size before reading: the file may be a link, a pipe or a device.
+    // Check the type and the size before reading, because the file may be a link, a pipe or a device.
     const found = lstatSync(path)
     if (!found.isFile()) throw new ManifestError(`${path}: is not a plain file`)
     if (found.size > MAX_FILE_BYTES) throw new ManifestError(`${path}: is larger than ${MAX_FILE_BYTES} bytes`)

@@ -53,7 +53,7 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
  */
 export type Packages = ReturnType<typeof packagesOf>
 
-/** @param data - Absolute path of the data folder. */
+/** @param data absolute path of the data folder */
 export function packagesOf(data: string, { store, samples = new Map(), warn = () => {} }: Sources) {
   const apps = join(data, APPS_FOLDER)
   const warnOnce = onceEach(warn)
@@ -87,7 +87,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
       .toSorted((one, other) => compareVersions(other.version, one.version))[0]
   }
 
-  /** The store has one folder for each version: `STORE/<id>/<version>/app.json`. */
+  /** Returns the offered versions. The store has one folder for each: `STORE/<id>/<version>/app.json`. */
   function offers(id: string): Offer[] {
     if (store === undefined || !v.is(AppId, id)) return []
     const ofApp = resolve(store, id)

@@ -96,7 +96,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
     put,
     transaction: together,
 
-    /** `true` until `populate` has stored the first apps. */
+    /** Whether `populate` has not stored the first apps yet. */
     get isNew(): boolean {
       return noted('populated') === undefined
     },

@@ -5,7 +5,7 @@ const SECOND_MS = 1000
 
 export type Allowance = ReturnType<typeof allow>
 
-/** @param refilled - Called at the start of the next second if the amount was used up. */
+/** @param refilled called at the start of the next second if the amount was used up */
 export function allow(perSecond: number, clock: Clock, refilled: () => void) {
   let used = 0
   let since = clock.elapsed()

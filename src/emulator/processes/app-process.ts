@@ -113,7 +113,7 @@ export class AppProcess {
     await this.#channel?.request({ type: 'gc' })
   }
 
-  /** For systems on which the hub cannot measure the usage of another process. */
+  /** Asks the app for its usage, on systems where the hub cannot measure another process. */
   async ownUsage(): Promise<unknown> {
     return await this.#channel?.request({ type: 'usage' })
   }
@@ -137,7 +137,7 @@ export class AppProcess {
     this.#child.kill('SIGKILL')
   }
 
-  /** Collects output at a limited rate: an app that writes faster must wait. */
+  /** Collects output at a limited rate, so that an app that writes faster must wait. */
   #collect(stream: Readable | null, hear: (text: string) => void): void {
     if (stream === null) return
     const allowance = allow(OUTPUT_PER_SECOND, this.#clock, () => stream.resume())
@@ -159,7 +159,7 @@ export class AppProcess {
     child.once('exit', () => {
       this.#hasEnded = true
       this.#cancelKill?.()
-      // Read the remaining output without a limit: a pipe holds little data.
+      // Read the remaining output without a limit, because a pipe holds little data.
       for (const limit of this.#limits) limit.stop()
       this.#channel?.drain()
       child.stdout?.resume()
@@ -191,7 +191,7 @@ export class AppProcess {
 async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
   const node = [
     '--permission',
-    // Resolve links: the permission model compares real paths.
+    // Resolve links, because the permission model compares real paths.
     `--allow-fs-read=${await realpath(folder)}`,
     `--allow-fs-read=${SDK}`,
     // The permission model does not cover SQLite.

@@ -1,7 +1,7 @@
 /**
  * The hub's end of the pipe to an app. Both sides send JSON objects, one per line; `../sdk/` is the app's side. The hub
- * does not trust the app: it limits the length of a line, the messages per second and the pending requests.
- * Anything beyond the limits waits in the app.
+ * does not trust the app, so it limits the length of a line, the messages per second and the pending requests. Anything
+ * beyond the limits waits in the app.
  */
 
 import type { Duplex } from 'node:stream'
@@ -62,14 +62,14 @@ const FromApp = v.variant('type', [
   }),
 ])
 
-/** An invalid message that needs an answer. The id of an `answer` belongs to a request of the hub. */
+/** An invalid message that needs an answer. The id of an `answer` belongs to a request from the hub. */
 const InvalidRequest = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>
 export type RequestFromApp = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
 export type AppNotice = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
-/** Messages from the hub. An `answer` belongs to a request of the app; the hub's own requests also have an `id`. */
+/** Messages from the hub. An `answer` belongs to a request from the app; the hub's own requests also have an `id`. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }
@@ -85,11 +85,11 @@ type RequestToApp =
 const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024
 const ANSWER_MS = 10_000
-/** Requests of the app that the hub handles at the same time. */
+/** Maximum number of the app's requests that the hub handles at the same time. */
 const MAX_HANDLED = 16
-/** Pending requests of the hub. */
+/** Maximum number of the hub's pending requests. */
 const MAX_PENDING = 64
-/** Bytes that may wait for an app that does not read; the hub drops further messages. */
+/** Bytes that may wait for an app that does not read; the hub drops messages beyond this limit. */
 const MAX_UNREAD = 1024 * 1024
 
 interface ChannelOptions {
@@ -207,7 +207,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   function serve(id: number, task: () => unknown): void {
     if (isDraining) return
     handled += 1
-    // Never drop an answer: an app that reads slowly can send few new requests until it has read its answers.
+    // Never drop an answer. An app that reads slowly can send few new requests until it has read its answers.
     const done = (message: HubMessage) => {
       handled -= 1
       if (!isEnded) write(message)

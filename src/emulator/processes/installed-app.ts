@@ -1,4 +1,4 @@
-/** An installed app: its stored state, its record and, while it runs, its process. */
+/** An installed app: its stored state, its record and, while it is running, its process. */
 import { type Clock, within } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
@@ -44,9 +44,9 @@ export class InstalledApp {
   )
   #offer: string | undefined
   #usageSentAt = Number.NEGATIVE_INFINITY
-  /** Whether the app is uninstalled: its changes are no longer stored or sent. */
+  /** Whether the app is uninstalled, so that its changes are no longer stored or sent. */
   #isRemoved = false
-  /** Whether a new version is starting: a crash is not sent yet. */
+  /** Whether a new version is starting, so that a crash is not sent yet. */
   #onTrial = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {

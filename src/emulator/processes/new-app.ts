@@ -30,14 +30,14 @@ const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
 function filesOf(id: string): Readonly<Record<string, string>> {
   const name = id.split('.').at(-1) ?? id
   const resolved = `file:${SDK.replaceAll('\\', '/')}`
-  // Refer to the package by its path: the registry may have another package with this name.
+  // Refer to the package by its path, because the registry may have another package with this name.
   const devDependencies = { hub2mqtt: resolved }
   const copied = { 'node_modules/hub2mqtt': { version: VERSION, resolved, dev: true } }
   return {
     'app.json': json({ id, name, version: '1.0.0', permissions: [], settings: { greeting: 'Hello' } }),
     'package.json': json({ private: true, type: 'module', scripts: { test: 'node --test' }, devDependencies }),
     'package-lock.json': json({ lockfileVersion: 3, requires: true, packages: { '': { devDependencies }, ...copied } }),
-    // Make npm copy packages: the hub refuses links out of the folder.
+    // Make npm copy packages, because the hub refuses links out of the folder.
     '.npmrc': 'install-links=true\n',
     'jsconfig.json': json({ compilerOptions: { module: 'nodenext', strict: true, checkJs: true } }),
     'locales/en.json': json({ title: name }),

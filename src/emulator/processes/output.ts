@@ -11,7 +11,7 @@ export class Output {
   #chunks: Buffer[] = []
   #bytes = 0
 
-  /** @param onLine - Called with each complete line. */
+  /** @param onLine called with each complete line */
   constructor(onLine?: (line: string) => void) {
     this.#onLine = onLine
   }

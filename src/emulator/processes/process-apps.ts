@@ -150,7 +150,7 @@ export class ProcessApps implements HubApps {
     this.#must(id).process.send({ type: 'crash' })
   }
 
-  /** `undefined` while the app is not running. */
+  /** Returns the id of the app's process; `undefined` while the app is not running. */
   pid(id: string): number | undefined {
     return this.#must(id).pid
   }
@@ -189,7 +189,7 @@ export class ProcessApps implements HubApps {
     return app
   }
 
-  /** If the code no longer exists, the start fails like a crash. */
+  /** Returns the code of an app. If the code no longer exists, the start fails like a crash. */
   #codeOf({ id, version, folder }: StoredApp): Unpacked {
     try {
       return this.#world.packages.adopt(folder)

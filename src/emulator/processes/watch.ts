@@ -6,9 +6,9 @@ import type { Usage } from '../records.ts'
 import type { AppProcess } from './app-process.ts'
 
 export interface Limits {
-  /** Limit of resident memory in bytes. The heap's limit is not enough, because buffers are outside the heap. */
+  /** Limit on resident memory in bytes. The heap's limit is not enough, because buffers are outside the heap. */
   readonly memory: number
-  /** Limit of the CPU usage, as a fraction of one core. */
+  /** Limit on the CPU usage, as a fraction of one core. */
   readonly cpu: number
   /** Number of consecutive seconds above the CPU limit after which an app is killed. */
   readonly cpuSeconds: number
@@ -93,7 +93,7 @@ function readProc(pid: number | undefined): Reading | undefined {
     // 13th of these fields.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
-    // Do not read `statm`, which counts pages: the size of a page differs between machines.
+    // Do not read `statm`, which counts pages, because the size of a page differs between machines.
     const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
     return { cpuMs: ticks * TICK_MS, mem: Number(kilobytes ?? 0) * 1024 }
   } catch {

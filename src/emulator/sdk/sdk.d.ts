@@ -30,7 +30,7 @@ export interface App {
   on(event: 'stop', listener: () => unknown): void
 }
 
-/** @param path - Such as `/lights/:light`: `params.light` is then that part of the path. */
+/** @param path - For example, `/lights/:light`, in which `params.light` is the matched part of the path. */
 export type AddRoute = (path: string, handler: (request: ApiRequest) => unknown) => void
 
 /**

@@ -1,8 +1,8 @@
 import type { Start } from './sdk.d.ts'
 
 /**
- * Starts an app in a test, without a hub and in the process of the test. Resolves when the app runs; rejects with any
- * error that the app throws before that:
+ * Starts an app in a test, without a hub and in the process of the test. Resolves when the app is running; rejects with
+ * any error that the app throws before that:
  *
  * ```js
  * const app = await startApp(start, { settings: { greeting: 'Hello' } })
@@ -19,11 +19,11 @@ export interface TestOptions {
   /** The app's settings, any JSON. */
   readonly settings?: Readonly<Record<string, unknown>>
   /**
-   * Answers of the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. To refuse a request, throw an
+   * Answers from the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. To refuse a request, throw an
    * error. Other operations are refused with 404, except `speak`, which works.
    */
   readonly managers?: Readonly<Record<string, Readonly<Record<string, (args: Record<string, unknown>) => unknown>>>>
-  /** Answers of other apps, by id: `{ 'com.example.lights': { get: ({ path }) => ({ path }) } }`. */
+  /** Answers from other apps, by id: `{ 'com.example.lights': { get: ({ path }) => ({ path }) } }`. */
   readonly apps?: Readonly<Record<string, OtherAppAnswers>>
 }
 
@@ -55,10 +55,10 @@ export interface TestApp {
   setSetting(name: string, value: unknown): void
   /** Removes a setting, as a user of the hub would. */
   unsetSetting(name: string): void
-  /** Sends the app an event of a manager: `managerEvent('apps', 'app.update', { id: 'com.example.lights' })`. */
+  /** Sends the app an event from a manager: `managerEvent('apps', 'app.update', { id: 'com.example.lights' })`. */
   managerEvent(name: string, event: string, payload?: unknown): void
-  /** Sends the app an event of another app. */
+  /** Sends the app an event from another app. */
   appEvent(id: string, event: string, payload?: unknown): void
-  /** Stops the app: resolves when its `stop` listeners have finished. */
+  /** Stops the app. Resolves when its `stop` listeners have finished. */
   stop(): Promise<void>
 }

@@ -35,7 +35,7 @@ function addressed(topic: string) {
   }
 }
 
-/** Example: `app` and `get-setting` → `appGetSetting`. A command with a setting's name in its topic gets another id. */
+/** Example: `app` and `get-setting` → `appGetSetting`. A command with a setting in its topic gets a different id. */
 const idOf = ({ target, name, argument }: Command) =>
   camelCase(`${target} ${name}${argument === undefined ? '' : ' of topic'}`)
 

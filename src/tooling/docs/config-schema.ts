@@ -8,7 +8,7 @@ type Schema = Readonly<Record<string, unknown>>
 
 const convert = (schema: v.GenericSchema) => jsonSchema(schema, 'draft-2020-12')
 
-/** A key without a value counts as an omitted option. */
+/** Also permits `null`, because a key without a value is an omitted option. */
 function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
   if (anyOf !== undefined) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return {
@@ -18,7 +18,7 @@ function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
   }
 }
 
-/** JSON has no maps. */
+/** Converts maps to objects, because JSON has no maps. */
 export const plain = (value: unknown): unknown => (value instanceof Map ? Object.fromEntries(value) : value)
 
 function ofOption({ doc, schema, default: fallback = null, required, example }: Option): Schema {
@@ -63,7 +63,7 @@ function ofTable(table: Table): Map<string, unknown> {
   )
 }
 
-/** No option is required, because the environment may supply it. */
+/** Returns the schema, in which no option is required, because the environment may supply it. */
 export function configSchema(): string {
   const hubs: Schema = {
     type: ['object', 'null'],

@@ -55,7 +55,7 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
   'docs/install.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
 }
 
-/** @throws {MarkerError} if a text is missing */
+/** @throws MarkerError if a copy is missing */
 export function fillCopies(text: string, wanted: readonly Copy[]): string {
   return wanted.reduce((filled, [around, value]) => {
     const [before = '', after = ''] = around.split('{}').map(RegExp.escape)

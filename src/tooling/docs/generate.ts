@@ -38,12 +38,12 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/openapi.json': openapi,
 }
 
-/** A marker, or the text around a copy, is missing, unknown or duplicated. */
+/** Thrown if a marker, or the text around a copy, is missing, unknown or duplicated. */
 export class MarkerError extends Error {
   override readonly name = 'MarkerError'
 }
 
-/** Replaces the text between the markers. @throws {MarkerError} */
+/** Replaces the text between the markers. @throws MarkerError */
 export function fillSections(page: string, known: Sections): string {
   const opened = [...page.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
   const unknown = opened.find((name) => !Object.hasOwn(known, name))

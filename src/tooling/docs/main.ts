@@ -11,7 +11,7 @@ function current(path: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
-/** @throws {MarkerError} with the path of the file */
+/** @throws MarkerError with the path of the file */
 function filled(path: string): string {
   const text = current(path) ?? ''
   try {

@@ -60,7 +60,7 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
   }
 }
 
-/** The answers that all commands share. */
+/** Returns the answers that all commands share. */
 const commandResponses = () =>
   Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 
@@ -100,7 +100,7 @@ function routeOperation(route: Route): [string, object] {
   return operation(route, `/${path}`, { id, summary }, request && { required: true, schema: shown(request) })
 }
 
-/** The path is the topic of the command without the base topic and `cmd`. */
+/** Returns the operation of a command. Its path is the command's topic without the base topic and `cmd`. */
 function commandOperation(route: Route, command: Command): [string, object] {
   const { target, name, argument, payload, doc: summary } = command
   const path = `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`

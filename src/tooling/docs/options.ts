@@ -51,7 +51,7 @@ const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # has none: remove the # to use it.
 `
 
-/** An empty default does not show what a value looks like. */
+/** Returns whether a default is empty, and so does not show what a value looks like. */
 function isNothing(shown: unknown): boolean {
   return shown === null || (Array.isArray(shown) && shown.length === 0) || (shown instanceof Map && shown.size === 0)
 }

@@ -23,7 +23,7 @@ export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-
     },
     overrideAction({ valibotAction, jsonSchema: made }) {
       const requirement = 'requirement' in valibotAction ? valibotAction.requirement : undefined
-      // JSON Schema implies the flag `u` for patterns. A limit of bytes also limits the number of characters.
+      // JSON Schema implies the flag `u` for patterns. A limit in bytes also limits the number of characters.
       if (valibotAction.type === 'regex' && requirement instanceof RegExp)
         return { ...made, pattern: requirement.source }
       return valibotAction.type === 'max_bytes' ? { ...made, maxLength: Number(requirement) } : undefined

@@ -23,7 +23,7 @@ const ROOTS: Readonly<Record<string, string | undefined>> = {
 
 const shown = (template: string) => code(address(template, (name) => ROOTS[name] ?? `<${name}>`))
 
-/** Lists only the keys of an object: the AsyncAPI document has the types. */
+/** Lists only the keys of an object, because the AsyncAPI document has the types. */
 function statePayload({ properties, required, ...schema }: JsonSchema): string {
   if (schema.anyOf !== undefined) {
     return schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any JSON' : statePayload(one))).join(' or ')

@@ -61,7 +61,7 @@ export class AccessControl {
     return senderOf(request, this.#config())
   }
 
-  /** The start-up token is valid only on this machine. Other machines need a password. */
+  /** How to log in. The start-up token is valid only on this machine. Other machines need a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'
@@ -72,7 +72,7 @@ export class AccessControl {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
 
-  /** @param writes - The request changes something or opens a WebSocket. */
+  /** @param writes whether the request changes something or opens a WebSocket */
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
@@ -85,7 +85,7 @@ export class AccessControl {
     const isWrong = access === null && bearerOf(request) !== undefined
     const waitMs = isWrong ? this.#tokenTries.take(sender.address) : 0
     if (waitMs > 0) return tooMany(waitMs)
-    // Programs on other machines can get access by a login or a token.
+    // Programs on other machines can get access with a login or a token.
     const isOpen = this.loginBy === 'password' || this.#config().tokens.size > 0
     const isClosed = access === null && !isOpen
     if (isClosed && !(isWrong && this.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)
@@ -115,7 +115,7 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** Failed attempts never block the start-up token. */
+  /** Logs in with the start-up token, which failed attempts never block. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
     const waitMs = this.#tokenTries.take(sender.address)
@@ -178,7 +178,7 @@ export const tooMany = (waitMs: number): Reply =>
 export const isJson = ({ headers }: IncomingMessage): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
 
-/** An HTML form could send any other request to another origin without a preflight request. */
+/** Returns whether no HTML form can have sent a request, as forms send to other origins without a preflight. */
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 

@@ -1,4 +1,4 @@
-/** Loaded at the first request, because hono loads Node's HTTP client, which takes memory and time. */
+/** Loaded on the first request, because hono loads Node's HTTP client, which takes memory and time. */
 import type { IncomingMessage } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
@@ -116,7 +116,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   if (!isGet(request)) return GET_ONLY
   const token = path === '' ? new URLSearchParams(request.url?.split('?')[1]).get('token') : null
   if (token !== null) return enter(context, token, sender)
-  // The page is public if there is a login: it contains no secrets and shows the login form.
+  // The page is public if there is a login, because it contains no secrets and shows the login form.
   const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
   if (!isOpen) return text(403, NO_PASSWORD)
   const { frame_ancestors } = live.value.http

@@ -30,7 +30,7 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly metrics: Pick<Metrics, 'print'>
   /** The sessions that are already open; default: none. */
   readonly sessions?: Sessions | undefined
-  /** Called with the address that logs in a browser, while no password is set. The log must not contain it. */
+  /** While no password is set, called with the address that logs in a browser, which must not be logged. */
   readonly onPage?: ((address: string) => void) | undefined
   /** Called with a secret that the log must mask, such as the start-up token. */
   readonly onSecret?: (secret: string) => void

@@ -17,11 +17,11 @@ const GONE_MS = 60_000
 
 interface Client {
   readonly socket: WebSocket
-  /** The client receives the values of settings. */
+  /** Whether the client receives the values of settings. */
   readonly settings: boolean
   /** Maximum number of unsent bytes. */
   maxBytes: number
-  /** Frames are skipped until the next snapshot. */
+  /** Whether frames are skipped until the next snapshot. */
   behind: boolean
 }
 
@@ -95,7 +95,7 @@ export class LiveChannel {
     this.#catchUp(client)
   }
 
-  /** Skips all frames of a client that is behind: only a snapshot can restore the client's state. */
+  /** Skips all frames of a client that is behind, because only a snapshot can restore the client's state. */
   #send(client: Client, frame: string): void {
     const { socket } = client
     if (client.behind) return

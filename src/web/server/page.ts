@@ -34,7 +34,7 @@ export class Page {
 
   /** Returns the file in an accepted encoding; `undefined` for an unknown path. `path` has no leading slash. */
   async answer(path: string, accepted: readonly string[], ancestors: readonly string[]): Promise<Reply | undefined> {
-    // A checkout builds the page at the first request, and again after its sources have changed.
+    // A checkout builds the page on the first request, and again after its sources have changed.
     if (path === '' || this.#files.size === 0) this.#files = filesOf(await this.#built())
     const name = path === '' ? 'index.html' : path
     const file = this.#files.get(name)

@@ -18,21 +18,21 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
   const clients = given('x-forwarded-for').map(addressOf)
   return {
     address: clients.findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
-    /** A trusted proxy sent the request. */
+    /** Whether a trusted proxy sent the request. */
     trusted,
-    /** A program on this machine sent the request. It may be a tunnel that forwards requests of other machines. */
+    /** Whether a program on this machine sent the request, perhaps a tunnel that forwards other machines' requests. */
     local: !trusted && !isForwarded && isLoopback(peer),
     /** The browser's scheme, if a trusted proxy states it. Traefik states `ws` or `wss` for a WebSocket. */
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
     /** The requested host name and port. */
     host: given('x-forwarded-host')[0] ?? headers.host,
-    /** The proxy has authenticated the user. */
+    /** Whether the proxy has authenticated the user. */
     ingress: trusted && rules.ingress && typeof headers['x-ingress-path'] === 'string',
   }
 }
 
 function listOf(headers: IncomingHttpHeaders, name: string): string[] {
-  // Node.js joins several headers of one name with commas.
+  // Node.js joins several headers of the same name with commas.
   const parts = String(headers[name] ?? '').split(',')
   return parts.map((one) => one.trim()).filter((one) => one !== '')
 }
@@ -74,7 +74,7 @@ export function addressOf(text: string): string | undefined {
   return address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** An IPv6 client can usually use 2^64 addresses, so all of them count as one. */
+/** Returns the network of an address. An IPv6 client can usually use 2^64 addresses, so all of them count as one. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''))

@@ -147,7 +147,7 @@ export function send(request: IncomingMessage, response: ServerResponse, reply: 
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-/** Only the log contains the details. */
+/** Returns the reply after a failure, whose details are only logged. */
 export function failed(err: unknown, log: HttpOptions['log']): Reply {
   log.warn({ err }, FAILED)
   return text(500, 'internal error')

@@ -1,4 +1,4 @@
-/** A checkout builds the page at the first request; the package and the image contain the built page. */
+/** A checkout builds the page on the first request; the package and the image contain the built page. */
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
@@ -47,7 +47,7 @@ function isCurrent(): boolean {
   return sources.every((path) => statSync(`${FOLDER}${path}`).mtimeMs <= builtAt)
 }
 
-/** @throws Error because of a mistake in the sources, or if the bundler is not installed */
+/** @throws Error if the sources have a mistake, or if the bundler is not installed */
 export async function buildPage(): Promise<void> {
   const { build } = await import('vite')
   await build({
@@ -58,7 +58,7 @@ export async function buildPage(): Promise<void> {
     base: './',
     envFile: false,
     define: { DOCS_URL: JSON.stringify(DOCS_URL) },
-    // Ignore the environment: a development build would reveal the location of the sources.
+    // Ignore the environment, because a development build would reveal the location of the sources.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {
       outDir: OUTPUT,

@@ -6,7 +6,7 @@ import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const broker = kindOf({ hubWell: true, holds: ['broker'] })
 
-/** @param memory - Whether the broker keeps its saved data. */
+/** @param memory whether the broker keeps its saved data */
 function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker(signal)

@@ -17,7 +17,7 @@ const burst = kindOf({
 const PING = `${BASE}/bridge/cmd/ping`
 let senders = 0
 
-/** One client sends `count` commands as fast as the broker accepts them. Each must be answered. */
+/** Sends `count` commands from one client as fast as the broker accepts them. Each must be answered. */
 async function flood(world: World, count: number, topic: string): Promise<void> {
   senders += 1
   await using sender = await Observer.on(world.broker.port, {
@@ -44,7 +44,7 @@ async function flood(world: World, count: number, topic: string): Promise<void> 
   await Promise.all(sending)
 }
 
-/** The occasional commands of another client must be answered as usual. */
+/** Sends occasional commands from another client, which must be answered as usual. */
 async function bystander({ load, random }: Scene, ms: number): Promise<void> {
   const endsAt = performance.now() + ms
   while (performance.now() < endsAt) {

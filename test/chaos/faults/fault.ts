@@ -14,19 +14,19 @@ export type Hold = 'broker' | 'bridge' | 'hub' | 'list' | 'answers'
 export interface Fault {
   /** Resolves after the repair of the fault. */
   readonly run: (scene: Scene) => Promise<void>
-  /** The bridge can reach the hub all the time. */
+  /** Whether the bridge can reach the hub throughout. */
   readonly hubWell: boolean
   /** How long a message may be delayed between the bridge and the hub or broker, in milliseconds; default: 0. */
   readonly stallMs?: number
   /** How long after the repair the broker must agree with the hub, in milliseconds; default: 30 s. */
   readonly agreeMs?: number
   readonly expectedErrors?: RegExp
-  /** Neither the bridge nor the hub may be published as offline during the fault. */
+  /** Set if neither the bridge nor the hub may be published as offline during the fault. */
   readonly staysOnline?: true
   readonly holds?: readonly Hold[]
-  /** The fault cannot be combined, because its own checks require that there is no other fault. */
+  /** Set if the fault cannot be combined, because its own checks require that there is no other fault. */
   readonly alone?: true
-  /** Short runs leave the fault out, because it requires long waits. */
+  /** Set if short runs leave the fault out, because it requires long waits. */
   readonly slow?: true
 }
 

@@ -72,7 +72,7 @@ const answering = (answer: Reply) =>
     return (request) => (concerns(request) ? answer : undefined)
   }, allOrSome)
 
-/** Each refresh begins with a request for the hub's identity. */
+/** Makes the bridge request the hub's identity, with which each refresh begins. */
 async function refresh({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))
@@ -88,7 +88,7 @@ const IN_PLACE: readonly Reply[] = [
   { ...page(200), text: '' },
 ]
 
-/** Unusual success answers of hubs. */
+/** Unusual success answers from hubs. */
 const ODD = [
   '',
   'OK',

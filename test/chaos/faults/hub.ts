@@ -29,7 +29,7 @@ function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number
   }
 }
 
-/** Marks a fault whose events may arrive after newer answers of the hub. */
+/** Marks a fault whose events may arrive after newer answers from the hub. */
 const late =
   (run: Fault['run']): Fault['run'] =>
   async (scene) => {

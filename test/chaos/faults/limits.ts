@@ -18,13 +18,13 @@ const limit = kindOf({ hubWell: true, holds: ['broker', 'bridge'] })
 const UNSUITABLE = { slow: true, agreeMs: 90_000 } as const
 
 interface LimitOptions {
-  /** The bridge can work with this broker. */
+  /** Whether the bridge can work with this broker. */
   readonly online: boolean
-  /** The broker starts without its data; default: random. */
+  /** Whether the broker starts without its data; default: random. */
   readonly forgets?: boolean
   /** Time limit until the bridge is online; default: 45 s. */
   readonly timeoutMs?: number
-  /** The broker delays messages. */
+  /** Whether the broker delays messages. */
   readonly holdsBack?: boolean
   /** How long the bridge must then stay online; default: no requirement. */
   readonly steadyMs?: number

@@ -14,7 +14,7 @@ const EVENTS = ['app.create', 'app.update'] as const
 
 const hub = kindOf({})
 
-/** A text, because `JSON.stringify` may overflow the stack for such a deep value. */
+/** A string, because `JSON.stringify` may overflow the stack for such a deep value. */
 const deepText = '['.repeat(LEVELS) + ']'.repeat(LEVELS)
 
 /** @param value the JSON text of the key's new value */
@@ -28,7 +28,7 @@ function withValue({ text, ...answer }: Reply, key: string, value: string): Repl
 const isSettings = (path: string) => /\/setting\/?(\?|$)/.test(path)
 const isSetting = (path: string) => /\/setting\/[^/?]+/.test(path)
 
-/** The bridge reads settings for commands, and because it publishes them. */
+/** Makes the bridge read settings for commands, and because it publishes them. */
 async function readSettings({ load, world, random }: Scene): Promise<void> {
   for (const id of publishedApps) {
     if (world.hub.apps.has(id)) world.hub.change(id, { name: `${id} ${random.word()}` })
@@ -90,7 +90,7 @@ function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): F
   }
 }
 
-/** Puts the API key at the end of texts that the bridge truncates: in refusals, and in the fields of apps. */
+/** Puts the API key at the end of strings that the bridge truncates: in refusals, and in the fields of apps. */
 async function repeatKey({ world, load, random }: Scene): Promise<void> {
   const long = (length: number) => 'x'.repeat(length - world.apiKey.length + random.int(1, 2)) + world.apiKey
   const changed = { author: long(1024), crashedMessage: long(1024), version: long(1024) }

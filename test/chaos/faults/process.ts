@@ -1,4 +1,4 @@
-/** Faults of the bridge's process, messages of earlier runs, and other bridges. */
+/** Faults of the bridge's process, messages from earlier runs, and other bridges. */
 
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
@@ -40,7 +40,7 @@ function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A bridge loses the broker or is suspended, another one takes over, and the first one returns. */
+/** A bridge loses its connection to the broker or is suspended, another one takes over, and the first one returns. */
 async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   const first = world.bridge
   const absence = {

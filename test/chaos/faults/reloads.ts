@@ -17,7 +17,7 @@ function changed(changes: (scene: Scene) => FileChanges | string): Fault['run'] 
   }
 }
 
-/** A reload denies commands that wait behind slow ones. */
+/** Denies commands by a reload while they wait behind slow ones. */
 function denied(changes: FileChanges, hubRequest: RegExp): Fault['run'] {
   return async (scene) => {
     const { world, random, load } = scene

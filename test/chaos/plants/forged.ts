@@ -1,4 +1,4 @@
-/** Forges an answer of the hub for several planted bugs: `null`, with the hub's last known id. */
+/** Forges an answer from the hub for several planted bugs: `null`, with the hub's last known id. */
 import { type Answer, header } from '../../../src/hub/answer.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 

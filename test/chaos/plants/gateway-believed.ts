@@ -1,4 +1,4 @@
-/** Planted bug: every answer to a write counts as an answer of the hub. */
+/** Planted bug: every answer to a write counts as an answer from the hub. */
 import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'
 

@@ -1,4 +1,4 @@
-/** Planted bug: a hub without an id counts as another hub. */
+/** Planted bug: a hub without an id counts as a different hub. */
 import { header } from '../../../src/hub/answer.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 

@@ -1,4 +1,4 @@
-/** Planted bug: retained messages of other clients on event topics are not swept. */
+/** Planted bug: retained messages from other clients on event topics are not swept. */
 import { Retained } from '../../../src/mqtt/retained.ts'
 
 const { sweep } = Retained.prototype

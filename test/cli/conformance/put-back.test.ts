@@ -11,7 +11,7 @@ const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
 
 type Hub = Awaited<ReturnType<typeof emulate>>
 
-/** @param at - The number of the write at which `happen` is called. */
+/** @param at the number of the write at which `happen` is called */
 async function hubWith(
   { onTestFinished: atEnd }: TestContext,
   at: number,

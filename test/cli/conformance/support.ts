@@ -24,7 +24,7 @@ const APPS = [
 ]
 const STORE = [{ id: APP, name: 'Rose garden', version: '2.1.0' }]
 
-/** @param atEnd - Closes the hub after the test; concurrent tests pass their own. */
+/** @param atEnd closes the hub after the test; concurrent tests pass their own */
 export async function emulate(options: EmulatedHubOptions = {}, atEnd = onTestFinished): Promise<EmulatedHub> {
   const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }
   const hub = await EmulatedHub.start({ keys, settleMs: 0, apps: APPS, store: STORE, ...options })

@@ -24,7 +24,7 @@ import { emulate, KEY, say } from './support.ts'
 type Variables = Readonly<Record<string, string>>
 
 interface SetUp {
-  /** Returns the differences to a configuration that works. */
+  /** Returns the differences from a configuration that works. */
   readonly make: () => Promise<Variables> | Variables
   readonly cause: RegExp
   readonly remedy: RegExp

@@ -22,7 +22,7 @@ export async function embedded() {
 
 type Variables = Readonly<Record<string, string>>
 
-/** @param variables - Environment variables without the prefix `HUB2MQTT_`. */
+/** @param variables environment variables without the prefix `HUB2MQTT_` */
 export function configured(variables: Variables) {
   const all = { ...(!('HUBS_DIR' in variables) && { HUB_API_KEY: KEY }), ...variables }
   const env = Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value]))

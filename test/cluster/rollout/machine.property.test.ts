@@ -94,7 +94,7 @@ class Life {
     this.apply({ kind: 'begin' })
   }
 
-  /** Another process reads the record, and sends the steps that may not have been sent. */
+  /** Simulates that another process reads the record, and sends the steps that may not have been sent. */
   ownerDies(): void {
     const found = readBack(this.rollout)
     expect(found).toEqual(this.rollout)

@@ -18,7 +18,7 @@ export const APP = 'the.app'
 export const RESTART = { command: 'restart', app: APP, pause: '1s' } as const
 /** The broker for tests that do not depend on it. */
 export const BROKER: BrokerKind = BROKERS[0]
-/** Milliseconds. Apps of a last wave are watched for less time. */
+/** Milliseconds. Apps in the last wave are watched for less time. */
 export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
@@ -75,7 +75,7 @@ export class Street implements AsyncDisposable {
     return street
   }
 
-  /** Like `build`, and starts a bridge in this process. Default broker: `BROKER`. */
+  /** Like `build`, but also starts a bridge in this process. Default broker: `BROKER`. */
   static async open(options: Omit<StreetOptions, 'broker'> & Partial<StreetOptions>): Promise<Street> {
     const street = await Street.build({ broker: BROKER, ...options })
     await street.bridge()

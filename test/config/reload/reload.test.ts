@@ -14,7 +14,7 @@ import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.t
 
 let world: World
 
-/** Only the addresses of the hub and the broker are in the environment; the file has all other options. */
+/** Starts with only the addresses of the hub and the broker in the environment; the file has all other options. */
 const start = async (file: string, options: WorldOptions = {}) => {
   world = await World.start({ ...options, file })
   onTestFinished(() => world[Symbol.asyncDispose]())
@@ -110,7 +110,7 @@ describe('a configuration that is read again changes while running', () => {
     expect(await world.request('attic/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload('hubs: {home: {}}')
     await expect.poll(() => topicsOf('attic')).toEqual([])
-    // All other messages about the hub are cleared too, but its discovery messages later: the hub may only be renamed.
+    // All other messages about the hub are cleared too, the discovery messages later, as the hub may only be renamed.
     const speakingOfIt = async () => {
       const held = await retainedOn(world.broker.port)
       return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)

@@ -22,7 +22,7 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
     ending.abort()
     await watching
   })
-  /** A check of the folder has ended when the wait for the next check begins. */
+  /** Waits for a check of the folder, which has ended when the wait for the next check begins. */
   const check = async (checks: number) => {
     await until('the wait for the next check', () => clock.waits.length === checks)
     await clock.advance(CHECK_MS)

@@ -143,7 +143,7 @@ export class Installation implements AsyncDisposable {
     return bridge
   }
 
-  /** The file is readable only for the container's user, if this process may change owners. */
+  /** Writes a file that only the container's user can read, if this process may change owners. */
   #secret(name: string, text: string, mode = 0o400): string {
     const path = join(this.#folder, name)
     writeFileSync(path, text)

@@ -1,5 +1,5 @@
 /**
- * Kills a hub during writes at random moments, and checks each time that everything confirmed is stored, and nothing is
+ * Kills a hub at random moments during writes, and checks each time that everything confirmed is stored, and nothing is
  * stored in part. `node test/emulator/data/kill.ts --count 200` prints the figures.
  */
 import { spawn } from 'node:child_process'
@@ -16,7 +16,7 @@ import { LIGHTS, manifestOf, writeApp } from './apps.ts'
 export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
 /** Maximum time that a hub writes before it is killed. */
 const MAX_LIFE_MS = 250
-/** Every fourth hub is killed within this time after its start: some have not opened their data yet. */
+/** Every fourth hub is killed within this time after its start, when some have not opened their data yet. */
 const MAX_START_MS = 800
 const FILES = 8
 
@@ -135,7 +135,7 @@ function foundIn({ state }: HubData): Wanted {
   return found
 }
 
-/** A missing value equals `null`. */
+/** Compares two values; a missing one equals `null`. */
 const same = (one: unknown, other: unknown) => (one ?? null) === (other ?? null)
 
 function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): string[] {

@@ -17,7 +17,7 @@ export const APP = 'com.example.app'
 
 type Files = Readonly<Record<string, string>>
 
-/** `code`: the main file, or several files. The parent of the returned folder contains nothing else. */
+/** Writes an app. `code`: the main file, or several files. The parent of the returned folder contains nothing else. */
 export function written(code: string | Files, manifest: Partial<Manifest> = {}): string {
   const files = typeof code === 'string' ? { 'app.js': code } : code
   return writeApp(join(temporary(), 'app'), { id: APP, name: 'App', version: '1.0.0', ...manifest }, files)

@@ -25,13 +25,13 @@ function processesWith(text: string): number[] {
     .map(Number)
 }
 
-/** Returns the processor time of a process, in hundredths of a second. */
+/** Returns the CPU time of a process, in hundredths of a second. */
 function worked(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return Number(fields[11]) + Number(fields[12])
 }
 
-/** Processor time in hundredths of a second; no start takes longer. */
+/** CPU time in hundredths of a second; no start takes longer. */
 const BUSY = 50
 
 /** May be an older Node, from which the hub starts a newer one. */

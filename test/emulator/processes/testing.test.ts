@@ -35,7 +35,7 @@ test('an app behaves in a test as on a hub', async () => {
   const app = await inTest(folder, { settings })
   expect(app.emitted).toEqual(hub.emitted)
   expect(app.settings).toEqual(Object.fromEntries(hub.apps.settings(APP)))
-  // The output of the app arrives on a different channel than its events.
+  // The output of the app arrives on a different channel from its events.
   await until('the line', () => hub.apps.output(APP).endsWith('\n'))
   expect(app.lines).toEqual(hub.apps.output(APP).trimEnd().split('\n'))
 

@@ -1,4 +1,4 @@
-/** Takes pictures of pages with a headless Chromium, over its DevTools protocol. */
+/** Takes screenshots of pages with a headless Chromium, over its DevTools protocol. */
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ export interface Page {
   readonly url: string
   readonly width: number
   readonly height: number
-  /** The part of the page in the picture. */
+  /** The part of the page in the screenshot. */
   readonly clip: { readonly x: number; readonly y: number; readonly width: number; readonly height: number }
   readonly storage: Readonly<Record<string, string>>
   /** Texts that are on the page when it is complete. */
@@ -85,7 +85,7 @@ class DevTools implements Disposable {
     return new DevTools(socket)
   }
 
-  /** `sessionId`: the session of a page; default: the browser's own. */
+  /** Sends a command. `sessionId`: the session of a page; default: the browser's own. */
   command(method: string, params: object, sessionId?: string): Promise<Answer> {
     this.#count += 1
     const waiting = Promise.withResolvers<Answer>()

@@ -30,7 +30,7 @@ export interface Wish {
   readonly severalHubs?: boolean
   readonly base?: string
   readonly publicUrl?: string
-  /** Whether the guardian is on; default true. */
+  /** Whether the guardian is on; default: `true`. */
   readonly guarded?: boolean
 }
 

@@ -213,7 +213,7 @@ async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<R
     if (disabled_by === undefined) continue
     await ha.command({ type: 'config/entity_registry/update', entity_id, disabled_by })
   }
-  // Home Assistant would restart the integration half a minute after an entity is enabled: restart it now.
+  // Home Assistant would restart the integration half a minute after an entity is enabled, so restart it now.
   await ha.stop()
   await ha.run()
   // Home Assistant removes only entities that it has found in this run, although the registry has all of them earlier.

@@ -24,7 +24,7 @@ export async function installHomeAssistant({ name, runtime }: TestedVersion): Pr
   if (!existsSync(folder)) {
     process.stderr.write(`installing Home Assistant ${name} from PyPI; this takes some minutes, once\n`)
     await mkdir(CACHE, { recursive: true })
-    // Install into a temporary folder: other processes may read the final one, or install the same version.
+    // Install into a temporary folder, because other processes may read the final one, or install the same version.
     const unfinished = await mkdtemp(join(CACHE, `${name}.`))
     await install(name, runtime, unfinished)
     await rename(unfinished, folder).catch(() => rm(unfinished, { recursive: true, force: true }))
@@ -54,7 +54,7 @@ async function install(name: string, runtime: Python, folder: string): Promise<v
   await pip(...required(folder))
 }
 
-/** Packages that Home Assistant would install at its first start: those of the integrations that the tests need. */
+/** Packages that Home Assistant would install when it first starts, for the integrations that the tests need. */
 function required(folder: string): string[] {
   const [components = ''] = globSync(join(folder, 'environment/lib/python*/site-packages/homeassistant/components'))
   return ['frontend', 'mqtt', 'hassio'].flatMap((integration) => {

@@ -11,7 +11,7 @@ export interface Installation extends AsyncDisposable {
   readonly program: string
 }
 
-/** If Node-RED cannot be installed, returns `undefined` and prints why, or throws with `REQUIRE_NODE_RED=1`. */
+/** Installs Node-RED. If that fails, returns `undefined` and prints why, or throws with `REQUIRE_NODE_RED=1`. */
 export async function installNodeRed(): Promise<Installation | undefined> {
   const { path, remove } = await mkdtempDisposable(join(tmpdir(), 'node-red-'))
   try {

@@ -35,13 +35,13 @@ export class NodeRed implements AsyncDisposable {
     this.#open = open
   }
 
-  /** Resolves when the flows run and are connected to the broker. */
+  /** Resolves when the flows are running and connected to the broker. */
   static async start({ installation, flows, brokerPort, env = {} }: NodeRedOptions): Promise<NodeRed> {
     await using open = new AsyncDisposableStack()
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'node-red-user-')))
     const port = await freePort()
     const nodes = (await Promise.all(flows.map(nodesOf))).flat().map((node) => adapted(node, brokerPort, env))
-    // Each file contains the same broker node. Keep one, as users do when the editor asks.
+    // Each file contains the same broker node. Keep one, as users do when the editor prompts them.
     const unique = [...new Map(nodes.map((node) => [node.id, node])).values()]
     await writeFile(join(path, 'flows.json'), JSON.stringify(unique))
     await writeFile(join(path, 'settings.js'), `module.exports = ${JSON.stringify(settings(port))}\n`)

@@ -7,7 +7,7 @@ import { available } from '../../support/skipped.ts'
 
 const PROGRAM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-/** With REQUIRE_CHROMIUM=1, it is an error if the tests of the page cannot run. */
+/** With REQUIRE_CHROMIUM=1, it is an error if the page's tests cannot run. */
 export const canBrowse = mayBrowse()
 
 function mayBrowse(): boolean {
@@ -36,9 +36,9 @@ export interface View {
 
 let browser: Promise<Browser> | undefined
 
-/** The tests of a file share the browser, which ends with the process. */
+/** Starts the browser that the tests of a file share, and that ends with the process. */
 export function launch(): Promise<Browser> {
-  // Continuous integration runs as root, and Chromium has no sandbox for root.
+  // CI runs as root, and Chromium has no sandbox for root.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
   return browser
 }

@@ -62,7 +62,7 @@ export class House implements AsyncDisposable {
     const file = join(folder, 'hub2mqtt.yaml')
     const http = await listening(port ?? (await freePort()), config['http'])
     const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY }])
-    // A JSON text is also YAML.
+    // JSON is also valid YAML.
     const text = JSON.stringify({
       hubs: Object.fromEntries(addresses),
       ...config,
@@ -125,7 +125,7 @@ export class House implements AsyncDisposable {
   }
 }
 
-/** The house ends with the test. */
+/** Starts a house that ends with the test. */
 export async function startHouse(options?: HouseOptions): Promise<House> {
   const house = await House.start(options)
   onTestFinished(() => house[Symbol.asyncDispose]())

@@ -1,4 +1,4 @@
-/** Other clients of the broker: Home Assistant, clients that clear the bridge's topics, another bridge. */
+/** Other clients of the broker: Home Assistant, clients that clear the bridge's topics, and another bridge. */
 import type { Theatre } from '../theatre.ts'
 
 const DEVICE = 'homeassistant/device/hub2mqtt--aaaaaaaaaaaaaaaaaaaaaaaa--com_athom_hue/config'
@@ -25,7 +25,7 @@ export async function others(theatre: Theatre): Promise<void> {
 
 /**
  * The bridge reconnects after the other bridge. Mosquitto may publish the will if the new connection overtakes the old
- * one's DISCONNECT: only the last `bridge/state` counts.
+ * one's DISCONNECT, so only the last `bridge/state` counts.
  */
 async function rival(theatre: Theatre): Promise<void> {
   const hello = '{"instance":"another-bridge","started_at":"2999-01-01T00:00:00.000Z"}'

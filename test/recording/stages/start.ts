@@ -1,6 +1,6 @@
 import type { Theatre } from '../theatre.ts'
 
-/** Orphans of an earlier bridge, and messages of other programs. */
+/** Orphans from an earlier bridge, and messages from other programs. */
 const FOUND: Readonly<Record<string, string>> = {
   'hub2mqtt/gone/info': '{}',
   'hub2mqtt/home/app/left.over': '{}',

@@ -1,4 +1,4 @@
-/** The listener with the page and its API. Its bridge only records calls, and has no hub and no broker. */
+/** The listener with the page and its API. Its bridge only records calls, and has neither a hub nor a broker. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
@@ -48,7 +48,7 @@ export const credentials = (password: string, headers: Readonly<Record<string, s
 /** Returns the cookie as a browser would send it. */
 export const cookieOf = ({ headers }: Pick<Answered, 'headers'>) => headers['set-cookie']?.[0]?.split(';')[0] ?? ''
 
-/** Sends a text, and resolves with everything that is received before the connection is closed. */
+/** Sends a string, and resolves with everything that is received before the connection is closed. */
 export async function rawAnswer(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   socket.write(text)

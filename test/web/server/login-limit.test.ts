@@ -9,7 +9,7 @@ import { cookieOf, credentials, openDoor } from './door.ts'
 const PASSWORD = 'correct horse battery'
 const env = { HTTP_HOST: '0.0.0.0', HTTP_PASSWORD: PASSWORD, HTTP_TRUSTED_PROXIES: '127.0.0.1' }
 
-/** `attempt` tries a password from an address that a trusted proxy reports. */
+/** Starts a web server. `attempt` tries a password from an address that a trusted proxy reports. */
 async function openHouse(clock = new FakeClock()) {
   const { ask } = await openDoor({ env, clock })
   const attempt = (password: string, from: string) =>

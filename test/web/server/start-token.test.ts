@@ -79,7 +79,7 @@ describe('the start-up token', () => {
   })
 })
 
-/** @param http - Options in addition to those that the test needs. */
+/** @param http options in addition to those that the test needs */
 async function start(http: Readonly<Record<string, unknown>> = {}) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())

@@ -14,7 +14,7 @@ const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 const byId = ({ apps }: Core, thingsOf: (record: AppRecord) => readonly { readonly id: string }[]) =>
   Object.fromEntries([...apps.records.values()].flatMap(thingsOf).map((thing) => [thing.id, thing]))
 
-/** Each app with drivers has one to three devices, which are unavailable while the app is not running. */
+/** Returns the one to three devices of an app with drivers. They are unavailable while the app is not running. */
 function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppRecord) {
   const driver =
     flavour === 'older' ? { driverUri: `homey:app:${app}`, driverId: 'thing' } : { driverId: `homey:app:${app}:thing` }

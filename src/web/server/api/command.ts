@@ -90,7 +90,7 @@ function commandTopic(base: string, segments: readonly string[]): string | undef
   return [base, ...levels.slice(0, at), 'cmd', ...levels.slice(at)].join('/')
 }
 
-/** A client may percent-encode other characters than a topic level requires. */
+/** Returns the topic level of a segment, in which a client may have percent-encoded more than a level requires. */
 function levelOf(segment: string): string | undefined {
   if (decodeLevel(segment) !== undefined) return segment
   try {
@@ -100,7 +100,7 @@ function levelOf(segment: string): string | undefined {
   }
 }
 
-/** JSON adds quotes to a payload that is plain text. Other payloads are JSON themselves. */
+/** Removes the quotes that JSON adds to a payload that is plain text. Other payloads are already JSON. */
 function withoutQuotes(topics: Topics, topic: string, body: Buffer): Buffer {
   const { target, command: name, argument } = topics.parseCommand(topic) ?? {}
   const command = target && findCommand(target, name ?? '', argument !== undefined)

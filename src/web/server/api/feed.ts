@@ -26,7 +26,7 @@ export interface FeedOptions {
   readonly clock: Clock
 }
 
-/** A function as payload is called whenever the event is sent. */
+/** If the payload is a function, it is called whenever the event is sent. */
 interface FeedMessage {
   /** Epoch milliseconds. */
   readonly at: number
@@ -35,7 +35,7 @@ interface FeedMessage {
 }
 
 interface View {
-  /** The view includes the values of settings. */
+  /** Whether the view includes the values of settings. */
   readonly settings: boolean
 }
 
@@ -77,7 +77,7 @@ export class Feed {
     return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
   }
 
-  /** @param payload - `null` if the topic was cleared */
+  /** @param payload `null` if the topic was cleared */
   held(topic: string, payload: string | null): void {
     if (topic.endsWith('/state') && this.#isShown(topic)) this.#noteState(topic, payload)
     const shown = this.#shown
@@ -109,8 +109,8 @@ export class Feed {
   }
 
   /**
-   * A function as payload is called whenever the event is sent. It must always return the same short text, which does
-   * not count towards the limit.
+   * If the payload is a function, it is called whenever the event is sent. It must always return the same short text,
+   * which does not count towards the limit.
    */
   record(topic: string, payload: string | (() => string)): void {
     const event = { at: this.#options.clock.now(), topic, payload }

@@ -45,11 +45,11 @@ export type LiveMessage = v.InferOutput<typeof message>
 const event = v.strictObject({ at: time, topic: text, payload: text })
 export type FeedEvent = v.InferOutput<typeof event>
 
-/** The usage of an app: epoch milliseconds, per cent of one core, bytes. */
+/** The usage of an app: epoch milliseconds, percent of one core, bytes. */
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
 
-/** The close code of the WebSocket when a login is required, such as after a logout or a change of the password. */
+/** The close code of the WebSocket when a login is required, such as after a logout or a password change. */
 export const LOGIN_DUE = 4401
 
 /** The reasons by hub and unavailable command, which is named as in the configuration (`restart`, `hub/install`). */

@@ -60,7 +60,7 @@ export interface Route {
   /** Relative to the listener's address or to the prefix of a reverse proxy. `{name…}` at the end matches the rest. */
   readonly path: string
   readonly access: Needed
-  /** Public if `http.public_url` is set, even for pages of other origins. */
+  /** Set if the route is public when `http.public_url` is set, even for pages from other origins. */
   readonly shown?: true
   readonly doc: string
   readonly query?: Readonly<Record<string, string>>
@@ -69,7 +69,7 @@ export interface Route {
   readonly answers: Readonly<Record<number, Answer>>
   /** Marks a route whose answer may take longer than a few seconds. */
   readonly slow?: true
-  /** The OpenAPI document has one operation for each command in place of this row. */
+  /** Set if the OpenAPI document has one operation for each command in place of this row. */
   readonly commands?: true
   readonly run: (context: AppContext, request: ApiRequest) => Reply | Promise<Reply>
 }

@@ -21,7 +21,7 @@ export interface Choice {
 /** `wrong` has one line for each mistake. */
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
 
-/** The result includes the defaults of the other options of a hub. */
+/** Checks a hub. The result includes the defaults of the hub's other options. */
 export function checkHub(given: SetupHub) {
   const name = given.name.trim()
   const wrong = v.is(hubName, name) ? [] : [`name: ${EXPECTED_NAME}`]
@@ -40,7 +40,7 @@ function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknow
   return undefined
 }
 
-/** `chosen` is missing if the broker is the current one, whose login is kept. */
+/** Checks a broker. `chosen` is missing if the broker is the current one, whose login is kept. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,
@@ -90,7 +90,7 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
   return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }
 
-/** A JSON file must stay JSON for the other programs that read it. */
+/** Returns whether a file is JSON. It must stay JSON for the other programs that read it. */
 function isJson(text: string): boolean {
   try {
     return typeof JSON.parse(text) === 'object'

@@ -28,7 +28,7 @@ const MAX_INTERFACES = 8
 const MAX_NAME_LENGTH = 64
 
 interface Candidate extends FoundHub {
-  /** The device announces itself as a hub. */
+  /** Whether the device announces itself as a hub. */
   readonly isHub: boolean
 }
 
@@ -85,7 +85,7 @@ async function openSockets(
   return (await Promise.all(opening)).filter((socket) => socket !== undefined)
 }
 
-/** A hub without a usable address in the answer gets the address of the sender. */
+/** Returns the hubs in an answer. A hub without a usable address in it gets the address of the sender. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
   const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
     records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)
@@ -113,7 +113,7 @@ const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
 const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
-/** Sends no key. */
+/** Pings without sending a key. */
 async function ping({ url, name, isHub }: Candidate, clock: Clock) {
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, hasApp: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)

@@ -190,7 +190,7 @@ export const MANY = ACTIONS.filter(({ many }) => many !== undefined)
 
 export const actionName = ({ name, command }: Action, entry?: AppEntry): string => name?.(entry) ?? commandName(command)
 
-/** An action that is not possible now states the reason in `refused`. */
+/** Returns the actions for an app. An action that is not possible now states the reason in `refused`. */
 export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'command'>)[] {
   const busy = entry.running.value === undefined ? undefined : terms.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({
@@ -238,7 +238,7 @@ interface Bulk {
 export const bulk = signal<Bulk | undefined>(undefined)
 export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?.state === 'stopping'
 
-// Leaving the page would stop the action, so the browser asks first.
+// Leaving the page would stop the action, so the browser asks for confirmation.
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isInProgress() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 

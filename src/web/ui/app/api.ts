@@ -44,7 +44,7 @@ const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: Re
   resultOf(schema, await request(path, init))
 const post = <S extends v.GenericSchema>(schema: S, path: string, body: object) => get(schema, path, sending(body))
 
-/** An empty text is sent as an empty body, without a content type. */
+/** Returns the options of a request. An empty string is sent as an empty body, without a content type. */
 function sending(body: object | string): RequestInit {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   return { method: 'POST', ...(text !== '' && { headers: { 'content-type': 'application/json' }, body: text }) }
@@ -60,7 +60,7 @@ export const api = {
   history: (hub: string, app: string, hours: number) =>
     get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
   config: () => get(protocol.CONFIG_REPORT, 'config'),
-  /** @param after - `next` of the previous answer */
+  /** @param after `next` of the previous answer */
   log: (after: string) =>
     get(protocol.LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
   doctor: () => get(protocol.DOCTOR_REPORT, 'doctor'),

@@ -44,7 +44,7 @@ function choiceName(one: string): string {
 
 export const choiceLabel = () => text.choice({ name: choiceName(choice.value) })
 
-/** If the texts cannot be loaded, the page keeps its current language. */
+/** Loads and shows the chosen language. If the texts cannot be loaded, the page keeps its current language. */
 export async function showLanguage(): Promise<boolean> {
   const code = codeOf(choice.peek())
   const loaded = await languageOf(code)

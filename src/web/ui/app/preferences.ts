@@ -64,7 +64,7 @@ const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ??
 export const search = signal(first.search)
 export const filter = signal(first.filter)
 export const sort = signal(first.sort)
-/** Apps are grouped by hub, if there are several hubs. */
+/** Whether apps are grouped by hub, if there are several hubs. */
 export const grouped = signal(first.grouped)
 
 effect(() => {

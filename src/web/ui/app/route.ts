@@ -25,7 +25,7 @@ export function chosenInAddress<const K extends string>(name: string, options: r
   return inAddress(name, 'pushState', first, (stored) => options.find((option) => option === stored) ?? first)
 }
 
-/** A text in the current view, stored in the address. Typing adds no entries to the browser's history. */
+/** A string in the current view, stored in the address. Typing adds no entries to the browser's history. */
 export function textInAddress(name: string): Changeable<string> {
   return inAddress(name, 'replaceState', '', (stored) => stored ?? '')
 }

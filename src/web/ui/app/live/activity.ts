@@ -87,7 +87,7 @@ export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
   return failed
 }
 
-/** Returns the texts of an app's crashes, newest first. */
+/** Returns the messages of an app's crashes, newest first. */
 export function crashTexts(entries: readonly Entry[], hub: string, app: string): string[] {
   return entries
     .flatMap((entry) => {
@@ -218,7 +218,7 @@ function isUpdate(entry: Entry): boolean {
   return UPDATES.has(isEvent(entry) ? entry.event.event_type : entry.answer.command) && !isFailure(entry)
 }
 
-/** Returns a text for comparison, without the time and other parts that always differ. */
+/** Returns a string for comparison, without the time and other parts that always differ. */
 function contentOf(entry: Entry): string {
   if (!isEvent(entry)) return JSON.stringify([entry.answer.command, entry.answer.ok, entry.answer.error?.message])
   const { event } = entry

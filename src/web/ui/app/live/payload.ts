@@ -1,4 +1,4 @@
-/** The payloads and answers from the server are untrusted: these functions validate them with the schemas. */
+/** The payloads and answers from the server are untrusted, so these functions validate them with the schemas. */
 import * as v from 'valibot'
 import { type Payload, PUBLICATIONS, type PublicationName } from '../../../../contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../../../contract/schemas.ts'

@@ -88,7 +88,7 @@ export class Store {
   readonly hubs = signal<readonly HubEntry[]>([])
   readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))
   readonly fleet = signal<FleetStatus | undefined>(undefined)
-  /** The payloads by state topic, of the other members and of the whole fleet. */
+  /** Payloads by state topic, for the other members and the whole fleet. */
   readonly memberStates = signal<ReadonlyMap<string, Payload<'bridgeState'>>>(new Map())
   readonly bridgeState = signal<Payload<'bridgeState'> | undefined>(undefined)
   /** When the state of the bridge last changed, in epoch milliseconds. */
@@ -103,7 +103,7 @@ export class Store {
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** `true` after the first snapshot. */
   readonly complete = signal(false)
-  /** Counts the changes of apps, for lists that are not sorted at every change. */
+  /** Counts the changes to apps, for lists that are not sorted on every change. */
   appChanges = 0
   readonly #activity: ActivityReader
   readonly #topics = new Set<string>()

@@ -1,4 +1,4 @@
-/** The pointer and the arrow keys select a point of the chart. */
+/** The pointer and the arrow keys select a point in the chart. */
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type Plot from 'uplot'

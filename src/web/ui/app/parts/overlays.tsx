@@ -7,7 +7,7 @@ export interface Listed {
   readonly name: string
   /** Shown on the same line. */
   readonly about?: string | undefined
-  /** Shown on a separate line. The text has another source, such as a changelog. */
+  /** Shown on a separate line. The text has a different source, such as a changelog. */
   readonly note?: string | undefined
 }
 

@@ -42,7 +42,7 @@ export type AppProps = { readonly entry: AppEntry }
 
 const TONES = { running: 'ok', starting: 'info', stopping: 'info', stopped: 'quiet' } as const
 
-/** While a hub is offline, the state of its apps is unknown. */
+/** Shows the state of an app, which is unknown while its hub is offline. */
 export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonly store: Store }) {
   const app = entry.app.value
   const state = store.isAway(entry.hub) ? null : isCrashed(app) ? 'crashed' : app.state
@@ -77,7 +77,7 @@ export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undef
   return store.failedUpdates.value.has(`${entry.hub}/${entry.id}`) ? 'update_failed' : undefined
 }
 
-/** The guardian requests attention for the app, or the app has crashed and the guardian does not restart it. */
+/** Whether the guardian requests attention for the app, or the app has crashed and the guardian does not restart it. */
 export function needsAttention(entry: AppEntry, store: Store): boolean {
   const guard = readTopic(entry, 'guard')
   const isUnguarded = guard === undefined || guard.state === 'off' || guard.state === 'snoozed'
@@ -119,7 +119,7 @@ export function CommandSwitch(
 
 type GuardState = GuardPayload['state']
 
-/** The order is the sort order: the most urgent state is first. */
+/** In sort order, with the most urgent state first. */
 const APPEARANCES: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: GlyphName }>> = {
   given_up: { tone: 'bad', glyph: 'alert' },
   waiting: { tone: 'warn', glyph: 'clock' },
@@ -155,7 +155,7 @@ function inWords(state: GuardState, entry: AppEntry): string {
   return [text.guard.states[state], nextOf(entry)].filter((part) => part !== undefined).join(', ')
 }
 
-/** The glyph has a text for screen readers and as a tooltip. */
+/** The glyph has a label for screen readers, which is also its tooltip. */
 export function GuardMark({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null

@@ -125,7 +125,7 @@ function dayName(day: number, today: number): string {
 
 const MINUTE_MS = 60_000
 
-/** Renders again at midnight, or within a minute after sleep or a change of the clock. */
+/** Renders again at midnight, or within a minute after sleep or a clock change. */
 function useToday(): number {
   const today = useSignal(dayOf(Date.now()))
   useEffect(() => {
@@ -222,7 +222,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-/** `more` is the button of a group. Only lines of groups can be focused: the page focuses one after it shows more. */
+/** `more` is the button of a group. Only lines of groups can be focused, and get the focus after showing more. */
 function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
     <tr tabIndex={more === undefined ? undefined : -1}>
@@ -255,7 +255,7 @@ function labelOf(entry: Entry): string {
   return entry.kind === 'answer' ? commandName(entry.answer.command) : terms.events[entry.event.event_type]
 }
 
-/** `message` is the unchanged text of the app or the hub. */
+/** `message` is the unchanged text from the app or the hub. */
 function detailOf(entry: Entry): { readonly facts: string; readonly message: string } {
   if (entry.kind === 'answer') {
     const { ok, duration_ms, replayed, error } = entry.answer

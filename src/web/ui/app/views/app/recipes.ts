@@ -28,13 +28,13 @@ const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart
 /** Characters that are invisible or change the text direction. */
 const INVISIBLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 
-/** The double quotes are valid in JSON, YAML and templates of Home Assistant. */
+/** Quotes a string with double quotes, which are valid in JSON, YAML and Home Assistant templates. */
 const quoted = (text: string) => JSON.stringify(text.toWellFormed()).replace(INVISIBLE, escaped)
 
-/** Turns a text that Home Assistant would interpret as a template into a template that returns the text. */
+/** Turns a string that Home Assistant would interpret as a template into a template that returns the string. */
 const literal = (text: string) => quoted(/\{[{%#]/.test(text) ? `{{ ${quoted(text)} }}` : text)
 
-/** Quotes a text for a shell. */
+/** Quotes a string for a shell. */
 const word = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 export function commandRecipe(label: string, topic: string, payload: string) {

@@ -167,7 +167,7 @@ interface SettingProps {
   /** `undefined`: the app no longer has the setting. */
   readonly value: unknown
   readonly shown: boolean
-  /** The value is unknown because the answer to a write was lost. */
+  /** Whether the value is unknown because the answer to a write was lost. */
   readonly unknown: boolean
   /** Keeps the line even if the app removes the setting. */
   readonly keep: () => void
@@ -178,7 +178,7 @@ interface SettingProps {
   readonly read: () => void
 }
 
-/** A hidden value must be neither shown nor sent: it is masked, or it may be a secret that the user has not opened. */
+/** Whether a value must be neither shown nor sent, because it is masked or may be a secret that is not opened. */
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
@@ -286,7 +286,7 @@ function Value({ value, shown, unknown }: Pick<SettingProps, 'value' | 'shown' |
 
 interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
   readonly before: unknown
-  /** The field must not show the value. */
+  /** Whether the field must hide the value. */
   readonly isHidden: boolean
   readonly busy: boolean
   readonly save: (value: unknown) => void
@@ -296,7 +296,7 @@ interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
 function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, cancel }: EditorProps) {
   const form = useRef<HTMLFormElement>(null)
   const kind = useSignal<Kind>(kindOf(before))
-  /** `undefined` until the user enters something, because an empty text is a value. */
+  /** `undefined` until the user enters something, because an empty string is a value. */
   const typed = useSignal(startsEmpty ? undefined : textOf(before))
   const problem = useSignal('')
   useEffect(() => form.current?.querySelector<HTMLElement>('.new')?.focus(), [])

@@ -38,7 +38,7 @@ const KINDS = ['crash', 'restart', 'update'] as const
 const TONES = { crash: 'bad', restart: 'info', update: 'ok' } as const
 const RANGES = ['1', '24', '168'] as const
 const REFRESH_MS = 60_000
-/** The minimum period of a chart: a shorter one would show only noise. */
+/** The minimum period of a chart; a shorter one would show only noise. */
 export const SHORTEST_SECONDS = 15 * 60
 
 /** `at`: when the answer arrived, in epoch seconds. */

@@ -23,7 +23,7 @@ export function kindOf(value: unknown): Kind {
 /** Maximum length of JSON on one line, in characters. */
 const LINE = 80
 
-/** Returns a text that shows the value, also for editing. */
+/** Returns a string that shows the value, also for editing. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   const line = JSON.stringify(value)
@@ -39,7 +39,7 @@ const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
 /** The bridge replaces its own secrets with this text. */
 const MASK = '***'
 
-/** Judges by the name of the setting, by the names in its value, and by a login in an address. */
+/** Decides by the name of the setting, the names in its value, and a login in an address. */
 export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (SECRET.test(name) || depth > MAX_JSON_DEPTH) return true
   if (typeof value === 'string') {
@@ -57,7 +57,7 @@ type Typed<T> = { readonly ok: true; readonly value: T } | ReturnType<typeof wro
 
 const wrong = (message: string) => ({ ok: false, message }) as const
 
-/** Text fields do not keep `\r\n`. Restores it if all lines of the previous value ended with it. */
+/** Restores `\r\n`, which text fields do not keep, if all lines of the previous value ended with it. */
 function withLineEnds(typed: string, before: unknown): string {
   const lines = typeof before === 'string' ? before.split('\r\n') : []
   const hadCrlf = lines.length > 1 && !lines.some((line) => line.includes('\n') || line.includes('\r'))
@@ -87,14 +87,14 @@ function isExact(json: string): boolean {
   }
 }
 
-/** A number that is out of range is parsed as Infinity, which JSON cannot represent. */
+/** Returns whether JSON can represent a value. A number out of range is parsed as Infinity, which JSON lacks. */
 function isWritable(value: unknown, depth = 0): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true
   return depth < MAX_JSON_DEPTH && Object.values(value).every((inner) => isWritable(inner, depth + 1))
 }
 
-/** The setting can have any name. */
+/** Returns the payload for a setting, which can have any name. */
 export function payloadFor(name: string, value: unknown): Typed<object> {
   const payload = { name, value }
   const isLong = new TextEncoder().encode(JSON.stringify(payload)).length > MAX_PAYLOAD_BYTES

@@ -34,7 +34,7 @@ const text = defineStrings('columns', {
 /** The keys, and the order of the columns, are in `COLUMN_KEYS`. */
 interface Column {
   readonly value: (app: App, entry: AppEntry) => string | number
-  /** The greatest value is first, because users look for it. */
+  /** Set if the greatest value is first, because users look for it. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
   /** Width in pixels on a wide and on a narrow screen; if missing, the column takes the remaining width. */
@@ -191,7 +191,7 @@ function pathOf(samples: readonly Sample[], figure: Figure) {
   const known = values.filter((value) => value !== null)
   if (known.length === 0) return { line: '', area: '' }
   const top = Math.max(...known) * 1.15
-  // Memory changes little: on a scale from zero, the line would be flat.
+  // Memory changes little, so the line would be flat on a scale from zero.
   const low = figure === 'memory' ? Math.min(...known) * 0.85 : 0
   const span = top - low || 1
   const y = (value: number) => (HEIGHT - 1.5 - ((value - low) / span) * (HEIGHT - 3)).toFixed(1)

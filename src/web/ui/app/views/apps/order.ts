@@ -50,7 +50,7 @@ export function listApps(store: Store) {
     void [tick.value, filter.value, search.value, sort.value]
     const hubs = members.value
     const isGrouped = grouped.value && hubs.length > 1
-    // Changes of apps take effect at the next tick.
+    // Changes to apps take effect on the next tick.
     untracked(() => {
       ordered = store.appChanges
       totals.value = { counts: count(hubs, store), memory: memoryOf(hubs) }
@@ -145,7 +145,7 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
   const count = items.length
   const range = useMemo(() => signal(FIRST), [])
   if (count <= ALL_DRAWN) set(range, { from: 0, to: count, above: 0, below: 0 })
-  // The list has become shorter: draw its first lines until the effect below has read the scroll position.
+  // The list has become shorter, so draw its first lines until the effect below has read the scroll position.
   else if (range.peek().to > count) set(range, FIRST)
   useLayoutEffect(() => {
     const list = body.current

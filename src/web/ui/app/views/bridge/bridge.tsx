@@ -108,7 +108,7 @@ function HealthBadge({ ready, problems }: { readonly ready: boolean; readonly pr
   return problems.length === 0 ? <Badge tone="ok">{text.well}</Badge> : <Badge tone="warn">{text.ready}</Badge>
 }
 
-/** Does not render at every change of an app, because the numbers need not be exact at every moment. */
+/** Does not render on every change of an app, because the numbers need not be exact at every moment. */
 function Counts() {
   const { store } = usePage()
   const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))

@@ -228,7 +228,7 @@ function Line({ line, store }: { readonly line: LogLine; readonly store: Store }
   )
 }
 
-/** Does not subscribe to signals: a changed name is shown when the next line arrives. */
+/** Does not subscribe to signals, so a changed name is shown when the next line arrives. */
 function nameOf(store: Store, hub: string | undefined, app: string): string {
   const hubs = store.hubs.peek().filter(({ name }) => hub === undefined || hub === name)
   return hubs.map(({ apps }) => apps.peek().get(app)?.name.peek()).find((name) => name !== undefined) ?? app
