@@ -42,25 +42,29 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
   return { root: nest(values), where, resolvePath: (path) => resolve(path) }
 }
 
-const COMMENT = /(?:^|\s)#.*/gm
-/** The section `http` as a block or in braces, which may contain the maps of `http.tokens`. */
-const HTTP = /(?:^|["'])http["']?[\s:]*(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*|(?:\n(?:[ \t].*)?)+)/gm
-
 /**
  * Finds the listener's address in the text of a file that may be neither valid YAML nor valid JSON. The parser is no
  * help: after a missing quote, for example, it finds no keys.
  */
 export function httpInText(text: string, table: Table): Source {
-  const plain = text.replace(/[\r\uFEFF]/g, '').replace(COMMENT, '')
-  const section = (plain.match(HTTP) ?? []).join('\n')
-  const values = ['http.enabled', 'http.host', 'http.port'].flatMap((path) => {
-    const key = path.slice('http.'.length)
-    const entry = new RegExp(`(?<=^|[\\s{,"'])${key}["']?(?=[\\s:])[ \\t]*(?::[ \\t]*)?["']?([\\w.:-]+)`)
-    const value = entry.exec(section)?.[1]
-    const schema = table[path]?.schema
-    return schema === undefined || value === undefined ? [] : [[path, fromText(schema, value)] as const]
-  })
-  return { root: nest(values), where: () => '', resolvePath: (path) => path }
+  const found = new Map<string, unknown>()
+  let isInside = false
+  for (const line of text.split('\n')) {
+    const words = line.split(/[\s\uFEFF{},"']+/).filter((word) => word !== '' && word !== ':')
+    if (line.trimStart() === line && words.length > 0) isInside = false
+    for (const [i, word] of words.entries()) {
+      if (word.startsWith('#')) break
+      const [key = '', ...value] = word.split(':')
+      const schema = table[`http.${key}`]?.schema
+      if (key === 'http') isInside = true
+      else if (isInside && schema !== undefined && !found.has(key)) {
+        found.set(key, fromText(schema, value.join(':') || (words[i + 1] ?? '')))
+      }
+    }
+  }
+  const address = ['enabled', 'host', 'port'].filter((key) => found.has(key))
+  const root = nest(address.map((key) => [`http.${key}`, found.get(key)] as const))
+  return { root, where: () => '', resolvePath: (path) => path }
 }
 
 /** A key without a value is an omitted option. */
