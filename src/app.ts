@@ -137,7 +137,6 @@ export async function run(options: RunOptions): Promise<void> {
 
   await health.watch(signal)
   live.stop()
-  rollouts.stop()
   log.info('stopping')
   await bridge.stop()
 }

@@ -58,7 +58,11 @@ export interface Discovery {
 
 export interface BridgeOptions {
   readonly topics: Topics
-  readonly rollouts: RolloutControl & OwnershipState['rollouts']
+  readonly rollouts: RolloutControl &
+    OwnershipState['rollouts'] & {
+      /** Sends no more steps, and records the answers that arrive before `commands` resolves. */
+      finish(commands: Promise<void>): Promise<void>
+    }
   /** Set if several bridges share the hubs of one configuration. Call `fleetChanged` after each change. */
   readonly fleet?: FleetSide | undefined
   /** The hubs that this bridge serves. Call `addHub`, `removeHub` or `releaseHub` after each change. */

@@ -362,7 +362,8 @@ export class Bridge {
 
   async stop(): Promise<void> {
     this.#options.guardian.standBy()
-    await this.#dispatcher.stop()
+    // Before another bridge takes over, because it would repeat steps whose answers are not recorded.
+    await this.#options.rollouts.finish(this.#dispatcher.stop())
     this.#cancelStartOver()
     this.logLevels.stop()
     this.#upkeep.stop()

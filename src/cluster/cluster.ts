@@ -43,7 +43,7 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
 
     start(given: BridgePort, hubs: Live['value']['hubs']): void {
       port = given
-      if (fleet !== undefined) fleet.start(port)
+      if (fleet !== undefined) fleet.start(port, rollouts)
       else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
     },
 

@@ -9,6 +9,7 @@ import { type Fleet, LEADER, type Membership, ownerOf, staticFleet } from './fle
 import { fleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
 import { NatsStore } from './nats.ts'
+import type { Rollouts } from './rollout/rollouts.ts'
 
 /** The fleet as a member sees it, for the HTTP API. */
 interface FleetStatus extends FleetPayload {
@@ -21,6 +22,7 @@ interface FleetStatus extends FleetPayload {
 export function fleetMember(membership: Membership, options: ClusterOptions) {
   const { live, clock, topics, random, log } = options
   let port: BridgePort | undefined
+  let rollouts: Pick<Rollouts, 'finish' | 'stop'> | undefined
   let leader: ReturnType<typeof fleetLeader> | undefined
   let served: ReadonlySet<string> = new Set()
   let published = ''
@@ -66,8 +68,9 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 
     mayAct: (): boolean => fleet.mayAct(),
 
-    start(given: BridgePort): void {
+    start(given: BridgePort, led: Pick<Rollouts, 'finish' | 'stop'>): void {
       port = given
+      rollouts = led
       const { linked, feed, hubs } = port
       if (feed !== undefined) peers = followPeers(topics, memberStates, hubs.all, live, feed)
       const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
@@ -151,9 +154,9 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     const { hubs, bridge, openHub } = port
     served = serves
     const leaving = [...hubs.all.keys()].filter((name) => !serves.has(name))
-    const closing = leaving.map((name) => hubs.close(name))
+    const closing = leads() ? [] : [stopLeading(fleet.mayAct() ? 'handover' : 'lost')]
+    closing.push(...leaving.map((name) => hubs.close(name)))
     for (const name of leaving) bridge.releaseHub(name)
-    if (!leads()) closing.push(leader.stop(fleet.mayAct() ? 'handover' : 'lost'))
     await Promise.all(closing)
     const coming = [...serves].filter((name) => !hubs.all.has(name))
     for (const name of coming) {
@@ -165,6 +168,11 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     log.info({ epoch, hubs: hubs.all.size, came: coming.length, left: leaving.length }, 'hubs of this member')
     published = ''
     changed()
+  }
+
+  /** Call this before hubs are closed: the commands that this aborts must not fail the steps of a rollout. */
+  async function stopLeading(how: 'handover' | 'lost'): Promise<void> {
+    await Promise.all([leader?.stop(how), how === 'lost' ? rollouts?.stop() : rollouts?.finish()])
   }
 
   function changed(): void {

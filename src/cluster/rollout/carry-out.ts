@@ -16,12 +16,18 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
   readonly write: (rollout: Rollout, text: string | null) => Promise<void>
   /** Aborted when the connection is lost, and when this process must not continue the rollout. */
   readonly signal: AbortSignal
+  /** Aborted before `signal` if this process stops in an orderly way: from then on, no step is sent. */
+  readonly ending: AbortSignal
+  /** Aborted after `ending`, when no more answers will arrive. */
+  readonly ended: AbortSignal
 }
 
 /** Milliseconds to wait for an answer: longer than a bridge retries. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
 /** The command is retried after these errors, because the hub may come back online, or another bridge may serve it. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
+/** These error codes may result from the end of this process: the step may not have been executed. */
+const UNSETTLED: ReadonlySet<string> = new Set([...TRY_AGAIN, 'outcome_unknown'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
 /** Seconds. A command that was not executed within this time is dropped. */
@@ -90,7 +96,10 @@ export function newProgress(value: Rollout, clock: Clock) {
 }
 export type Progress = Readonly<ReturnType<typeof newProgress>>
 
-/** Resolves when the rollout has ended and the broker has the result. @throws DeniedError if it refuses the record */
+/**
+ * Resolves when the rollout has ended, or this process ends, and the broker has the result.
+ * @throws DeniedError if the broker refuses the record
+ */
 export async function carryOut(progress: Progress, session: Session): Promise<void> {
   await Promise.race([progress.keepRecorded(session), inWaves(progress, session)])
 }
@@ -99,10 +108,10 @@ async function inWaves(progress: Progress, session: Session): Promise<void> {
   for (;;) {
     if (session.refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
     // If a wave is running, it was started over an earlier connection, and continues.
-    progress.apply({ kind: 'begin' })
+    if (!session.ending.aborted) progress.apply({ kind: 'begin' })
     await progress.recorded()
     session.signal.throwIfAborted()
-    if (progress.value.state !== 'running') return
+    if (progress.value.state !== 'running' || session.ending.aborted) return
     await carryOutWave(progress, session)
   }
 }
@@ -128,9 +137,9 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
     try {
       open.defer(await session.client.listen(topicOf(step), take))
       apps.set(topicOf(step), app)
-      const failure = step.phase === 'sent' ? await send(step, app, progress, session) : undefined
-      if (failure === undefined) progress.apply({ kind: 'answered', step })
-      else progress.apply({ kind: 'failed', step, failure })
+      const result = step.phase === 'sent' ? await send(step, app, progress, session) : 'open'
+      if (result === 'open') return
+      progress.apply(result === 'ok' ? { kind: 'answered', step } : { kind: 'failed', step, failure: result })
     } catch (error) {
       // The broker refused the subscription or the command, so the hub has received nothing.
       if (!(error instanceof DeniedError)) throw error
@@ -154,12 +163,13 @@ function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
 }
 
+/** Resolves to `open` if this process ends before the outcome of the step is known: the next process sends it again. */
 async function send(
   step: RolloutStep,
   app: WatchedApp,
   progress: Progress,
-  { client, topics, clock, serves, signal }: Session,
-): Promise<RolloutFailure | undefined> {
+  { client, topics, clock, serves, signal, ending, ended }: Session,
+): Promise<RolloutFailure | 'ok' | 'open'> {
   const { command, transaction: name } = progress.value
   const topic = topics.appCommand(step.hub, step.app, command)
   const transaction = transactionOf(name, step)
@@ -180,18 +190,20 @@ async function send(
       stop()
       return { code: 'not_running', message: 'The app is disabled.' }
     }
+    if (ending.aborted) return 'open'
     take = resolve
     wasOwn = serves(step.hub)
     await client.publish(topic, JSON.stringify({ transaction }), { expirySeconds: EXPIRY_S })
-    const answer = await within(clock, ANSWER_MS[command], answered, signal)
+    const answer = await within(clock, ANSWER_MS[command], answered, ended)
     signal.throwIfAborted()
     const failure = failureOf(answer)
+    if (ending.aborted && UNSETTLED.has(failure?.code ?? '')) return 'open'
     const mayTry = TRY_AGAIN.has(failure?.code ?? '') && clock.elapsed() - startedAt < TRY_FOR_MS
     if (!mayTry || progress.value.reason !== null) {
       stop()
-      return failure
+      return failure ?? 'ok'
     }
-    await sleep(clock, TRY_AFTER_MS[Math.min(tries, TRY_AFTER_MS.length - 1)] ?? 0, signal)
+    await sleep(clock, TRY_AFTER_MS[Math.min(tries, TRY_AFTER_MS.length - 1)] ?? 0, ending)
     signal.throwIfAborted()
   }
 }
@@ -199,13 +211,13 @@ async function send(
 /** Watches the apps of a wave during the pause. Then completes the steps of all apps that run well. */
 async function watch(
   progress: Progress,
-  { clock, signal }: Session,
+  { clock, signal, ending }: Session,
   appOf: (step: RolloutStep) => WatchedApp | undefined,
 ): Promise<void> {
   const until = async (ms: number, isDone: () => boolean) => {
     const end = clock.elapsed() + ms
-    while (!isDone() && clock.elapsed() < end) {
-      await within(clock, end - clock.elapsed(), progress.changed.next(), signal)
+    while (!ending.aborted && !isDone() && clock.elapsed() < end) {
+      await within(clock, end - clock.elapsed(), progress.changed.next(), ending)
       signal.throwIfAborted()
     }
   }
@@ -229,7 +241,7 @@ async function watch(
     }
     return isDone()
   })
-  fail('not_running', 'The app is not running.', () => true)
+  if (!ending.aborted) fail('not_running', 'The app is not running.', () => true)
 }
 
 /** Returns a transaction that does not depend on the sender, so that a bridge recognises a step it has executed. */

@@ -36,11 +36,21 @@ const KEPT = 20
 /** Milliseconds for the broker to accept a rollout or a cancellation. */
 const TAKEN_MS = 10_000
 const BACKOFF_MS = { min: 1_000, max: 30_000 }
+/** Maximum duration of `finish`, unless `commands` takes longer. A stop without a broker takes less than 5 s. */
+const FINISH_MS = 1_800
+
+/** Each is aborted by a stage of the end, as described at `Session`. */
+const newStages = () => ({
+  ending: new AbortController(),
+  ended: new AbortController(),
+  stopped: new AbortController(),
+})
+type Stages = ReturnType<typeof newStages>
 
 export class Rollouts implements RolloutControl, AsyncDisposable {
   readonly #options: RolloutsOptions
-  /** Aborted by `stop`; `undefined` while this process is inactive. */
-  #active: AbortController | undefined
+  /** `undefined` while this process is inactive. */
+  #active: Stages | undefined
   /** The current rollout, or the search for one. Never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
@@ -59,14 +69,30 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   start(link: Pick<MqttLink, 'expect' | 'release'>): void {
     if (this.#active !== undefined) return
     this.#link = link
-    const active = new AbortController()
+    const active = newStages()
     this.#active = active
-    if (this.#options.refusal() === undefined) this.#start(() => this.#resume(active.signal))
+    if (this.#options.refusal() === undefined) this.#start(() => this.#resume(active))
+  }
+
+  /**
+   * Sends no more steps, and stops as soon as the broker has all answers that arrived before `commands` resolved: the
+   * next process then does not repeat these steps.
+   */
+  async finish(commands: Promise<void> = Promise.resolve()): Promise<void> {
+    const { clock } = this.#options
+    const end = clock.elapsed() + FINISH_MS
+    const active = this.#active
+    active?.ending.abort()
+    await commands
+    active?.ended.abort()
+    // Without a connection, nothing can be recorded in time.
+    if (this.client !== undefined) await within(clock, end - clock.elapsed(), this.#work ?? Promise.resolve())
+    this.stop()
   }
 
   /** Stops rollouts. The record of an unfinished rollout stays on the broker. */
   stop(): void {
-    this.#active?.abort()
+    this.#active?.stopped.abort()
     this.#active = undefined
     this.#release([...this.held])
   }
@@ -82,14 +108,14 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     if (this.#progress === undefined && this.#work !== undefined) {
       await within(this.#options.clock, TAKEN_MS, Promise.race([this.#work, this.#found.next()]))
     }
-    const signal = this.#active?.signal
+    const active = this.#active
     const running = this.#progress?.value
     if (running !== undefined) return same(running, transaction, order)
-    if (signal === undefined || this.#work !== undefined) {
+    if (active === undefined || this.#work !== undefined) {
       throw new CommandError('busy', 'The bridge is reading rollouts from the broker, or is starting another rollout.')
     }
     const accepted = Promise.withResolvers<Json>()
-    this.#start(() => this.#accept(transaction, order, signal, accepted))
+    this.#start(() => this.#accept(transaction, order, active, accepted))
     return await accepted.promise
   }
 
@@ -132,12 +158,13 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   /** Continues each unfinished rollout, oldest first. */
-  async #resume(signal: AbortSignal): Promise<void> {
+  async #resume(active: Stages): Promise<void> {
+    const { signal } = active.stopped
     const { clock, log, random } = this.#options
     const backoff = new Backoff({ ...BACKOFF_MS, random })
     while (!signal.aborted) {
       try {
-        await this.#connected(signal, (session) => this.#carryOutAll(session))
+        await this.#connected(active, signal, (session) => this.#carryOutAll(session))
         return
       } catch (error) {
         if (signal.aborted) break
@@ -156,14 +183,15 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   async #accept(
     transaction: string,
     order: RolloutOrder,
-    signal: AbortSignal,
+    active: Stages,
     accepted: PromiseWithResolvers<Json>,
   ): Promise<void> {
     const inTime = new AbortController()
     const stage = { isRecording: false }
     const cancelLate = this.#options.clock.after(TAKEN_MS, () => inTime.abort())
     try {
-      await this.#connected(AbortSignal.any([signal, inTime.signal]), async (session) => {
+      const signal = AbortSignal.any([active.stopped.signal, inTime.signal])
+      await this.#connected(active, signal, async (session) => {
         const { client, topics, clock } = session
         const records = [...(await client.records()).keys()]
         const before = records.find((one) => one.transaction === transaction) ?? records.find(isUnfinished)
@@ -196,7 +224,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     } finally {
       cancelLate()
     }
-    await this.#resume(signal)
+    await this.#resume(active)
   }
 
   async #carryOutAll(session: Session): Promise<void> {
@@ -209,15 +237,17 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       this.#progress?.readBack(there)
       if (this.#progress === undefined) {
         const unfinished = records.find(isUnfinished)
-        if (unfinished === undefined) return
+        if (unfinished === undefined || session.ending.aborted) return
         this.#progress = newProgress(unfinished, clock)
         this.#found.ring()
         log.info(summary(unfinished), 'rollout running')
       }
-      await carryOut(this.#progress, session)
-      log.info(summary(this.#progress.value), 'rollout ended')
-      this.#last = this.#progress
+      const progress = this.#progress
+      await carryOut(progress, session)
       this.#progress = undefined
+      if (isUnfinished(progress.value)) return
+      log.info(summary(progress.value), 'rollout ended')
+      this.#last = progress
       await this.#clearOld(session)
     }
   }
@@ -251,16 +281,20 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     isThere?.()
   }
 
-  async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
+  async #connected(active: Stages, until: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
     const { topics, broker, clientId, clock } = this.#options
     const over = new AbortController()
     const onPublish: SessionOptions['onPublish'] = (packet) => this.client?.received(packet)
+    const session = { broker: broker(), clientId: clientId(), signal: until, onPublish }
     try {
-      await withSession({ broker: broker(), clientId: clientId(), signal, onPublish }, clock, async (connection) => {
+      await withSession(session, clock, async (connection) => {
         const client = newClient(connection, topics, clock)
         this.client = client
         const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
-        await task({ ...this.#options, client, write, signal: AbortSignal.any([signal, over.signal]) })
+        const signal = AbortSignal.any([until, over.signal])
+        const ended = AbortSignal.any([signal, active.ended.signal])
+        const ending = AbortSignal.any([ended, active.ending.signal])
+        await task({ ...this.#options, client, write, signal, ending, ended })
       })
     } finally {
       this.client = undefined

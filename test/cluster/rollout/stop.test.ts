@@ -1,0 +1,96 @@
+/** What a rollout records when its bridge stops or hands over in an orderly way, while steps are under way. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
+import { BROKERS } from '../../support/brokers.ts'
+import { natsPath, startNats } from '../../support/nats.ts'
+import { until } from '../../support/until.ts'
+import { BROKER, Street } from './street.ts'
+
+const STATE = 'hub2mqtt/bridge/state'
+const STOP_MS = 5_000
+const SLOW = { ms: 500, operation: 'restartApp' } as const
+
+test.each(BROKERS)(
+  'on %s, a bridge that stops records the answers that still arrive, and sends no more steps',
+  { timeout: 60_000 },
+  async (broker) => {
+    const street = await Street.build({ broker, houses: 3 })
+    const first = await street.bridge()
+    street.hub('h0').behave('slow-headers', SLOW)
+    street.hub('h1').behave('never-answer', { operation: 'restartApp', times: 1 })
+    await street.rollOut({ canary: 2 })
+    await until('both restarts', () => street.asked().join() === '1,1,0')
+    const begun = performance.now()
+    await first.stop()
+    expect(performance.now() - begun).toBeLessThan(STOP_MS)
+    await until('offline', () => street.observer.last(STATE) === 'offline')
+    expect(street.rollout('t')?.current).toMatchObject([
+      { hub: 'h0', phase: 'answered' },
+      { hub: 'h1', phase: 'sent' },
+    ])
+    // Nothing is recorded after the state that informs other bridges.
+    const topics = street.observer.seen.map(({ topic }) => topic)
+    expect(topics.lastIndexOf('hub2mqtt/rollout/t')).toBeLessThan(topics.lastIndexOf(STATE))
+    await street.bridge()
+    expect(await street.ended()).toMatchObject({ state: 'done', done: 3, failed: [] })
+    // Only the aborted step is repeated.
+    expect(street.asked()).toEqual([1, 2, 1])
+  },
+)
+
+test('the bridge on standby does not repeat a step that the active one finished while it stopped', async () => {
+  const street = await Street.build({ broker: BROKER, houses: 2 })
+  const first = await street.bridge()
+  const second = street.begin()
+  await until('two bridges', () => second.lines.some((line) => line.includes('this one stands by')))
+  street.hub('h0').behave('slow-headers', SLOW)
+  await street.rollOut()
+  await until('the restart', () => street.asked()[0] === 1)
+  await first.stop()
+  expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
+  expect(street.asked()).toEqual([1, 1])
+})
+
+describe.skipIf(natsPath === undefined)('in a fleet with leases', { timeout: 60_000 }, () => {
+  const FIRST = 'a'
+  /** A name of a member that becomes the leader, and the owner of `h0`, when it joins `FIRST`. */
+  const SECOND = Array.from({ length: 100 }, (_, i) => `b${i}`).find((name) =>
+    [LEADER, 'h0'].every((resource) => ownerOf(resource, [FIRST, name]) === name),
+  )
+
+  async function fleet() {
+    const nats = await startNats()
+    onTestFinished(() => nats[Symbol.asyncDispose]())
+    const street = await Street.build({ broker: BROKER, houses: 2 })
+    const join = (member = '') =>
+      street.begin({ FLEET_NATS: nats.urls.join(), FLEET_MEMBER: member, FLEET_LEASE: '5s' })
+    return { street, join }
+  }
+
+  test('the next leader does not repeat a step that its predecessor finished while it stopped', async () => {
+    const { street, join } = await fleet()
+    const first = join(SECOND)
+    join(FIRST)
+    const isWhole = () => street.observer.last('hub2mqtt/fleet')?.includes('"count":2')
+    await until('the fleet', isWhole, 30_000)
+    await street.online()
+    street.hub('h0').behave('slow-headers', SLOW)
+    await street.rollOut()
+    await until('the restart', () => street.asked()[0] === 1)
+    await first.stop()
+    expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
+    expect(street.asked()).toEqual([1, 1])
+  })
+
+  test('a step that is aborted because a new leader takes over its hub does not fail: the leader sends it again', async () => {
+    const { street, join } = await fleet()
+    join(FIRST)
+    await street.online()
+    street.hub('h0').behave('never-answer', { operation: 'restartApp', times: 1 })
+    await street.rollOut()
+    await until('the restart', () => street.asked()[0] === 1)
+    join(SECOND)
+    expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
+    expect(street.asked()).toEqual([2, 1])
+  })
+})
