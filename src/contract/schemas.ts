@@ -149,6 +149,9 @@ export const GUARD_MEMORY = v.strictObject({
     'The latest change of version, as long as crashes are attributed to it.',
   ),
   retries: v.exactOptional(about(count, 'Number of retries since the guardian gave up.')),
+  reset_after: v.exactOptional(
+    about(time, 'Time of the newest event in the history that was there when the restart count was last reset.'),
+  ),
 })
 
 export const GONE_APPS = list(

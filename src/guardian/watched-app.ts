@@ -18,6 +18,8 @@ export class WatchedApp {
   app: App
   watch: watch.RestartState = watch.UNTOUCHED
   history: History = []
+  /** The time of the newest event in the history before the last reset of the restart count. */
+  resetAfter: string | null = null
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
   /** When the app was last seen; `undefined` until the app is seen again after it or its hub was absent. */
@@ -103,7 +105,7 @@ export function dueAfter({ config: { guard } }: Context, watched: WatchedApp, af
 /** Applies changes that depend only on time, and plans the next restart. */
 export function settle(turn: Turn, watched: WatchedApp): void {
   const { now } = turn
-  if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
+  if (watch.isCalm(watched.watch, now)) countAfresh(watched)
   const { sentAt, snoozedUntil } = watched.watch
   if (sentAt !== null && now - sentAt >= watch.START_MS) endRestart(turn, watched)
   const { quietDue } = watched
@@ -118,6 +120,12 @@ export function settle(turn: Turn, watched: WatchedApp): void {
   if (watched.watch.phase === 'given_up') planRetry(turn, watched)
   else plan(turn, watched)
   publish(turn, watched)
+}
+
+/** Resets the count of restarts, and marks the history: a later run must not count the older events again. */
+export function countAfresh(watched: WatchedApp, state = watched.watch): void {
+  watched.watch = watch.afresh(state)
+  if (watched.watch !== state) watched.resetAfter = watched.history[0]?.at ?? null
 }
 
 function plan(turn: Turn, watched: WatchedApp): void {
@@ -201,33 +209,41 @@ export function note(
 
 function publish(turn: Turn, watched: WatchedApp): void {
   const { now, offset, config } = turn
-  const { trend, history, offered, updated, bad, rising } = watched
+  const { trend, history, offered, updated, bad, rising, resetAfter } = watched
   const { found, noticed } = watched.probed
   const on = isOn(turn, watched)
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
-  const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
+  const kept = [history, offered, updated, resetAfter, offset]
+  const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, ...kept]
   if (basis.every((value, i) => value === watched.basis[i])) return
   // Set even if no published fact changes: a restart must end even if the app is switched off in between.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)
-  const { switched, retries } = watched.watch
-  const isNothing = switched === null && offered === null && updated === null && retries === 0
-  const shown = updated && { ...updated, at: new Date(updated.at + offset).toISOString() }
-  const memory = isNothing
-    ? null
-    : {
-        enabled: switched,
-        offered: shownOffer(offered, config.updates.hold_days),
-        updated: shown,
-        ...(retries > 0 && { retries }),
-      }
+  const memory = memoryOf(turn, watched)
   const text = JSON.stringify([state, memory])
   if (text === watched.text && watched.facts?.history === history) return
   watched.text = text
   watched.facts = { state, history, memory }
   turn.facts.add(watched.id)
   turn.hasMoved = true
+}
+
+function memoryOf({ offset, config }: Context, watched: WatchedApp): GuardMemory | null {
+  const { history, offered, updated, resetAfter } = watched
+  const { switched: enabled, retries } = watched.watch
+  const isInHistory = history.some(({ at }) => at === resetAfter)
+  const more = {
+    ...(retries > 0 && { retries }),
+    ...(resetAfter !== null && isInHistory && { reset_after: resetAfter }),
+  }
+  if (enabled === null && offered === null && updated === null && Object.keys(more).length === 0) return null
+  return {
+    enabled,
+    offered: shownOffer(offered, config.updates.hold_days),
+    updated: updated && { ...updated, at: new Date(updated.at + offset).toISOString() },
+    ...more,
+  }
 }
 
 function payloadOf(
