@@ -152,6 +152,9 @@ export const GUARD_MEMORY = v.strictObject({
   reset_after: v.exactOptional(
     about(time, 'Time of the newest event in the history that was there when the restart count was last reset.'),
   ),
+  update_failed_at: v.exactOptional(
+    about(time, 'When an update in a window failed, for the 20 hours until the next attempt.'),
+  ),
 })
 
 export const GONE_APPS = list(

@@ -57,6 +57,8 @@ function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved:
   watched.resetAfter = saved.memory?.reset_after ?? null
   watched.offered = saved.memory?.offered ?? null
   const updated = saved.memory?.updated ?? null
+  const failedAt = saved.memory?.update_failed_at
+  if (failedAt !== undefined) watched.updateFailedAt = Math.min(Date.parse(failedAt) - offset, now)
   watched.updated = updated && { ...updated, at: Math.min(Date.parse(updated.at) - offset, now) }
   watched.bad = lasting(watched.history, 'bad_update', watched.app.version) ?? null
   const reported = saved.history.find(({ what }) => what === 'memory_rising')

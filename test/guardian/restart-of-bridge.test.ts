@@ -136,3 +136,69 @@ describe('a restart count that was reset', () => {
     expect(next.state('a').restarts_in_window).toBe(0)
   })
 })
+
+describe('a failed update', () => {
+  const OPTIONS =
+    'guard: { watch: [] }\nupdates: { policy: window, window: { start: "0 * * * *", length: 2h }, time_zone: UTC }'
+
+  const failed = async () => {
+    const stand = new Stand(OPTIONS).start('a')
+    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('hub_failed') })
+    stand.say('a', { update_available: true, latest_version: '2.0.0' })
+    stand.read()
+    await stand.clock.advance(0)
+    expect(stand.told).toEqual(['update_failed'])
+    expect(stand.orders.splice(0)).toHaveLength(1)
+    return stand
+  }
+
+  test.each([false, true])(
+    'is retried after 20 hours, not at a restart of the bridge (standby: %s)',
+    async (isStandby) => {
+      let stand = await failed()
+      for (const hours of [0, 1, 9, 9]) {
+        await stand.pass(hours)
+        expect(stand.orders).toEqual([])
+        stand = await nextRun(stand, OPTIONS, isStandby)
+      }
+      expect(stand.orders).toEqual([])
+      await stand.pass(2)
+      expect(stand.orders).toMatchObject([{ app: 'a', command: 'install' }])
+    },
+  )
+
+  test.each([-1, 1])('is retried after 20 hours if the clock was set by %i days before the restart', async (days) => {
+    const stand = await failed()
+    stand.clock.step(days * 24 * HOUR)
+    stand.read()
+    const next = await nextRun(stand, OPTIONS)
+    await next.pass(19)
+    expect(next.orders).toEqual([])
+    await next.pass(2)
+    expect(next.orders).toMatchObject([{ app: 'a', command: 'install' }])
+  })
+
+  test('because of a failed backup is not repeated either', async () => {
+    const stand = new Stand(`${OPTIONS.slice(0, -2)}, backup: true }`).start('a')
+    let backups = 0
+    stand.backup = () => {
+      backups += 1
+      return Promise.resolve('No space.')
+    }
+    stand.say('a', { update_available: true, latest_version: '2.0.0' })
+    stand.read()
+    await stand.clock.advance(0)
+    expect(backups).toBe(1)
+    const next = await nextRun(stand, OPTIONS)
+    await next.clock.advance(MINUTE)
+    expect(next.orders).toEqual([])
+  })
+
+  test('leaves nothing on the broker after 20 hours', async () => {
+    const stand = await failed()
+    expect(stand.facts('a').memory).toMatchObject({ update_failed_at: '2026-01-05T12:00:00.000Z' })
+    stand.say('a', { update_available: false })
+    await stand.pass(21)
+    expect(stand.facts('a').memory).toBeNull()
+  })
+})
