@@ -149,6 +149,12 @@ export const GUARD_MEMORY = v.strictObject({
     'The latest change of version, as long as crashes are attributed to it.',
   ),
   retries: v.exactOptional(about(count, 'Number of retries since the guardian gave up.')),
+  reset_after: v.exactOptional(
+    about(time, 'Time of the newest event in the history that was there when the restart count was last reset.'),
+  ),
+  update_failed_at: v.exactOptional(
+    about(time, 'When an update in a window failed, for the 20 hours until the next attempt.'),
+  ),
 })
 
 export const GONE_APPS = list(

@@ -3,6 +3,12 @@ import type { HistoryEntry, Reason } from '../contract/guard.ts'
 
 export type History = readonly HistoryEntry[]
 
+/** Returns the events since the restart count was last reset. `resetAfter`: the time of the newest event before that. */
+export function sinceReset(history: History, resetAfter: string | null | undefined): History {
+  const end = history.findIndex(({ at }) => at === resetAfter)
+  return end === -1 ? history : history.slice(0, end)
+}
+
 /**
  * Evaluates the history since the app last ran for `calmMs`. `times`: the guardian's restarts since the app first had
  * its current version, oldest first. `versions`: all versions of the app.

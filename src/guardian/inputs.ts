@@ -11,7 +11,7 @@ import { countCrash, countsForStorm } from './storm.ts'
 import { levelsAt, type MemorySample, noMemory, shownTrend, trendOf } from './trend.ts'
 import { BY, type Context, emit, type GuardRun, mayAct, type Turn, versions } from './turn.ts'
 import { offerOf } from './updates.ts'
-import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
+import { countAfresh, isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 
 /** How long the guardian leaves an app alone after a write command. */
 export const ALONE_MS = 60_000
@@ -54,8 +54,11 @@ function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved:
   const times = saved.history.filter(isOwnRestart).map(({ at }) => Math.min(Date.parse(at) - offset, now))
   const { recent } = watched.watch
   hub.restarts = [...hub.restarts, ...(times.length > recent.length ? times : recent)].sort((a, b) => a - b)
+  watched.resetAfter = saved.memory?.reset_after ?? null
   watched.offered = saved.memory?.offered ?? null
   const updated = saved.memory?.updated ?? null
+  const failedAt = saved.memory?.update_failed_at
+  if (failedAt !== undefined) watched.updateFailedAt = Math.min(Date.parse(failedAt) - offset, now)
   watched.updated = updated && { ...updated, at: Math.min(Date.parse(updated.at) - offset, now) }
   watched.bad = lasting(watched.history, 'bad_update', watched.app.version) ?? null
   const reported = saved.history.find(({ what }) => what === 'memory_rising')
@@ -81,7 +84,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   watched.changedAt = now
   const wasDown = isDown(watched)
   // A timer may be late, so check the time here as well.
-  if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
+  if (watch.isCalm(watched.watch, now)) countAfresh(watched)
   if (before.version !== after.version) versionChanged(turn, watched, before.version, after.version)
   seeOffer(turn, watched)
   if (before.state === 'running' && after.state !== 'running') {
@@ -240,7 +243,8 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
   }
   if (enabled !== undefined) {
     const rested = watched.watch.phase === 'restarting' ? watched.watch : watch.idle(watched.watch)
-    watched.watch = { ...watch.afresh(rested), switched: enabled, snoozedUntil: null }
+    countAfresh(watched, rested)
+    watched.watch = { ...watched.watch, switched: enabled, snoozedUntil: null }
     if (enabled) watched.bad = null
   }
   if (snooze !== undefined) {
@@ -260,8 +264,7 @@ export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok,
     watched.installs = Math.max(0, watched.installs + (phase === 'begun' ? 1 : -1))
     watched.installedBy = by === BY ? BY : 'command'
   } else if (by === BY || !command.write || command.needs === 'guard') return
-  else if (ok && STARTS.has(command.operation ?? '') && command.name !== 'enabled')
-    watched.watch = watch.afresh(watched.watch)
+  else if (ok && STARTS.has(command.operation ?? '') && command.name !== 'enabled') countAfresh(watched)
   if (!isInstall || phase === 'ended') watched.aloneUntil = turn.now + ALONE_MS
   settle(turn, watched)
 }

@@ -1,6 +1,6 @@
 /** The guardian's state for one app and its transitions, as pure functions. */
 import type { Crash, GoneApp, Reason } from '../contract/guard.ts'
-import { sinceCalm } from './history.ts'
+import { sinceCalm, sinceReset } from './history.ts'
 
 /** After an app has run for this long, its earlier crashes and restarts no longer count. */
 export const CALM_MS = 3_600_000
@@ -169,7 +169,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
   const switched = memory?.enabled ?? null
   if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
-  const { times, versions } = sinceCalm(history, CALM_MS)
+  const { times, versions } = sinceCalm(sinceReset(history, memory?.reset_after), CALM_MS)
   // Assume the latest possible time for restarts that are missing in the history.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const listed = times.map((time) => Math.min(time - offset, now))

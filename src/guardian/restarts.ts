@@ -145,6 +145,8 @@ function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, c
     if (code !== 'outcome_unknown' && wasRestarting) endRestart(turn, watched)
     return
   }
+  const older = watched.history[watched.history.indexOf(entry) + 1]
+  if (watched.resetAfter === entry.at) watched.resetAfter = older?.at ?? null
   watched.history = watched.history.filter((one) => one !== entry)
   watched.watch = unlessStopped(watched, watch.withdrawn(watched.watch, readAt))
   hub.restarts = hub.restarts.filter((at) => at !== readAt)

@@ -6,13 +6,8 @@ import type { App } from '../hub/app.ts'
 import { START_MS } from './restart-state.ts'
 import type { GuardConfig } from './settings.ts'
 import { type Context, emit, type Turn, type Update, versions } from './turn.ts'
-import type { WatchedApp } from './watched-app.ts'
+import { DAY_SECONDS, hasFailedUpdate, settle, type WatchedApp } from './watched-app.ts'
 
-const DAY_SECONDS = 24 * 3600
-/** The published age of an update grows in steps of this size. */
-const STEP_SECONDS = 15 * 60
-/** Minimum time before a failed update is tried again, in a later window. */
-const RETRY_MS = 20 * 3_600_000
 /** Time for a hub to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
 /** Time for a hub that has accepted the install but not the requested version. */
@@ -32,13 +27,6 @@ export function offerOf(app: App, before: Offer | null, gapMs: number, at: numbe
   if (before === null || before.version !== version)
     return { version, since: new Date(at).toISOString(), seen_seconds: 0 }
   return { ...before, seen_seconds: before.seen_seconds + gapMs / 1000 }
-}
-
-/** Returns the offer to publish, which changes rarely, and not at all after the hold time. */
-export function shownOffer(offer: Offer | null, holdDays: number): Offer | null {
-  if (offer === null) return null
-  const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)
-  return { ...offer, seen_seconds: steps * STEP_SECONDS }
 }
 
 export function startUpdate(turn: Turn): void {
@@ -65,10 +53,10 @@ export function startUpdate(turn: Turn): void {
 
 /** `unheld`: never install, because a version must be held first, but the hub does not report or accept versions. */
 function verdictOn(context: Context, watched: WatchedApp, acceptsVersion: boolean): 'due' | 'later' | 'unheld' {
-  const { app, offered, updateFailedAt } = watched
+  const { app, offered } = watched
   const { hold_days } = context.config.updates
   if (app.update_available !== true || app.enabled === false || offered === null) return 'later'
-  if (isExcluded(context, watched) || context.now - updateFailedAt < RETRY_MS) return 'later'
+  if (isExcluded(context, watched) || hasFailedUpdate(context, watched)) return 'later'
   if (!context.decisions.mayInstall(app, context.patterns.severity(app.id))) return 'later'
   if (hold_days > 0 && (offered.version === null || !acceptsVersion)) return 'unheld'
   return offered.version === app.latest_version && offered.seen_seconds >= hold_days * DAY_SECONDS ? 'due' : 'later'
@@ -134,6 +122,7 @@ function end(turn: Turn, { watched, from, to, named }: Update, failure: string |
   hub.update = null
   if (failure !== undefined) {
     watched.updateFailedAt = turn.now
+    settle(turn, watched)
     emit(turn, id, 'update_failed', 'schedule', { message: failure, ...versions(from, to) })
     return
   }

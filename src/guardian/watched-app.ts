@@ -1,7 +1,7 @@
 /** The guardian's data about one app, and the facts that it publishes about the app. */
 
 import { headOf, isCrashed } from '../contract/classify.ts'
-import type { GuardMemory, GuardPayload, HistoryEntry, Reason } from '../contract/guard.ts'
+import type { GuardMemory, GuardPayload, HistoryEntry, Offer, Reason } from '../contract/guard.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { App } from '../hub/app.ts'
 import { BAD_WITHIN_MS, isFallen } from './decisions.ts'
@@ -10,7 +10,12 @@ import { type Probed, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { type Memory, noMemory } from './trend.ts'
 import { type Context, emit, stormUntil, type Turn } from './turn.ts'
-import { shownOffer } from './updates.ts'
+
+export const DAY_SECONDS = 24 * 3600
+/** The published age of an update grows in steps of this size. */
+const STEP_SECONDS = 15 * 60
+/** Minimum time before a failed update is tried again, in a later window. */
+const RETRY_MS = 20 * 3_600_000
 
 /** Mutated while the guardian decides about the hub. Times are in `elapsed` milliseconds unless stated otherwise. */
 export class WatchedApp {
@@ -18,6 +23,8 @@ export class WatchedApp {
   app: App
   watch: watch.RestartState = watch.UNTOUCHED
   history: History = []
+  /** The time of the newest event in the history before the last reset of the restart count. */
+  resetAfter: string | null = null
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
   /** When the app was last seen; `undefined` until the app is seen again after it or its hub was absent. */
@@ -72,6 +79,11 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
   return watch.switched ?? patterns.watches(id)
 }
 
+/** Whether an update has failed so recently that the guardian installs none. */
+export function hasFailedUpdate({ now }: Context, { updateFailedAt }: WatchedApp): boolean {
+  return now - updateFailedAt < RETRY_MS
+}
+
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
 /** Returns whether a restart is in progress. The second list with the running app ends it; the first may predate it. */
@@ -103,7 +115,7 @@ export function dueAfter({ config: { guard } }: Context, watched: WatchedApp, af
 /** Applies changes that depend only on time, and plans the next restart. */
 export function settle(turn: Turn, watched: WatchedApp): void {
   const { now } = turn
-  if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
+  if (watch.isCalm(watched.watch, now)) countAfresh(watched)
   const { sentAt, snoozedUntil } = watched.watch
   if (sentAt !== null && now - sentAt >= watch.START_MS) endRestart(turn, watched)
   const { quietDue } = watched
@@ -118,6 +130,12 @@ export function settle(turn: Turn, watched: WatchedApp): void {
   if (watched.watch.phase === 'given_up') planRetry(turn, watched)
   else plan(turn, watched)
   publish(turn, watched)
+}
+
+/** Resets the count of restarts, and marks the history: a later run must not count the older events again. */
+export function countAfresh(watched: WatchedApp, state = watched.watch): void {
+  watched.watch = watch.afresh(state)
+  if (watched.watch !== state) watched.resetAfter = watched.history[0]?.at ?? null
 }
 
 function plan(turn: Turn, watched: WatchedApp): void {
@@ -201,33 +219,51 @@ export function note(
 
 function publish(turn: Turn, watched: WatchedApp): void {
   const { now, offset, config } = turn
-  const { trend, history, offered, updated, bad, rising } = watched
+  const { trend, history, offered, updated, bad, rising, resetAfter } = watched
+  const failedAt = hasFailedUpdate(turn, watched) && watched.updateFailedAt
   const { found, noticed } = watched.probed
   const on = isOn(turn, watched)
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
-  const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
+  const kept = [history, offered, updated, resetAfter, failedAt, offset]
+  const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, ...kept]
   if (basis.every((value, i) => value === watched.basis[i])) return
   // Set even if no published fact changes, because a restart must end even if the app is switched off in between.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)
-  const { switched, retries } = watched.watch
-  const isNothing = switched === null && offered === null && updated === null && retries === 0
-  const shown = updated && { ...updated, at: new Date(updated.at + offset).toISOString() }
-  const memory = isNothing
-    ? null
-    : {
-        enabled: switched,
-        offered: shownOffer(offered, config.updates.hold_days),
-        updated: shown,
-        ...(retries > 0 && { retries }),
-      }
+  const memory = memoryOf(turn, watched)
   const text = JSON.stringify([state, memory])
   if (text === watched.text && watched.facts?.history === history) return
   watched.text = text
   watched.facts = { state, history, memory }
   turn.facts.add(watched.id)
   turn.hasMoved = true
+}
+
+function memoryOf(context: Context, watched: WatchedApp): GuardMemory | null {
+  const { history, offered, updated, resetAfter, updateFailedAt } = watched
+  const { switched: enabled, retries } = watched.watch
+  const iso = (at: number) => new Date(at + context.offset).toISOString()
+  const isInHistory = history.some(({ at }) => at === resetAfter)
+  const more = {
+    ...(retries > 0 && { retries }),
+    ...(resetAfter !== null && isInHistory && { reset_after: resetAfter }),
+    ...(hasFailedUpdate(context, watched) && { update_failed_at: iso(updateFailedAt) }),
+  }
+  if (enabled === null && offered === null && updated === null && Object.keys(more).length === 0) return null
+  return {
+    enabled,
+    offered: shownOffer(offered, context.config.updates.hold_days),
+    updated: updated && { ...updated, at: iso(updated.at) },
+    ...more,
+  }
+}
+
+/** Returns the offer to publish, which changes rarely, and not at all after the hold time. */
+function shownOffer(offer: Offer | null, holdDays: number): Offer | null {
+  if (offer === null) return null
+  const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)
+  return { ...offer, seen_seconds: steps * STEP_SECONDS }
 }
 
 function payloadOf(

@@ -1,0 +1,204 @@
+/** What the guardian's next run knows about an app: after a restart of the bridge, and on a bridge that takes over. */
+import { describe, expect, test } from 'vitest'
+import { CommandError } from '../../src/contract/errors.ts'
+import { Stand } from './stand.ts'
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+
+/** The next run reads what the broker holds. `isStandby`: it is a bridge that already knows the app. */
+const nextRun = async (before: Stand, yaml: string, isStandby = false) => {
+  const next = new Stand(yaml)
+  await next.clock.advance(before.clock.elapsed())
+  next.clock.step(before.clock.now() - next.clock.now())
+  const app = before.apps.get('a')
+  if (isStandby && app !== undefined) next.say('a', app)
+  before.guard.standBy()
+  if (app === undefined) {
+    next.guard.learn('hubGuardMemory', 'home', '', JSON.stringify(before.guard.goneAppsOf('home')))
+  } else {
+    const { state, history, memory } = before.facts('a')
+    next.guard.learn('guard', 'home', 'a', JSON.stringify(state))
+    next.guard.learn('history', 'home', 'a', JSON.stringify(history))
+    if (memory !== null) next.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
+  }
+  next.start()
+  next.say('a', app ?? {})
+  next.read()
+  return next
+}
+
+describe('a restart count that was reset', () => {
+  const LIMITS = 'backoff: 1s, backoff_max: 1s, max_restarts: 4'
+  const OPTIONS = `guard: { watch: ["*"], ${LIMITS} }`
+
+  const crash = async (stand: Stand, times: number) => {
+    for (let i = 0; i < times; i += 1) {
+      stand.crash('a')
+      // An app that a command has just started is restarted only after a minute.
+      await stand.clock.advance(MINUTE + SECOND)
+      if (stand.state('a').state !== 'given_up') stand.run('a')
+    }
+  }
+  const crashed = async (times: number, yaml = OPTIONS) => {
+    const stand = new Stand(yaml).start('a')
+    await crash(stand, times)
+    expect(stand.state('a').restarts_in_window).toBe(Math.min(times, 4))
+    return stand
+  }
+
+  const RESETS: Readonly<Record<string, (stand: Stand) => void>> = {
+    'a switch': (stand) => stand.guard.control('home', 'a', { enabled: true }),
+    'a switch off and on': (stand) => {
+      for (const enabled of [false, true]) stand.guard.control('home', 'a', { enabled })
+    },
+    'a command that restarts the app': (stand) => stand.command('a', 'restart'),
+    'a command that enables the app': (stand) => stand.command('a', 'enable'),
+  }
+
+  test.each(Object.entries(RESETS))(
+    'by %s starts again only once, however often the bridge is restarted',
+    async (_, reset) => {
+      const stand = await crashed(3)
+      reset(stand)
+      expect(stand.state('a').restarts_in_window).toBe(0)
+      for (const isStandby of [false, true]) {
+        const next = await nextRun(stand, OPTIONS, isStandby)
+        expect(next.state('a')).toMatchObject({ state: 'watching', restarts: 3, restarts_in_window: 0 })
+        await crash(next, 2)
+        const last = await nextRun(next, OPTIONS, isStandby)
+        expect(last.state('a')).toMatchObject({ restarts: 5, restarts_in_window: 2 })
+        await crash(last, 3)
+        expect(last.state('a')).toMatchObject({ state: 'given_up', restarts: 7, restarts_in_window: 4 })
+      }
+    },
+  )
+
+  test('by an hour of running is not counted again if the window is longer', async () => {
+    const stand = await crashed(3, OPTIONS.replace('}', ', window: 24h }'))
+    await stand.clock.advance(HOUR)
+    expect(stand.state('a').restarts_in_window).toBe(0)
+    const next = await nextRun(stand, OPTIONS.replace('}', ', window: 24h }'))
+    expect(next.state('a').restarts_in_window).toBe(0)
+  })
+
+  test('after the guardian gave up contains only later restarts', async () => {
+    const stand = await crashed(5)
+    expect(stand.state('a').state).toBe('given_up')
+    stand.guard.control('home', 'a', { enabled: true })
+    await stand.clock.advance(2 * SECOND)
+    expect(stand.state('a').restarts_in_window).toBe(1)
+    const next = await nextRun(stand, OPTIONS)
+    expect(next.state('a')).toMatchObject({ restarts: 5, restarts_in_window: 1 })
+  })
+
+  test('stays reset when the app is removed, the bridge restarted and the app installed again', async () => {
+    const stand = await crashed(3)
+    stand.guard.control('home', 'a', { enabled: true })
+    stand.remove('a')
+    stand.read()
+    const next = await nextRun(stand, OPTIONS)
+    expect(next.state('a')).toMatchObject({ restarts: 3, restarts_in_window: 0 })
+  })
+
+  test('counts restarts after it, even if the clock was set back in between', async () => {
+    const stand = await crashed(3)
+    stand.guard.control('home', 'a', { enabled: true })
+    stand.clock.step(-5 * HOUR)
+    await crash(stand, 2)
+    const next = await nextRun(stand, OPTIONS)
+    expect(next.state('a').restarts_in_window).toBe(2)
+  })
+
+  test('during a restart that the hub then refuses stays reset', async () => {
+    const stand = await crashed(2)
+    const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<Stand['answer']>>>()
+    stand.answer = () => promise
+    stand.crash('a')
+    await stand.clock.advance(2 * SECOND)
+    stand.guard.control('home', 'a', { enabled: true })
+    resolve({ ok: false, error: new CommandError('busy') })
+    await stand.clock.advance(0)
+    expect(stand.state('a')).toMatchObject({ restarts: 2, restarts_in_window: 0 })
+    const next = await nextRun(stand, OPTIONS)
+    expect(next.state('a').restarts_in_window).toBe(0)
+  })
+
+  test('starts again for a version that the app had only before', async () => {
+    const stand = await crashed(1)
+    stand.say('a', { version: '2.0.0' })
+    await crash(stand, 1)
+    stand.guard.control('home', 'a', { enabled: true })
+    const next = await nextRun(stand, OPTIONS)
+    await crash(next, 1)
+    next.say('a', { version: '1.0.0' })
+    expect(next.state('a').restarts_in_window).toBe(0)
+  })
+})
+
+describe('a failed update', () => {
+  const OPTIONS =
+    'guard: { watch: [] }\nupdates: { policy: window, window: { start: "0 * * * *", length: 2h }, time_zone: UTC }'
+
+  const failed = async () => {
+    const stand = new Stand(OPTIONS).start('a')
+    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('hub_failed') })
+    stand.say('a', { update_available: true, latest_version: '2.0.0' })
+    stand.read()
+    await stand.clock.advance(0)
+    expect(stand.told).toEqual(['update_failed'])
+    expect(stand.orders.splice(0)).toHaveLength(1)
+    return stand
+  }
+
+  test.each([false, true])(
+    'is retried after 20 hours, not at a restart of the bridge (standby: %s)',
+    async (isStandby) => {
+      let stand = await failed()
+      for (const hours of [0, 1, 9, 9]) {
+        await stand.pass(hours)
+        expect(stand.orders).toEqual([])
+        stand = await nextRun(stand, OPTIONS, isStandby)
+      }
+      expect(stand.orders).toEqual([])
+      await stand.pass(2)
+      expect(stand.orders).toMatchObject([{ app: 'a', command: 'install' }])
+    },
+  )
+
+  test.each([-1, 1])('is retried after 20 hours if the clock was set by %i days before the restart', async (days) => {
+    const stand = await failed()
+    stand.clock.step(days * 24 * HOUR)
+    stand.read()
+    const next = await nextRun(stand, OPTIONS)
+    await next.pass(19)
+    expect(next.orders).toEqual([])
+    await next.pass(2)
+    expect(next.orders).toMatchObject([{ app: 'a', command: 'install' }])
+  })
+
+  test('because of a failed backup is not repeated either', async () => {
+    const stand = new Stand(`${OPTIONS.slice(0, -2)}, backup: true }`).start('a')
+    let backups = 0
+    stand.backup = () => {
+      backups += 1
+      return Promise.resolve('No space.')
+    }
+    stand.say('a', { update_available: true, latest_version: '2.0.0' })
+    stand.read()
+    await stand.clock.advance(0)
+    expect(backups).toBe(1)
+    const next = await nextRun(stand, OPTIONS)
+    await next.clock.advance(MINUTE)
+    expect(next.orders).toEqual([])
+  })
+
+  test('leaves nothing on the broker after 20 hours', async () => {
+    const stand = await failed()
+    expect(stand.facts('a').memory).toMatchObject({ update_failed_at: '2026-01-05T12:00:00.000Z' })
+    stand.say('a', { update_available: false })
+    await stand.pass(21)
+    expect(stand.facts('a').memory).toBeNull()
+  })
+})
