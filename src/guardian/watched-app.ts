@@ -15,7 +15,7 @@ export const DAY_SECONDS = 24 * 3600
 /** The published age of an update grows in steps of this size. */
 const STEP_SECONDS = 15 * 60
 /** Minimum time before a failed update is tried again, in a later window. */
-const RETRY_MS = 20 * 3_600_000
+export const RETRY_MS = 20 * 3_600_000
 
 /** Mutated while the guardian decides about the hub. Times are in `elapsed` milliseconds unless stated otherwise. */
 export class WatchedApp {
@@ -63,7 +63,8 @@ export class WatchedApp {
   /** Number of installs in progress, and who requested them. */
   installs = 0
   installedBy: string | null = null
-  updateFailedAt = Number.NEGATIVE_INFINITY
+  /** `null` if that was so long ago that the update may be tried again. */
+  updateFailedAt: number | null = null
   /** Whether the log has reported that the app is excluded from updates. */
   isUnholdableLogged = false
 
@@ -77,11 +78,6 @@ export class WatchedApp {
 
 export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   return watch.switched ?? patterns.watches(id)
-}
-
-/** Whether an update has failed so recently that the guardian installs none. */
-export function hasFailedUpdate({ now }: Context, { updateFailedAt }: WatchedApp): boolean {
-  return now - updateFailedAt < RETRY_MS
 }
 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
@@ -126,6 +122,7 @@ export function settle(turn: Turn, watched: WatchedApp): void {
   }
   if (snoozedUntil !== null && snoozedUntil <= now) watched.watch = { ...watched.watch, snoozedUntil: null }
   if (watched.updated !== null && now - watched.updated.at > BAD_WITHIN_MS) watched.updated = null
+  if (watched.updateFailedAt !== null && now - watched.updateFailedAt >= RETRY_MS) watched.updateFailedAt = null
   if (watched.bootDue !== undefined && watched.bootDue <= now) restartAfterBoot(turn, watched)
   if (watched.watch.phase === 'given_up') planRetry(turn, watched)
   else plan(turn, watched)
@@ -219,19 +216,20 @@ export function note(
 
 function publish(turn: Turn, watched: WatchedApp): void {
   const { now, offset, config } = turn
-  const { trend, history, offered, updated, bad, rising, resetAfter } = watched
-  const failedAt = hasFailedUpdate(turn, watched) && watched.updateFailedAt
+  const { trend, history, offered, updated, bad, rising, resetAfter, updateFailedAt } = watched
   const { found, noticed } = watched.probed
   const on = isOn(turn, watched)
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
-  const kept = [history, offered, updated, resetAfter, failedAt, offset]
+  const kept = [history, offered, updated, resetAfter, updateFailedAt, offset]
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, ...kept]
   if (basis.every((value, i) => value === watched.basis[i])) return
   // Set even if no published fact changes, because a restart must end even if the app is switched off in between.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)
-  const memory = memoryOf(turn, watched)
+  const { switched, retries } = watched.watch
+  const isLasting = offered !== null || updated !== null || resetAfter !== null || updateFailedAt !== null
+  const memory = switched !== null || isLasting || retries > 0 ? memoryOf(turn, watched) : null
   const text = JSON.stringify([state, memory])
   if (text === watched.text && watched.facts?.history === history) return
   watched.text = text
@@ -240,22 +238,17 @@ function publish(turn: Turn, watched: WatchedApp): void {
   turn.hasMoved = true
 }
 
-function memoryOf(context: Context, watched: WatchedApp): GuardMemory | null {
-  const { history, offered, updated, resetAfter, updateFailedAt } = watched
+function memoryOf({ config, offset }: Context, watched: WatchedApp): GuardMemory {
+  const { offered, updated, resetAfter, updateFailedAt } = watched
   const { switched: enabled, retries } = watched.watch
-  const iso = (at: number) => new Date(at + context.offset).toISOString()
-  const isInHistory = history.some(({ at }) => at === resetAfter)
-  const more = {
-    ...(retries > 0 && { retries }),
-    ...(resetAfter !== null && isInHistory && { reset_after: resetAfter }),
-    ...(hasFailedUpdate(context, watched) && { update_failed_at: iso(updateFailedAt) }),
-  }
-  if (enabled === null && offered === null && updated === null && Object.keys(more).length === 0) return null
+  const iso = (at: number) => new Date(at + offset).toISOString()
   return {
     enabled,
-    offered: shownOffer(offered, context.config.updates.hold_days),
+    offered: shownOffer(offered, config.updates.hold_days),
     updated: updated && { ...updated, at: iso(updated.at) },
-    ...more,
+    ...(retries > 0 && { retries }),
+    ...(resetAfter !== null && { reset_after: resetAfter }),
+    ...(updateFailedAt !== null && { update_failed_at: iso(updateFailedAt) }),
   }
 }
 
