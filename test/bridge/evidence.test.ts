@@ -135,8 +135,8 @@ describe('the evidence of a crash', () => {
     expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
     await world.restart()
     await world.settle()
-    // The bridge finds the crash after its start, so the evidence has no samples.
-    expect(crashOf(world, app)?.samples ?? []).toEqual([])
+    expect(crashOf(world, app)).toBeUndefined()
+    expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
   })
 
   test('is removed by the same command while the guardian is off, without any other effect', async () => {
@@ -168,6 +168,30 @@ describe('the evidence of a crash', () => {
     expect(world.observer.texts(topicOf(app))).toHaveLength(published)
     expect(crashOf(world, app)?.at).toBe(found.at)
   })
+
+  test.each(['is still', 'was no longer'])(
+    'is replaced after a restart if an app that %s crashed has crashed again with the same message',
+    async (state) => {
+      await using world = await World.start({ broker: BROKER })
+      const { app, hub } = world
+      hub.crash(app, 'Error: same')
+      const first = await untilCrash(world, app)
+      if (state === 'was no longer') hub.recover(app)
+      await until('the state', () => world.state(app)?.['crashed'] === (state === 'is still'))
+      await world.bridge.stop()
+      if (state === 'is still') hub.recover(app)
+      hub.crash(app, 'Error: same')
+      await world.restart()
+      const second = await untilCrash(world, app, ({ at }) => at !== first.at)
+      expect(second).toMatchObject({ message: 'Error: same', samples: [], before: [] })
+      await world.settle()
+      const { data } = await world.ask(`home/app/${app}/cmd/get-crash`)
+      await world.restart()
+      await world.settle()
+      expect(crashOf(world, app)?.at).toBe(second.at)
+      expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual(data)
+    },
+  )
 
   test('includes a message that the hub sends after the crash', async () => {
     await using world = await World.start({ broker: BROKER })
