@@ -131,7 +131,10 @@ export class Bridge {
         handlers.onTouched?.(topic, payload)
         this.#onTouched(topic, payload)
       },
-      onAccepted: () => this.#early.pause(this.#startingOver),
+      onAccepted: () => {
+        this.#early.pause(this.#startingOver)
+        this.evidence.readsBack()
+      },
       onConnected: (status) => this.#onConnected(status),
       onMessage: (message) => {
         const { topics, live, homeAssistant } = this.#options
@@ -259,7 +262,7 @@ export class Bridge {
     this.#state.set({ prefixes: this.#prefixes.all })
     // Restore the state first, because the sweep in `hubsComplete` clears topics without an owner.
     const restore = !this.#wasActive || this.#wasReplaced
-    if (restore) for (const state of this.#states.values()) state.activate()
+    if (restore) for (const state of this.#states.values()) state.activate(this.#wasReplaced)
     guardian.activate(restore)
     this.#wasActive = true
     for (const name of hubs.keys()) this.#upkeep.hubAdded(name)
@@ -305,7 +308,7 @@ export class Bridge {
     const own = topics.parse(topic)
     // Learn the topics that this bridge may have to clear, and the guardian state of hubs that it may take over.
     const isOfMember = fleet !== undefined && own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)
-    if (own?.name === 'bridgeInfo' || isOfMember) this.#learn(own, payload)
+    if (own?.name === 'bridgeInfo' || isOfMember) this.#learn(own, payload, true)
     const isOffline = own?.name === 'bridgeState' && payload === 'offline'
     if (this.#early.role !== 'active') {
       if (isOffline) this.#presence.doubt()
@@ -315,15 +318,19 @@ export class Bridge {
     else this.#upkeep.touched(topic, payload)
   }
 
-  #learn({ name, owner }: OwnTopic, payload: string): void {
+  #learn({ name, owner }: OwnTopic, payload: string, isLive = false): void {
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     if (owner.kind !== 'hub' && owner.kind !== 'app') return
     const { hub } = owner
     if (name === 'hubInfo') this.#upkeep.former.learnId(hub, payload)
     const app = owner.kind === 'app' ? owner.app : ''
-    const learner = name === 'appUpdate' ? this.#updates : name === 'crash' ? this.evidence : undefined
-    if (learner === undefined) this.#options.guardian.learn(name, hub, app, payload)
-    else if (learner.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
+    if (name === 'app') this.evidence.learnState(hub, app, payload, isLive)
+    else if (name !== 'appUpdate' && name !== 'crash') this.#options.guardian.learn(name, hub, app, payload)
+    else {
+      const learner = name === 'crash' ? this.evidence : this.#updates
+      const isServed = this.#options.hubs.has(hub)
+      if (learner.learn(hub, app, payload, isServed)) this.#states.get(hub)?.appChanged(app)
+    }
   }
 
   /** Corrects an `offline` that another bridge or an earlier run has published. */

@@ -22,6 +22,7 @@ import { reportOf } from '../contract/crash-report.ts'
 import type { AppEventPayload } from '../contract/events.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import { type App, exitOf } from '../hub/app.ts'
+import { crashStateOf, type HeldCrash, knowsCrash } from './held-crash.ts'
 import type { NotableChange } from './hub-state.ts'
 import type { CommandRun } from './requests.ts'
 import { type Sample, Samples } from './samples.ts'
@@ -42,6 +43,8 @@ const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'
 }
 /** Limits the evidence read from the broker, in characters. */
 const MAX_LEARNED = 16 * 1024 * 1024
+/** Limits the apps of a hub whose data is read from the broker. */
+const MAX_HELD = 10_000
 
 /** The hub's data at the time of a crash. */
 interface HubThen {
@@ -60,6 +63,8 @@ interface Noted extends PriorEvent {
 class HubEvidence {
   /** Keyed by app. Null clears the broker's message; without an entry, the broker keeps it. */
   readonly crashes = new Map<string, Crash | null>()
+  /** Keyed by app; kept until this bridge is active and has read the hub. */
+  readonly #held = new Map<string, HeldCrash>()
   readonly #name: string
   readonly #all: Evidence
   readonly #clock: Clock
@@ -128,7 +133,40 @@ class HubEvidence {
 
   forget(app: string): void {
     this.crashes.set(app, null)
+    this.#held.delete(app)
     this.#startedAt.delete(app)
+  }
+
+  forgetAll(): void {
+    for (const app of this.crashes.keys()) this.forget(app)
+    this.#held.clear()
+  }
+
+  /** Call this before the broker's messages are read, and when they are no longer needed. @param apps default: all */
+  forgetHeld(apps: Pick<ReadonlySet<string>, 'has'> = this.#held): void {
+    for (const app of this.#held.keys()) if (apps.has(app)) this.#held.delete(app)
+  }
+
+  learn(app: string, found: HeldCrash, otherwise?: HeldCrash): void {
+    const held = this.#held.get(app)
+    const isNew = held === undefined && (found.state ?? found.crash) !== undefined && this.#held.size < MAX_HELD
+    if (isNew || held !== undefined) this.#held.set(app, { ...(held ?? otherwise), ...found })
+  }
+
+  /**
+   * Call this when the bridge becomes active. Returns the apps whose evidence has changed.
+   * @param tookOver whether another bridge was active until now
+   */
+  adoptAll(apps: Iterable<App>, tookOver: boolean): string[] {
+    return [...apps].flatMap((app) => {
+      const own = this.crashes.get(app.id)
+      if (app.crashed !== true && own === undefined) return []
+      const held = this.#held.get(app.id)
+      // The other bridge may have noticed a recovery first.
+      const isNewer = tookOver && app.crash_count !== null && app.crash_count === held?.state?.crash_count
+      const isAdopted = this.#adopt(isNewer ? { ...app, ...held?.state } : app, held)
+      return isAdopted && this.crashes.get(app.id) !== own ? [app.id] : []
+    })
   }
 
   /** Stops recording. Keeps the evidence, because another bridge may take over the hub and hand it back. */
@@ -149,13 +187,25 @@ class HubEvidence {
     if (this.#priorEvents.length > MAX_BEFORE) this.#priorEvents.pop()
   }
 
+  /**
+   * Adopts the broker's evidence if the broker already knows the latest crash of the app. Without evidence of this
+   * crash, the crash was forgotten by a command.
+   */
+  #adopt(app: App, held: HeldCrash | undefined): boolean {
+    if (held === undefined || held.crash === null || !knowsCrash(held, app)) return false
+    this.crashes.set(app.id, held.crash ?? null)
+    return true
+  }
+
   #crashed(app: App, then: HubThen, changed: Set<string>): void {
     const { id } = app
+    changed.add(id)
+    // Another bridge was active at the time of the crash, and this one notices it late.
+    if (this.#adopt(app, this.#held.get(id))) return
     const recent = new Set(this.#recentCrashes().flatMap(({ app }) => shortOrNull(app) ?? []))
     const others = [...recent].filter((one) => one !== id)
     this.crashes.set(id, this.#evidenceOf(app, then, others.slice(0, MAX_OTHERS)))
     this.#startedAt.delete(id)
-    changed.add(id)
     for (const other of others) {
       const crash = this.crashes.get(other)
       if (!crash || !shortOrNull(id) || crash.others_crashed.includes(id)) continue
@@ -168,11 +218,12 @@ class HubEvidence {
 
   /** Handles an app that had crashed before the bridge knew it, or a crash message that arrives later. */
   #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
-    const { id, crash_message: message, version } = app
+    const { id, crash_message: message } = app
     const known = this.crashes.get(id)
     if (before === undefined) {
-      if (known && known.message === message && known.version === shortOrNull(version)) return
-      this.crashes.set(id, this.#evidenceOf(app, then, []))
+      if (!this.#adopt(app, this.#held.get(id) ?? { crash: known })) {
+        this.crashes.set(id, this.#evidenceOf(app, then, []))
+      }
     } else {
       if (!known || known.message !== null || message === null || before.crash_message === message) return
       this.crashes.set(id, fitted({ ...known, message, reason: reasonOf(message), stack_head: stackHead(message) }))
@@ -240,7 +291,9 @@ export class Evidence {
   readonly clock: Clock
   readonly log: Logger
   readonly #hubs = new Map<string, HubEvidence>()
+  /** The size of all evidence that was read since the connection began, or was kept before. */
   #learned = 0
+  #kept = 0
 
   constructor(clock: Clock, log: Logger) {
     this.samples = new Samples(clock)
@@ -254,19 +307,44 @@ export class Evidence {
     return known
   }
 
-  /** Reads evidence from an earlier run or another bridge. Returns whether it is new. */
-  learn(hub: string, app: string, payload: string): boolean {
-    const { crashes } = this.of(hub)
-    if (payload.length > MAX_CRASH_BYTES || this.#learned + payload.length > MAX_LEARNED) return false
-    const crash = readJson(CRASH, payload)
+  /** Call this before the broker's messages are read. */
+  readsBack(): void {
+    for (const hub of this.#hubs.values()) hub.forgetHeld()
+    this.#learned = this.#kept
+  }
+
+  /**
+   * Reads evidence from an earlier run or another bridge. Returns whether it is new.
+   * @param isServed whether this bridge serves the hub: its own evidence may then be newer
+   */
+  learn(hub: string, app: string, payload: string, isServed: boolean): boolean {
+    const evidence = this.of(hub)
+    const { crashes } = evidence
     const own = crashes.get(app)
-    if (crash === undefined || own === null) return false
-    // For an app that had crashed before this run, only the broker's evidence may have samples.
-    const addsSamples = own?.samples.length === 0 && own.message === crash.message && own.version === crash.version
-    if (own !== undefined && !addsSamples && Date.parse(own.at) >= Date.parse(crash.at)) return false
-    this.#learned += payload.length
+    const crash = own && JSON.stringify(own) === payload ? own : this.#read(payload)
+    evidence.learn(app, { crash: payload === '' ? undefined : (crash ?? null) })
+    if (!isServed && payload === '') crashes.delete(app)
+    if (crash === undefined || crash === own || (isServed && own !== undefined)) return false
+    this.#kept += payload.length
     crashes.set(app, crash)
     return true
+  }
+
+  #read(payload: string): Crash | undefined {
+    if (payload.length > MAX_CRASH_BYTES || this.#learned + payload.length > MAX_LEARNED) return undefined
+    const crash = readJson(CRASH, payload)
+    if (crash !== undefined) this.#learned += payload.length
+    return crash
+  }
+
+  /**
+   * Reads the retained state of an app, which shows the latest crash that the active bridge had noticed.
+   * @param isLive whether another bridge has just published the state, so that the broker may have older evidence
+   */
+  learnState(hub: string, app: string, payload: string, isLive: boolean): void {
+    const state = crashStateOf(payload)
+    const evidence = state === undefined ? this.#hubs.get(hub) : this.of(hub)
+    evidence?.learn(app, { state }, isLive ? { crash: evidence.crashes.get(app) ?? undefined } : undefined)
   }
 
   forget(hub: string): void {

@@ -34,7 +34,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead' | 'former'>
   readonly updates: AppUpdates
   readonly evidence: Evidence
-  readonly early: Pick<StartupBuffer, 'run'>
+  readonly early: Pick<StartupBuffer, 'run' | 'role'>
   readonly largeReads: Limiter
 }
 
@@ -89,10 +89,14 @@ export class HubState {
     hub.subscribe(() => this.#statusChanged())
   }
 
-  /** Call this after the broker's data has been read, and before any other part uses the data. */
-  activate(): void {
+  /**
+   * Call this after the broker's data has been read, and before any other part uses the data.
+   * @param tookOver whether another bridge was active until now
+   */
+  activate(tookOver: boolean): void {
     this.#formerId = this.#options.upkeep.former.idOf(this.#name)
     this.#compare()
+    for (const app of this.#evidence.adoptAll(this.#hub.apps.all.values(), tookOver)) this.appChanged(app)
   }
 
   /** Calls `listener` after all other parts have handled the changes. */
@@ -213,9 +217,15 @@ export class HubState {
     }
     if (notable.length > 0) this.#muchChanged(notable, silent)
     if (silent) upkeep.request()
-    if (read) upkeep.listRead(this.#name)
+    if (read) this.#listRead()
     if (silent || notable.length === 0) return
     for (const listener of this.#listeners) listener(notable)
+  }
+
+  #listRead(): void {
+    const { upkeep, early } = this.#options
+    upkeep.listRead(this.#name)
+    if (early.role === 'active') this.#evidence.forgetHeld(this.#hub.apps.all)
   }
 
   #muchChanged(changes: readonly NotableChange[], silent: boolean): void {
@@ -245,7 +255,7 @@ export class HubState {
     const isOther = id !== this.#formerId
     this.#formerId = undefined
     if (!isOther) return
-    for (const app of this.#evidence.crashes.keys()) this.#evidence.forget(app)
+    this.#evidence.forgetAll()
     this.#options.guardian.hubReplaced(this.#name)
     const apps = [...this.#hub.apps.all.values()]
     this.#muchChanged(

@@ -68,7 +68,10 @@ export function eventsOf({ id, before, after }: Change, at: number): AppEventPay
   return events
 }
 
-function crashedAgain(before: App, after: App): boolean {
+type CrashState = Pick<App, 'crashed' | 'crash_count'>
+
+/** Returns whether `after` shows another crash than `before`. */
+export function crashedAgain(before: CrashState, after: CrashState): boolean {
   if (after.crashed !== true) return false
   return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)
 }

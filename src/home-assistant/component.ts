@@ -4,7 +4,7 @@ import { uniqueId } from '../contract/discovery.ts'
 import type { Entity, Platform } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
-/** Home Assistant refuses a number with smaller steps. */
+/** Home Assistant refuses a number with smaller steps, and its default of 1 refuses decimals. */
 const MIN_STEP = 0.001
 
 /** A part of a device: an entity, or a trigger for automations. Keys that are `undefined` are not sent. */
@@ -96,12 +96,7 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
     case 'select':
       return { options: [...entity.options] }
     case 'number':
-      return {
-        min: entity.min,
-        max: entity.max,
-        step: entity.step === undefined ? undefined : Math.max(MIN_STEP, entity.step),
-        mode: 'box',
-      }
+      return { min: entity.min, max: entity.max, step: Math.max(MIN_STEP, entity.step ?? MIN_STEP), mode: 'box' }
     case 'text':
       return { min: 0, max: 255, mode: entity.mode }
     case 'notify':

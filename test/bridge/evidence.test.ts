@@ -1,11 +1,14 @@
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
+import { Evidence } from '../../src/bridge/evidence.ts'
 import { usageHistory } from '../../src/bridge/hub-history.ts'
 import { limitLargeReads } from '../../src/bridge/hub-state.ts'
 import { CRASH, type Crash, MAX_CRASH_BYTES } from '../../src/contract/crash.ts'
 import type { Flavour } from '../../src/emulator/records.ts'
+import { type App, patchApp } from '../../src/hub/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { retainedOn } from '../support/observer.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
 
@@ -135,8 +138,8 @@ describe('the evidence of a crash', () => {
     expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
     await world.restart()
     await world.settle()
-    // The bridge finds the crash after its start, so the evidence has no samples.
-    expect(crashOf(world, app)?.samples ?? []).toEqual([])
+    expect(crashOf(world, app)).toBeUndefined()
+    expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
   })
 
   test('is removed by the same command while the guardian is off, without any other effect', async () => {
@@ -169,6 +172,30 @@ describe('the evidence of a crash', () => {
     expect(crashOf(world, app)?.at).toBe(found.at)
   })
 
+  test.each(['is still', 'was no longer'])(
+    'is replaced after a restart if an app that %s crashed has crashed again with the same message',
+    async (state) => {
+      await using world = await World.start({ broker: BROKER })
+      const { app, hub } = world
+      hub.crash(app, 'Error: same')
+      const first = await untilCrash(world, app)
+      if (state === 'was no longer') hub.recover(app)
+      await until('the state', () => world.state(app)?.['crashed'] === (state === 'is still'))
+      await world.bridge.stop()
+      if (state === 'is still') hub.recover(app)
+      hub.crash(app, 'Error: same')
+      await world.restart()
+      const second = await untilCrash(world, app, ({ at }) => at !== first.at)
+      expect(second).toMatchObject({ message: 'Error: same', samples: [], before: [] })
+      await world.settle()
+      const { data } = await world.request(`home/app/${app}/cmd/get-crash`)
+      await world.restart()
+      await world.settle()
+      expect(crashOf(world, app)?.at).toBe(second.at)
+      expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual(data)
+    },
+  )
+
   test('includes a message that the hub sends after the crash', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app, hub } = world
@@ -177,6 +204,42 @@ describe('the evidence of a crash', () => {
     hub.change(app, { crashedMessage: 'Too many memwarns' })
     const crash = await untilCrash(world, app, ({ message }) => message !== null)
     expect(crash).toMatchObject({ message: 'Too many memwarns', reason: 'memory_limit' })
+  })
+})
+
+describe.each(['after', 'before', 'by another member, before'])('evidence that is read %s the list', (order) => {
+  const clock = new FakeClock()
+  const appWith = (crash_count: number | null, crash_message = 'Error: oh') =>
+    patchApp(undefined, 'x', { version: '1.0.0', crashed: true, crash_count, crash_message })
+  const found = (evidence: Evidence, after: App) => {
+    const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
+    evidence.of('home').appsChanged([{ id: 'x', before: undefined, after, events: [] }], then, true)
+    return evidence.of('home').crashes.get('x')
+  }
+  const own = found(new Evidence(clock, silentLog), appWith(1))
+  const held = JSON.stringify(own)
+  clock.step(60_000)
+
+  test.each([
+    ['of the same crash is adopted', 2, appWith(2), held, own],
+    ['of the same crash is adopted from a hub that does not count', null, appWith(null), held, own],
+    ['is adopted without the state', 2, undefined, held, own],
+    ['that was cleared is not created again', 2, appWith(2), '', null],
+    ['of an earlier crash is replaced', 2, appWith(1), held, undefined],
+    ['that was cleared is created for another crash', 2, appWith(1), '', undefined],
+    ['that was cleared is created for another message', 2, appWith(2, 'Error: no'), '', undefined],
+    ['that is invalid is replaced', 2, appWith(2), '{}', undefined],
+  ] as const)('%s', (_, count, state, crash, expected) => {
+    const isOfMember = order.startsWith('by')
+    const evidence = new Evidence(clock, silentLog)
+    if (isOfMember && own) evidence.of('home').crashes.set('x', own)
+    if (order === 'after') found(evidence, appWith(count))
+    if (crash !== '' || isOfMember) evidence.learn('home', 'x', crash, !isOfMember)
+    if (state !== undefined) evidence.learnState('home', 'x', JSON.stringify(state), isOfMember)
+    if (order !== 'after') found(evidence, appWith(count))
+    evidence.of('home').adoptAll([appWith(count)], false)
+    const isNew = { ...own, at: new Date(clock.now()).toISOString() }
+    expect(evidence.of('home').crashes.get('x')).toEqual(expected === undefined ? isNew : expected)
   })
 })
 

@@ -61,7 +61,7 @@ async function open() {
     updates: new AppUpdates(clock),
     evidence: new Evidence(clock, log),
     fleet: undefined,
-    early: { run: (task) => task() },
+    early: { role: 'active', run: (task) => task() },
     clock,
     log,
     largeReads: new Limiter({ clock, slots: 4 }),

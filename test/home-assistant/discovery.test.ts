@@ -267,6 +267,15 @@ describe('the presentation', () => {
     expect(components({ settings: new Map([['pin', { type: 'text' }]]) }).setting_pin).not.toHaveProperty('mode')
   })
 
+  test.each([
+    [undefined, 0.001],
+    [0.00001, 0.001],
+    [5, 5],
+  ])('accepts decimals in a number, unless its setting has a larger step: %s becomes %d', (step, sent) => {
+    const setting = { type: 'number', min: 0, max: 100, ...(step !== undefined && { step }) } as const
+    expect(components({ settings: new Map([['x', setting]]) }).setting_x.step).toBe(sent)
+  })
+
   test('shows a setting with an invalid value as unknown, or as an empty text, but never as its old state', () => {
     const of = components(withSettings)
     expect(of.setting_a.value_template).toBe("{{ value if value_json is boolean else 'None' }}")
