@@ -201,7 +201,8 @@ class HubEvidence {
     const { id } = app
     changed.add(id)
     // Another bridge was active at the time of the crash, and this one notices it late.
-    if (this.#adopt(app, this.#held.get(id))) return
+    const held = this.#held.get(id)
+    if (held !== undefined && this.#adopt(app, held)) return
     const recent = new Set(this.#recentCrashes().flatMap(({ app }) => shortOrNull(app) ?? []))
     const others = [...recent].filter((one) => one !== id)
     this.crashes.set(id, this.#evidenceOf(app, then, others.slice(0, MAX_OTHERS)))
