@@ -190,7 +190,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await seen.getByRole('link', { name: other.name }).first().waitFor()
     for (const width of [1200, 360]) {
       await page.setViewportSize({ width, height: 740 })
-      await expect.poll(() => overflow(page), `${width} px`).toBeLessThanOrEqual(0)
+      await expect.poll(() => overflow(page), { message: `${width} px` }).toBeLessThanOrEqual(0)
     }
   })
 
