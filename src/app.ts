@@ -128,6 +128,7 @@ export async function run(options: RunOptions): Promise<void> {
   live.start((reloaded) => {
     metrics?.reloaded(reloaded === undefined ? 'refused' : 'ok')
     if (reloaded !== undefined) applyChanges(reloaded, { hubs, bridge, openHub, fleet, store })
+    listener?.reconfigured?.()
     health.changed()
   })
   options.onReload(live.reload)

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'
-import { hashPassword } from '../base/secrets.ts'
+import { hashPassword, isHash } from '../base/secrets.ts'
 import { pagePassword } from '../config/addresses.ts'
 import { type Body, exitCodes } from './command.ts'
 
@@ -18,7 +18,7 @@ export async function readPassword(input: NodeJS.ReadableStream): Promise<string
     first = line
     break
   }
-  const read = v.safeParse(pagePassword, first)
-  if (read.success) return read.output
-  throw new UsageError(`standard input: ${read.issues[0].message}`)
+  // The hash of a hash would accept only the first hash as the password.
+  if (v.is(pagePassword, first) && !isHash(first)) return first
+  throw new UsageError('standard input: expected at least 8 characters in one line, not a hash')
 }

@@ -58,11 +58,11 @@ export async function daemon(
   return exitCodes.ok.code
 }
 
-/** Prints only a changed address. Does not log it, because other users may read the log. */
-function printerOf(log: Log): (address: string) => void {
+/** Prints the address only once after a setup. Does not log it, because other users may read the log. */
+function printerOf(log: Log): (address: string, isRestored: boolean) => void {
   let printed: string | undefined
-  return (address) => {
-    if (address !== printed) log.print(`the page, with full access: ${address}`)
+  return (address, isRestored) => {
+    if (isRestored || address !== printed) log.print(`the page, with full access: ${address}`)
     printed = address
   }
 }

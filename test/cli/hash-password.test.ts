@@ -7,7 +7,14 @@ describe('the password to hash', () => {
     expect(await readPassword(Readable.from([input]))).toBe('correct horse')
   })
 
-  it.each(['', '\n', 'seven77\n'])('is refused if the option would refuse it: %j', async (input) => {
-    await expect(readPassword(Readable.from([input]))).rejects.toThrow('at least 8 characters')
-  })
+  const hash = `scrypt$32768$8$3$${'s'.repeat(22)}$${'k'.repeat(43)}`
+
+  it.each(['', '\n', 'seven77\n', hash])(
+    'is refused if the option would refuse it, or if it is a hash: %j',
+    async (input) => {
+      await expect(readPassword(Readable.from([input]))).rejects.toThrow(
+        'at least 8 characters in one line, not a hash',
+      )
+    },
+  )
 })

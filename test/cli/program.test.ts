@@ -169,6 +169,23 @@ describe('a new app', () => {
   })
 })
 
+describe('a folder that cannot be created', () => {
+  test.each([
+    ['a file', import.meta.filename],
+    ['below a file', join(import.meta.filename, 'app')],
+    // There, Node's recursive `mkdir` does not end.
+    ['below /proc', '/proc/hub2mqtt/app'],
+  ])('is reported in one line: %s', async (_, folder) => {
+    const stderr = expect.stringMatching(/^hub2mqtt: .*: cannot be used as the folder of an app \(E[A-Z]+\)\n$/)
+    expect(await program(['emulate', 'new-app', 'com.example.app', folder])).toEqual({ status: 2, stdout: '', stderr })
+    const keys = await program(['emulate', 'keys', 'create', '--data', folder, '--scope', 'hub.app'])
+    expect(keys).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/: cannot be used as the data folder .*\n$/),
+    })
+  })
+})
+
 describe('the emulated hub as a program', () => {
   test('creates and prints a key if none is given', async () => {
     await using hub = lasting(['emulate', '--port', '0'])

@@ -179,6 +179,21 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await fits()
   })
 
+  test('fits the screen if an app that also crashed has a long name', async () => {
+    const other = { id: 'com.example.long', name: 'x'.repeat(200), version: '1.0.0' }
+    const hubs = { home: { apps: [{ id: HUE, name: 'Lumen Lights', version: '7.0.12' }, other] } }
+    const { house, page } = await start({ hubs })
+    await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
+    house.hub().crash(other.id, 'Error: the first')
+    house.hub().crash(HUE, 'Error: the second')
+    const seen = page.getByRole('region', { name: 'Latest crash' })
+    await seen.getByRole('link', { name: other.name }).first().waitFor()
+    for (const width of [1200, 360]) {
+      await page.setViewportSize({ width, height: 740 })
+      await expect.poll(() => overflow(page), { message: `${width} px` }).toBeLessThanOrEqual(0)
+    }
+  })
+
   test('reports to every user that an app does not exist', async () => {
     const house = await startHouse()
     const page = await visit(house.page, { hash: '#/app/home/com.none' })

@@ -50,6 +50,10 @@ describe.runIf(canBrowse)('while the only hub is offline', () => {
     const { house, page } = await start(undefined, `#/app/home/${HUE}`)
     const title = page.locator('.app-head')
     await title.getByText('Running').waitFor()
+    const error = { code: 'hub_unreachable', message: 'The hub is offline or did not answer.' }
+    await page.route('**/api/commands/**', (route) => route.fulfill({ status: 503, json: { error } }))
+    await title.getByRole('button', { name: 'Restart' }).click()
+    await title.getByText(error.message).waitFor()
     house.hub().behave('reset-before-executing')
     house.hub().dropRealtime('cut')
     await banner(page, 'The hub home is offline').filter({ hasText: SINCE }).waitFor()
@@ -57,6 +61,7 @@ describe.runIf(canBrowse)('while the only hub is offline', () => {
     await title.getByText('Last seen: Running').waitFor()
     house.hub().behaveWell()
     await title.getByText('Running', { exact: true }).waitFor()
+    await title.getByText(error.message).waitFor({ state: 'detached', timeout: 5_000 })
     await banner(page, 'The hub home is offline').waitFor({ state: 'detached' })
     await page.getByText('Live', { exact: true }).waitFor()
   })

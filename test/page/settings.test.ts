@@ -284,10 +284,12 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await field(page, 'name').fill('Sun')
     await save(page)
     const line = lineOf(page, 'name')
+    await line.locator('.bad-text:not(:empty)').waitFor()
     await line.getByText('The value may or may not have been changed.').waitFor()
     await line.locator('.value').getByText('unknown').waitFor()
     await line.getByRole('button', { name: 'Read again' }).click()
     await line.locator('.value').getByText('Lamp').waitFor()
+    await line.locator('.bad-text:not(:empty)').waitFor({ state: 'detached' })
     expect(await field(page, 'name').inputValue()).toBe('Sun')
   })
 

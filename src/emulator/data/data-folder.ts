@@ -32,10 +32,23 @@ const OWN_NAMES = [...FILES, 'lost+found']
 
 export const holdsHub = (folder: string): boolean => existsSync(join(folder, DATABASE))
 
+/** Creates a folder and its parents, like `mkdirSync` with `recursive`, which does not end below `/proc`. */
+export function makeFolders(folder: string, mode = 0o777): void {
+  if (existsSync(folder)) return
+  const parent = dirname(folder)
+  if (parent !== folder) makeFolders(parent, mode)
+  try {
+    mkdirSync(folder, { mode })
+  } catch (error) {
+    // Another process may have created it.
+    if (!existsSync(folder)) throw error
+  }
+}
+
 /** Creates a data folder, or checks an existing one without changing it. @throws HubDataError */
 function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolders(folder, 0o700)
     const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
     // The hub deletes unused code and changes the mode, which must not happen to a folder of another program.
     if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and contains no hub`)

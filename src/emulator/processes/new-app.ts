@@ -1,9 +1,11 @@
 /** `hub2mqtt emulate new-app`: creates a folder with a working app and its test. */
-import { existsSync, readdirSync } from 'node:fs'
-import { cp, mkdir, writeFile } from 'node:fs/promises'
+import { readdirSync } from 'node:fs'
+import { cp, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import * as v from 'valibot'
+import { systemCode } from '../../base/failures.ts'
 import { VERSION } from '../../base/version.ts'
+import { makeFolders } from '../data/data-folder.ts'
 import { AppId } from '../data/manifest.ts'
 import { EmulatorOptionError } from '../scopes.ts'
 import { SDK } from './app-process.ts'
@@ -13,16 +15,25 @@ export async function newAppFolder(id: string, given: string | undefined): Promi
   const parsed = v.safeParse(AppId, id)
   if (!parsed.success) throw new EmulatorOptionError(`the id ${parsed.issues[0].message}`)
   const folder = resolve(given ?? id)
-  if (existsSync(folder) && readdirSync(folder).length > 0) {
-    throw new EmulatorOptionError(`${folder} is not empty`)
+  try {
+    await fill(folder, filesOf(id))
+  } catch (cause) {
+    const code = systemCode(cause)
+    if (code === '') throw cause
+    throw new EmulatorOptionError(`${folder}: cannot be used as the folder of an app (${code})`, { cause })
   }
-  for (const [name, text] of Object.entries(filesOf(id))) {
-    await mkdir(dirname(join(folder, name)), { recursive: true })
+  return folder
+}
+
+async function fill(folder: string, files: ReturnType<typeof filesOf>): Promise<void> {
+  makeFolders(folder)
+  if (readdirSync(folder).length > 0) throw new EmulatorOptionError(`${folder} is not empty`)
+  for (const [name, text] of Object.entries(files)) {
+    makeFolders(dirname(join(folder, name)))
     await writeFile(join(folder, name), text)
   }
   // Copy the SDK as `npm install` would, so that the app can be tested immediately.
   await cp(SDK, join(folder, 'node_modules/hub2mqtt'), { recursive: true })
-  return folder
 }
 
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`

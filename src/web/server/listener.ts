@@ -30,8 +30,11 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly metrics: Pick<Metrics, 'print'>
   /** The sessions that are already open; default: none. */
   readonly sessions?: Sessions | undefined
-  /** While no password is set, called with the address that logs in a browser, which must not be logged. */
-  readonly onPage?: ((address: string) => void) | undefined
+  /**
+   * While no password is set, called with the address that logs in a browser, which must not be logged.
+   * @param isRestored whether a reload has removed the password, so that the address is valid again
+   */
+  readonly onPage?: ((address: string, isRestored: boolean) => void) | undefined
   /** Called with a secret that the log must mask, such as the start-up token. */
   readonly onSecret?: (secret: string) => void
 }
@@ -48,7 +51,7 @@ export async function openListener(options: ListenerOptions) {
     const listener = await listen({ host, port, allowedHosts, routes, handler: page?.site, log })
     options.log.info({ url: listener.url }, page ? 'page, health and metrics' : 'health and metrics')
     page?.listening(fromHere(listener.url))
-    return { ...listener, feed: page?.feed }
+    return { ...listener, feed: page?.feed, reconfigured: page?.reconfigured }
   } catch (error) {
     const code = systemCode(error) || 'unknown error'
     const why = code === 'EADDRINUSE' ? `port ${port} is in use; choose another http.port` : code
@@ -89,18 +92,18 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   })
   const config = () => live.value.http
   const file = tokenFileOf(config(), path)
-  const keep = config().password === null
-  const token = await startToken(file, log, { keep })
+  let hadPassword = config().password !== null
+  const token = await startToken(file, log, { keep: !hadPassword })
   log.addSecret(token)
   options.onSecret?.(token)
   let address: string | undefined
+  let isShown = false
   /** Shows the address at startup, and when a reloaded configuration no longer has a password. */
   const shown = () => {
-    if (address !== undefined) {
-      onPage?.(addressWith(address, token))
-      if (!keep) void startToken(file, log, { token })
-    }
-    address = undefined
+    if (address === undefined || isShown) return token
+    isShown = true
+    onPage?.(addressWith(address, token), hadPassword)
+    if (hadPassword) void startToken(file, log, { token })
     return token
   }
   const access = new AccessControl(config, shown, clock, sessions)
@@ -117,6 +120,12 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
     listening(at: string) {
       address = at
       if (access.loginBy === 'token') shown()
+    },
+    /** Must be called after each reload. */
+    reconfigured() {
+      if (config().password === null) return
+      hadPassword = true
+      isShown = false
     },
   }
 }

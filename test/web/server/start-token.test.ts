@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -183,6 +184,30 @@ describe('a daemon without a password', () => {
     expect(JSON.parse(await ask('api/session', { cookie: 'x', ...(await daemon.owner()) }))).toMatchObject({
       access: 'full',
     })
+  })
+
+  it('prints and stores the address again each time a changed configuration no longer has a password', async () => {
+    const { config, run, write, ask, openCommand } = await start()
+    const daemon = await run()
+    const address = await daemon.page()
+    const printed = () => daemon.lines.filter((line) => line.includes(address)).length
+    const reload = async (http: object) => {
+      const before = daemon.lines.length
+      write(http)
+      daemon.signal('SIGHUP')
+      await until('the reload', () => daemon.lines.slice(before).some((line) => line.includes('read again')))
+    }
+    for (const times of [2, 3]) {
+      await reload({ password: 'correct horse battery' })
+      rmSync(`${config}.token`)
+      await reload({})
+      await ask('api/session')
+      await until('the address', () => printed() === times)
+      await until('the file', async () => (await openCommand()).stdout.trim() === address)
+    }
+    await reload({ public_url: 'http://hub2mqtt.lan/' })
+    await ask('api/session')
+    expect(printed()).toBe(3)
   })
 })
 

@@ -49,6 +49,7 @@ export const commandName = (command: string): string => textFor(terms.commands, 
 function outcomeOf(command: string, ended: Ended): Outcome {
   return {
     ok: ended.ok,
+    ...(!ended.ok && { code: ended.error.code }),
     // A getter, because the user may change the language before the text is shown.
     get text() {
       const name = commandName(command)
@@ -58,7 +59,7 @@ function outcomeOf(command: string, ended: Ended): Outcome {
   }
 }
 
-/** How long an app's row shows a success. It shows a failure until the next command. */
+/** How long an app's row shows a success. It shows a failure until the next command, or until the hub is back. */
 const SHOWN_MS = 8_000
 
 /** Shows the progress on the app's row. @param isQuiet whether to show no notice of the result */

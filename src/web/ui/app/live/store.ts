@@ -10,7 +10,12 @@ import { terms, textFor } from '../terms.ts'
 import { ActivityReader, type Entry, failedUpdates } from './activity.ts'
 import { readPayload } from './payload.ts'
 
-export type Outcome = { readonly ok: boolean; readonly text: string }
+export type Outcome = {
+  readonly ok: boolean
+  readonly text: string
+  /** The code of a failure; `null` if there is none. */
+  readonly code?: string | null
+}
 
 /** A retained topic of an app, except its state and its settings. */
 type OtherTopic = { readonly name: PublicationName; readonly payload: string }
@@ -229,6 +234,7 @@ export class Store {
       const state = readPayload(name, payload)
       if (changedAt !== undefined && state !== hub.state.value) hub.since.value = changedAt
       hub.state.value = state
+      if (state === 'online') forgetUnreachable(hub)
     } else if (name === 'hubInfo') hub.info.value = readPayload(name, payload)
     else if (name === 'hubHealth') hub.health.value = readPayload(name, payload)
     const isKnown = hub.state.value !== undefined || hub.info.value !== undefined
@@ -260,6 +266,12 @@ export class Store {
   #settle(): void {
     for (const hub of this.#outdated) hub.apps.value = new Map(hub.apps.value)
     this.#outdated.clear()
+  }
+}
+
+function forgetUnreachable({ apps }: HubEntry): void {
+  for (const { outcome } of apps.value.values()) {
+    if (outcome.value?.code === 'hub_unreachable') outcome.value = undefined
   }
 }
 

@@ -88,7 +88,7 @@ export function SetupPage() {
           tone="primary"
           busy={done.busy.value}
           refused={isComplete ? undefined : text.incomplete}
-          act={() => void done.ask(() => api.applySetup({ hub: withScheme(hub.value), broker: broker.value }))}
+          act={() => void done.run(() => api.applySetup({ hub: withScheme(hub.value), broker: broker.value }))}
         />
       </Card>
     </main>

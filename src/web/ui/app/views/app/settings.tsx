@@ -69,6 +69,11 @@ export function Settings({ entry }: AppProps) {
     }
     return ended
   }
+  /** Counts the successful reads on request, which make the results of earlier changes outdated. */
+  const readings = useSignal(0)
+  const readAgain = async () => {
+    if ((await read()).ok) readings.value += 1
+  }
   /** Asks for confirmation if the value has changed since `before`. */
   const change = async (name: string, value: unknown, before: unknown): Promise<Changed> => {
     const payload = payloadFor(name, value)
@@ -108,7 +113,7 @@ export function Settings({ entry }: AppProps) {
             refused={refusal(page, target, 'get-settings')}
             act={() => {
               shown.value = NO_NAMES
-              void read()
+              void readAgain()
             }}
           />
         </div>
@@ -130,7 +135,8 @@ export function Settings({ entry }: AppProps) {
               toggle={() => set(shown, shown.value.symmetricDifference(new Set([name])))}
               refused={refusal(page, target, 'set-setting')}
               change={change}
-              read={() => void read()}
+              readings={readings.value}
+              read={() => void readAgain()}
             />
           ))}
         </ul>
@@ -175,6 +181,7 @@ interface SettingProps {
   /** Why the setting cannot be changed. */
   readonly refused: string | undefined
   readonly change: (name: string, value: unknown, before: unknown) => Promise<Changed>
+  readonly readings: number
   readonly read: () => void
 }
 
@@ -188,6 +195,7 @@ function useChange(props: SettingProps) {
   const former = useSignal<{ value: unknown } | undefined>(undefined)
   const busy = useSignal(false)
   const ended = useSignal<Changed | undefined>(undefined)
+  useEffect(() => set(ended, undefined), [props.readings])
   const save = async (next: unknown, before: unknown) => {
     busy.value = true
     const now = await props.change(props.name, next, before)
