@@ -68,6 +68,12 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 
     mayAct: (): boolean => fleet.mayAct(),
 
+    inherits(hub: string, from: string): boolean {
+      const { members } = fleet.view
+      // A member that is unknown here may belong to another fleet with the same base topic.
+      return fleet.isSettled && members.has(from) && ownerOf(hub, members.keys()) === fleet.member
+    },
+
     start(given: BridgePort, led: Pick<Rollouts, 'finish' | 'stop'>): void {
       port = given
       rollouts = led
@@ -176,7 +182,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   }
 
   function changed(): void {
-    const report = JSON.stringify([payload(), leads()])
+    const report = JSON.stringify([payload(), leads(), fleet.isSettled])
     if (port === undefined || report === published) return
     published = report
     port.bridge.fleetChanged()
