@@ -36,6 +36,8 @@ export interface FleetSide {
   readonly payload: FleetPayload
   /** Returns `undefined` if no member serves the hub. */
   whyNotServed(hub: string): string | undefined
+  /** Returns whether only this member may clear the topics of an unconfigured hub that the given member has served. */
+  inherits(hub: string, from: string): boolean
 }
 
 export interface Discovery {

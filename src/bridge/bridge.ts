@@ -223,6 +223,7 @@ export class Bridge {
     this.#state.set({ fleet: fleet.isLeader ? fleet.payload : undefined })
     if (!fleet.isLeader) this.#link.release((topic) => topic === topics.of('fleet', {}))
     for (const state of this.#states.values()) state.changed()
+    this.#upkeep.request()
   }
 
   reconfigured(): void {
@@ -322,7 +323,7 @@ export class Bridge {
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     if (owner.kind !== 'hub' && owner.kind !== 'app') return
     const { hub } = owner
-    if (name === 'hubInfo') this.#upkeep.former.learnId(hub, payload)
+    if (name === 'hubInfo') this.#upkeep.former.learnInfo(hub, payload)
     const app = owner.kind === 'app' ? owner.app : ''
     if (name === 'app') this.evidence.learnState(hub, app, payload, isLive)
     else if (name !== 'appUpdate' && name !== 'crash') this.#options.guardian.learn(name, hub, app, payload)

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
+import * as schemas from '../contract/schemas.ts'
 
 /** Limits for data from the broker, which is not trusted. */
 const MAX_HUBS = 1_000
@@ -11,9 +12,16 @@ const MAX_PREFIXES = 8
 const INFO = v.object({ hubs: v.record(v.string(), v.unknown()) })
 const HUB_INFO = v.object({ id: v.string() })
 
+/**
+ * Returns the member of a fleet that has published this `info` of a hub. The schema is strict, because other programs
+ * may publish below the same base topic.
+ */
+export const memberIn = (payload: string): string | undefined => readJson(schemas.HUB_INFO, payload)?.owner
+
 export class FormerHubs {
   readonly #names = new Set<string>()
   readonly #ids = new Map<string, string>()
+  readonly #members = new Map<string, string>()
 
   has(name: string): boolean {
     return this.#names.has(name)
@@ -30,9 +38,17 @@ export class FormerHubs {
   }
 
   /** @param payload the payload of the hub's `info` topic */
-  learnId(hub: string, payload: string): void {
+  learnInfo(hub: string, payload: string): void {
     const id = readJson(HUB_INFO, payload)?.id
     if (id !== undefined && (this.#ids.has(hub) || this.#ids.size < MAX_HUBS)) this.#ids.set(hub, id)
+    const member = memberIn(payload)
+    if (member === undefined) this.#members.delete(hub)
+    else if (this.#members.has(hub) || this.#members.size < MAX_HUBS) this.#members.set(hub, member)
+  }
+
+  /** Returns the member of a fleet that the hub's `info` names. */
+  memberOf(hub: string): string | undefined {
+    return this.#members.get(hub)
   }
 
   idOf(hub: string): string | undefined {

@@ -6,7 +6,7 @@ import { hubIdOf } from '../contract/discovery.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
-import type { BridgeOptions, Discovery } from './bridge-options.ts'
+import type { BridgeOptions, Discovery, FleetSide } from './bridge-options.ts'
 import { FormerHubs, type Prefixes } from './former.ts'
 import { areComplete, type Ownership, type OwnershipState, ownership, type ServedHub } from './ownership.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
@@ -15,6 +15,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
   readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
   readonly link: Pick<MqttLink, 'sweep' | 'refresh'>
+  readonly fleet?: Pick<FleetSide, 'inherits'> | undefined
   /** Messages are cleared only while this bridge is active. */
   readonly early: Pick<StartupBuffer, 'role'>
   readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
@@ -56,7 +57,7 @@ export class Upkeep {
     this.#options = options
     this.#state = {
       ...options,
-      former: this.former,
+      former: { has: (hub) => this.former.has(hub) || this.#inherits(hub) },
       pendingReads: this.#pendingReads,
       fresh: this.#fresh,
       byId: new Map(),
@@ -175,6 +176,11 @@ export class Upkeep {
       this.readAgain(doubtful)
     })
     this.#cancelRereads.add(cancel)
+  }
+
+  #inherits(hub: string): boolean {
+    const member = this.former.memberOf(hub)
+    return member !== undefined && this.#options.fleet?.inherits(hub, member) === true
   }
 
   /** @param payload empty if it was too large to store */

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { IPublishPacket } from 'mqtt'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { ExpectedError } from '../base/errors.ts'
-import { FormerHubs, Prefixes } from '../bridge/former.ts'
+import { FormerHubs, memberIn, Prefixes } from '../bridge/former.ts'
 import { ownership } from '../bridge/ownership.ts'
 import { brokerAccess } from '../config/broker.ts'
 import { loadConfig } from '../config/load.ts'
@@ -169,15 +169,20 @@ function partsOf(filter: string, topics: readonly string[]): string[] {
   return [...values].map((value) => levels.with(at, value).join('/'))
 }
 
-/** Includes the topics of a fleet's members, but only those of hubs that are configured or in `bridge/info`. */
+/**
+ * Includes the topics of a fleet's members, but only those of hubs that are configured, in `bridge/info`, or named by
+ * their own `info` as a fleet's.
+ */
 function ownTopics(
   messages: ReadonlyMap<string, string>,
   seen: ReadonlyMap<string, string>,
   { topics, hubs }: CleanupOptions,
 ): string[] {
-  const configured = new Set(hubs)
+  const known = new Set(hubs)
   const former = [...seen].flatMap(([topic, payload]) => {
-    const found = topics.parse(topic) ?? topics.parseMember(topic)
+    const own = topics.parse(topic)
+    if (own?.name === 'hubInfo' && own.owner.kind === 'hub' && memberIn(payload) !== undefined) known.add(own.owner.hub)
+    const found = own ?? topics.parseMember(topic)
     return found?.name === 'bridgeInfo' ? [new FormerHubs().learn(payload)] : []
   })
   const none = new Map<string, never>()
@@ -186,7 +191,7 @@ function ownTopics(
     ...{ hubs: none, byId: none, states: none, pendingReads: none, fresh: none, rollouts: { held: none } },
     live: { value: { hubs: {} } },
     isShared: true,
-    former: { has: (hub: string) => configured.has(hub) || former.some((one) => one.has(hub)) },
+    former: { has: (hub: string) => known.has(hub) || former.some((one) => one.has(hub)) },
     prefixes: { includes: () => true },
     homeAssistant: undefined,
   }

@@ -9,7 +9,7 @@ import { type Fleet, LEADER, type Membership, ownerOf, staticFleet } from './fle
 import { fleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
 import { NatsStore } from './nats.ts'
-import type { Rollouts } from './rollout/rollouts.ts'
+import { HANDOVER_MS, type Rollouts } from './rollout/rollouts.ts'
 
 /** The fleet as a member sees it, for the HTTP API. */
 interface FleetStatus extends FleetPayload {
@@ -67,6 +67,12 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     },
 
     mayAct: (): boolean => fleet.mayAct(),
+
+    inherits(hub: string, from: string): boolean {
+      const { members } = fleet.view
+      // A member that is unknown here may belong to another fleet with the same base topic.
+      return fleet.isSettled && members.has(from) && ownerOf(hub, members.keys()) === fleet.member
+    },
 
     start(given: BridgePort, led: Pick<Rollouts, 'finish' | 'stop'>): void {
       port = given
@@ -154,8 +160,10 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     const { hubs, bridge, openHub } = port
     served = serves
     const leaving = [...hubs.all.keys()].filter((name) => !serves.has(name))
-    const closing = leads() ? [] : [stopLeading(fleet.mayAct() ? 'handover' : 'lost')]
-    closing.push(...leaving.map((name) => hubs.close(name)))
+    const how = fleet.mayAct() ? 'handover' : 'lost'
+    const writesMs = how === 'lost' ? 0 : HANDOVER_MS
+    const closing = leads() ? [] : [stopLeading(how)]
+    closing.push(...leaving.map((name) => hubs.close(name, writesMs)))
     for (const name of leaving) bridge.releaseHub(name)
     await Promise.all(closing)
     const coming = [...serves].filter((name) => !hubs.all.has(name))
@@ -176,7 +184,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   }
 
   function changed(): void {
-    const report = JSON.stringify([payload(), leads()])
+    const report = JSON.stringify([payload(), leads(), fleet.isSettled])
     if (port === undefined || report === published) return
     published = report
     port.bridge.fleetChanged()

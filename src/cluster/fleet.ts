@@ -25,6 +25,8 @@ export interface Fleet {
   resourcesChanged(): void
   /** Returns whether this member may send requests to hubs and publish now. Called before each request and publish. */
   mayAct(): boolean
+  /** Whether this member acts, and no other member can still be serving what belongs to this one in this epoch. */
+  readonly isSettled: boolean
   /** Stops serving. Resolves to whether a member that can lead remains; `undefined` if unknown. */
   leave(): Promise<boolean | undefined>
 }
@@ -46,6 +48,7 @@ export function staticFleet(member: string, count: number, resources: () => read
     },
     resourcesChanged,
     mayAct: () => true,
+    isSettled: true,
     leave: async () => ownerOf(LEADER, names) !== member,
   }
 }

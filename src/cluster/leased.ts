@@ -57,6 +57,8 @@ export class LeasedFleet implements Fleet {
     | (Pick<Roster, 'members'> & { readonly resources: readonly string[]; readonly of: ReadonlySet<string> })
     | undefined
   #applying: Promise<void> = Promise.resolve()
+  /** The epoch of the last completed `#gain`. */
+  #gained: number | undefined
   #turning = false
   #again = false
   #stopped = false
@@ -108,6 +110,10 @@ export class LeasedFleet implements Fleet {
     return this.#lease.holds
   }
 
+  get isSettled(): boolean {
+    return this.mayAct() && this.#gained !== undefined && this.#gained === this.#rows.roster?.record.epoch
+  }
+
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void {
     this.#apply = apply
     this.#options.store.watch(
@@ -148,6 +154,7 @@ export class LeasedFleet implements Fleet {
     this.#row.end()
     this.#cancelRenewal()
     this.#cancelFence()
+    this.#gained = undefined
     this.#serves = new Set()
     return this.#follow()
   }
@@ -181,6 +188,7 @@ export class LeasedFleet implements Fleet {
 
   async #lose(): Promise<void> {
     this.#lease.lost()
+    this.#gained = undefined
     this.#serves = new Set()
     await this.#follow()
   }
@@ -311,6 +319,9 @@ export class LeasedFleet implements Fleet {
     if (!others.every(([name, listed]) => this.#rows.hasAdopted(name, listed, roster.epoch))) return
     this.#serves = this.#shareIn(roster)
     await this.#follow()
+    if (this.#gained === roster.epoch) return
+    this.#gained = roster.epoch
+    this.#options.onChange()
   }
 
   /** Caches this member's share, because each renewal of any member needs it, and hashing many hubs is slow. */

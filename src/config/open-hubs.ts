@@ -70,12 +70,12 @@ export class Hubs implements AsyncDisposable {
     return hub
   }
 
-  /** Resolves when no more requests are sent to the hub. */
-  close(name: string): Promise<void> {
+  /** Resolves when no more requests are sent to the hub. `writesMs`: see `Hub.destroy`. */
+  close(name: string, writesMs = 0): Promise<void> {
     const hub = this.all.get(name)?.hub
     if (hub === undefined) return Promise.resolve()
     this.all.delete(name)
-    const closing = hub.destroy()
+    const closing = hub.destroy(writesMs)
     this.#closing.add(closing)
     return closing.finally(() => this.#closing.delete(closing))
   }

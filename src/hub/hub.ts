@@ -1,9 +1,10 @@
 /** One hub: its data and its operations. */
+import { type Clock, within } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
 import type { Endpoint } from './endpoints.ts'
-import { asHubError, type HubError, type HubErrorCode } from './errors.ts'
+import { asHubError, HubError, type HubErrorCode } from './errors.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { type HubDependencies, Session } from './session.ts'
 import { grants, type HubStatus, StatusTracker } from './status.ts'
@@ -35,9 +36,13 @@ export class Hub {
   readonly #status: StatusTracker
   /** Operations whose latest response was a 404 for an app that exists. */
   readonly #doubted = new Set<OperationName>()
+  readonly #clock: Clock
+  readonly #writes = new Set<Promise<unknown>>()
+  #isClosing = false
 
   constructor(options: HubOptions, dependencies: HubDependencies) {
     const { clock } = dependencies
+    this.#clock = clock
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = (isLost: boolean) => {
       // While the realtime channel is open, connections that were closed because they were idle do not cast doubt.
@@ -74,12 +79,26 @@ export class Hub {
     await this.#client.close()
   }
 
-  /** Ends all calls, clears the data and removes all listeners; safe to call twice. */
-  async destroy(): Promise<void> {
-    const ended = this.endCalls()
+  /**
+   * Ends all calls, clears the data and removes all listeners; safe to call twice.
+   * @param writesMs how long to wait for the responses to writes that were sent; nothing new is written
+   */
+  async destroy(writesMs = 0): Promise<void> {
+    this.#isClosing = true
+    this.#session.stop()
+    this.#status.end()
     this.apps.destroy()
-    await ended
+    if (this.#writes.size > 0 && writesMs > 0) await within(this.#clock, writesMs, Promise.allSettled(this.#writes))
+    await this.endCalls()
     await this.#session.ended
+  }
+
+  /** @throws HubError if the hub is about to be closed */
+  async #write<T>(call: () => Promise<T>): Promise<T> {
+    if (this.#isClosing) throw new HubError('unreachable', 'This bridge stops serving the hub.')
+    const running = call()
+    this.#writes.add(running)
+    return await running.finally(() => this.#writes.delete(running))
   }
 
   /** Returns whether the API key and the hub permit an operation, as far as known in advance. */
@@ -97,7 +116,8 @@ export class Hub {
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
     try {
-      const result = await this.#client.call(name, parameters, mayLeave)
+      const call = () => this.#client.call(name, parameters, mayLeave)
+      const result = await (OPERATIONS[name].method === 'GET' ? call() : this.#write(call))
       this.#doubted.delete(name)
       // Without realtime, no event reports what a write has changed.
       if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
@@ -130,7 +150,8 @@ export class Hub {
     const { operation, app } = endpoint
     if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
     try {
-      const answer = await this.#client.callEndpoint(endpoint, mayLeave)
+      const call = () => this.#client.callEndpoint(endpoint, mayLeave)
+      const answer = await (endpoint.method === 'GET' ? call() : this.#write(call))
       if (endpoint.method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
       return answer
     } catch (error) {

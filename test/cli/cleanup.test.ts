@@ -155,11 +155,19 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has an ACL', ()
   })
 })
 
-/** A removed member, with a hub that is no longer configured. */
+const HUB_INFO = {
+  ...{ id: null, firmware: null, api: null, realtime: 'polling', permissions: [], commands: [], apps: 0 },
+  ...{ owner: 'former', epoch: 3 },
+}
+
+/** A removed member, with hubs that are no longer configured. */
 const FORMER = {
   'hub2mqtt/bridge/former/state': 'offline',
   'hub2mqtt/bridge/former/info': '{"hubs":{"attic":{}}}',
   'hub2mqtt/attic/state': 'online',
+  // A member that has stopped does not list its hubs.
+  'hub2mqtt/cellar/info': JSON.stringify(HUB_INFO),
+  'hub2mqtt/cellar/state': 'online',
 } as const
 
 describe('cleanup of a fleet', () => {
@@ -176,7 +184,8 @@ describe('cleanup of a fleet', () => {
     await Promise.all(world.processes.map((one) => one?.stop()))
     // No member can have the first topic. The second is a command that was retained by mistake.
     const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
-    const foreign = { ...FOREIGN, ...none }
+    const similar = { 'hub2mqtt/kitchen/info': '{"owner":"shard-1"}' }
+    const foreign = { ...FOREIGN, ...none, ...similar }
     // This is the state after all members have ended at the same time.
     await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
     const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()

@@ -248,3 +248,41 @@ describe.skipIf(natsPath === undefined)('bridges with leases that lose NATS', BE
     }
   })
 })
+
+describe.skipIf(natsPath === undefined)('bridges with leases whose configuration loses a hub', BESIDE, () => {
+  const { fleet } = leased(6)
+  /** The topic of another program below the same base topic. */
+  const FOREIGN = 'hub2mqtt/kitchen/info'
+  const retained = (world: Members, hub: string) => {
+    const newest = new Map(world.observer.seen.filter(({ retain }) => retain).map(({ topic, text }) => [topic, text]))
+    return [...newest].flatMap(([topic, text]) => (topic.startsWith(`hub2mqtt/${hub}/`) && text !== '' ? [topic] : []))
+  }
+  const restart = async (world: Members, members: readonly number[]) => {
+    await Promise.all(members.map((i) => world.process(i).stop('SIGTERM')))
+    const stoppedAt = Date.now()
+    for (const i of members) world.run(i)
+    // Members with different configurations count different hubs, so `whole` cannot be used here.
+    const joinedAt = (i: number) => {
+      const { members: joined } = Object(world.payload('hub2mqtt/fleet'))
+      return Date.parse(Object(Object(joined)[NAMES[i] ?? '']).since)
+    }
+    await until('all members', () => members.every((i) => joinedAt(i) >= stoppedAt), 30_000)
+    await world.served(NAMES)
+  }
+
+  test.each([
+    ['all of them have been stopped', [[0, 1, 2]], 'hub-1'],
+    ['each of them has been restarted', [[0], [1], [2]], 'hub-2'],
+  ])('clear its topics after %s, and no others', IN_TURN, async (_, groups, hub) => {
+    const world = fleet()
+    await world.observer.publish(FOREIGN, '{"owner":"a"}', { retain: true })
+    await until('the topics', () => retained(world, hub).length > 3)
+    await world.unconfigure(hub)
+    const before = world.observer.seen.length
+    for (const group of groups) await restart(world, group)
+    await until('no topics', () => retained(world, hub).length === 0, 30_000)
+    const cleared = world.observer.seen.slice(before).filter(({ text, retain }) => retain && text === '')
+    expect(cleared.filter(({ topic }) => !topic.startsWith(`hub2mqtt/${hub}/`))).toEqual([])
+    expect(retained(world, 'kitchen')).toEqual([FOREIGN])
+  })
+})

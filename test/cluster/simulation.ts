@@ -4,6 +4,7 @@
  */
 import { pino } from 'pino'
 import type { Clock } from '../../src/base/clock.ts'
+import { ownerOf } from '../../src/cluster/fleet.ts'
 import { LeasedFleet } from '../../src/cluster/leased.ts'
 import { ROSTER_KEY, readRoster } from '../../src/cluster/records.ts'
 import { ConflictError, type Row, type Store } from '../../src/cluster/rows.ts'
@@ -28,6 +29,7 @@ const LOSS_NOTICED_MS = 15_000
 
 export class Simulation {
   now = 0
+  readonly #ownersAmong = new Map<string, string | undefined>()
   readonly members: Member[] = []
   readonly store = new Map<string, Row>()
   losses = 0
@@ -146,6 +148,13 @@ export class Simulation {
     this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
   }
 
+  /** Cached, because hashing takes long. */
+  #ownerAmong(names: readonly string[], resource: string): string | undefined {
+    const key = [resource, ...names].join(' ')
+    if (!this.#ownersAmong.has(key)) this.#ownersAmong.set(key, ownerOf(resource, names))
+    return this.#ownersAmong.get(key)
+  }
+
   /** Checks that no two members act on a resource at the same time. */
   #look(): void {
     const owners = new Map<string, string>()
@@ -155,6 +164,15 @@ export class Simulation {
         const other = owners.get(resource)
         if (other !== undefined) this.violations.push(`${resource} at ${this.now}: ${other} and ${member.label}`)
         owners.set(resource, member.label)
+      }
+    }
+    // A settled member may clear the topics of its share, even without serving it.
+    for (const member of this.members) {
+      if (!member.isActing || !member.fleet.isSettled) continue
+      const names = [...member.fleet.view.members.keys()]
+      for (const [resource, label] of owners) {
+        if (label === member.label || this.#ownerAmong(names, resource) !== member.name) continue
+        this.violations.push(`${resource} at ${this.now}: ${label}, not ${member.label}`)
       }
     }
   }

@@ -254,6 +254,30 @@ test.concurrent('destroy unsubscribes, clears everything, calls no more listener
   await expect(watched.hub.call('getApps', {})).rejects.toMatchObject({ code: 'unreachable' })
 })
 
+test.concurrent('destroy with time for writes waits for the one that was sent, and no other is sent', async ({
+  emulated,
+  watched: { hub },
+}) => {
+  const id = anApp(emulated)
+  emulated.behave('slow-headers', { ms: 500, operation: 'restartApp' })
+  const sent = hub.call('restartApp', { id })
+  await until('the request', () => asked(emulated, 'restartApp') === 1)
+  const ended = hub.destroy(10_000)
+  await expect(hub.call('restartApp', { id })).rejects.toMatchObject({ code: 'unreachable' })
+  await expect(sent).resolves.toBeNull()
+  await ended
+  expect(asked(emulated, 'restartApp')).toBe(1)
+})
+
+test.concurrent('destroy aborts a write that takes longer', async ({ emulated, watched: { hub } }) => {
+  emulated.behave('never-answer', { operation: 'restartApp' })
+  const sent = hub.call('restartApp', { id: anApp(emulated) })
+  const aborted = expect(sent).rejects.toMatchObject({ code: 'no_answer' })
+  await until('the request', () => asked(emulated, 'restartApp') === 1)
+  await hub.destroy(50)
+  await aborted
+})
+
 test.concurrent('destroying only the apps ends their subscription, their listeners and every read, and can be repeated', async ({
   attach,
 }) => {

@@ -38,6 +38,8 @@ const TAKEN_MS = 10_000
 const BACKOFF_MS = { min: 1_000, max: 30_000 }
 /** Maximum duration of `finish`, unless `commands` takes longer. A stop without a broker takes less than 5 s. */
 const FINISH_MS = 1_800
+/** How long a member that hands over a hub waits for the responses to its writes. */
+export const HANDOVER_MS = 1_500
 
 /** Each is aborted by a stage of the end, as described at `Session`. */
 const newStages = () => ({
@@ -77,13 +79,15 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /**
    * Sends no more steps, and stops as soon as the broker has all answers that arrived before `commands` resolved: the
    * next process then does not repeat these steps.
+   * @param commands default: 1.5 seconds, in which other members of the fleet confirm writes before they hand over hubs
    */
-  async finish(commands: Promise<void> = Promise.resolve()): Promise<void> {
+  async finish(commands?: Promise<void>): Promise<void> {
     const { clock } = this.#options
     const end = clock.elapsed() + FINISH_MS
     const active = this.#active
     active?.ending.abort()
-    await commands
+    const work = this.client === undefined ? Promise.resolve() : (this.#work ?? Promise.resolve())
+    await (commands ?? within(clock, HANDOVER_MS, work))
     active?.ended.abort()
     // Without a connection, nothing can be recorded in time.
     if (this.client !== undefined) await within(clock, end - clock.elapsed(), this.#work ?? Promise.resolve())
