@@ -38,7 +38,9 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   return {
     member: fleet.member,
     memberStates,
+    status,
 
+    mayAct: (): boolean => fleet.mayAct(),
     receive: (topic: string, payload: string): void => peers?.(topic, payload),
 
     get epoch(): number {
@@ -53,8 +55,6 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       return payload()
     },
 
-    status,
-
     whyNotServed(hub: string): string | undefined {
       const { owners, acts } = status()
       const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
@@ -65,8 +65,6 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
         ? 'This member of the fleet is about to take over the hub.'
         : 'This member of the fleet has no lease at the moment.'
     },
-
-    mayAct: (): boolean => fleet.mayAct(),
 
     inherits(hub: string, from: string): boolean {
       const { members } = fleet.view

@@ -24,6 +24,8 @@ export interface HubOptions extends Omit<HubClientOptions, 'hasApp'> {
 /** Failures that concern the hub or the API key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
 
+const CLOSING = 'This bridge stops serving the hub.'
+
 /** Returns whether a failure indicates that the hub lacks the operation. */
 function isEvidence(name: OperationName, { code, status, foreign }: HubError): boolean {
   return code === 'unsupported' && !foreign && (status === 500 || OPERATIONS[name].optional === true)
@@ -93,14 +95,6 @@ export class Hub {
     await this.#session.ended
   }
 
-  /** @throws HubError if the hub is about to be closed */
-  async #write<T>(call: () => Promise<T>): Promise<T> {
-    if (this.#isClosing) throw new HubError('unreachable', 'This bridge stops serving the hub.')
-    const running = call()
-    this.#writes.add(running)
-    return await running.finally(() => this.#writes.delete(running))
-  }
-
   /** Returns whether the API key and the hub permit an operation, as far as known in advance. */
   permits(name: OperationName): 'yes' | 'forbidden' | 'unsupported' {
     const { missing, scopes } = this.status
@@ -115,18 +109,23 @@ export class Hub {
    */
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
+    const isWrite = OPERATIONS[name].method !== 'GET'
+    if (isWrite && this.#isClosing) throw new HubError('unreachable', CLOSING)
+    const running = this.#client.call(name, parameters, mayLeave)
+    if (isWrite) this.#writes.add(running)
     try {
-      const call = () => this.#client.call(name, parameters, mayLeave)
-      const result = await (OPERATIONS[name].method === 'GET' ? call() : this.#write(call))
+      const result = await running
       this.#doubted.delete(name)
       // Without realtime, no event reports what a write has changed.
-      if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
+      if (isWrite && this.status.realtime === 'polling') this.#session.wake()
       return result
     } catch (error) {
       const failure = asHubError(error)
       if (isEvidence(name, failure)) await this.#checkSupport(name, parameters, failure)
       this.#noteFailure(failure.code)
       throw error
+    } finally {
+      this.#writes.delete(running)
     }
   }
 
@@ -149,16 +148,21 @@ export class Hub {
   async callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
     const { operation, app } = endpoint
     if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
+    const isWrite = endpoint.method !== 'GET'
+    if (isWrite && this.#isClosing) throw new HubError('unreachable', CLOSING)
+    const running = this.#client.callEndpoint(endpoint, mayLeave)
+    if (isWrite) this.#writes.add(running)
     try {
-      const call = () => this.#client.callEndpoint(endpoint, mayLeave)
-      const answer = await (endpoint.method === 'GET' ? call() : this.#write(call))
-      if (endpoint.method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
+      const answer = await running
+      if (isWrite && this.status.realtime === 'polling') this.#session.wake()
       return answer
     } catch (error) {
       const { code } = asHubError(error)
       // A refusal by an app, or of an unknown operation, does not concern the hub or the API key as a whole.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
+    } finally {
+      this.#writes.delete(running)
     }
   }
 
