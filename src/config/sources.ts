@@ -11,7 +11,7 @@ export interface Source {
   readonly root: FileMap
   /** Returns the place of a path, or of its existing part: `hub2mqtt.yaml line 3`, or the variable's name. */
   readonly where: (keys: Keys) => string
-  /** Makes a path absolute, relative to this source. */
+  /** Resolves a path against the location of this source. */
   readonly resolvePath: (path: string) => string
 }
 

@@ -24,7 +24,7 @@ import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
   take(turn, input)
-  // Usage changes are by far the most frequent inputs, and make nothing due.
+  // Usage changes are by far the most frequent inputs, and never make an action due.
   const isUsage = input.kind === 'requested' || (input.kind === 'apps' && !input.read && hub.update === null)
   if (!isUsage || turn.hasMoved) proceed(turn)
   if (turn.isActing && !isUsage) startUpdate(turn)

@@ -25,7 +25,7 @@ export class RestartState {
   readonly retries: number = 0
   /** Whether the app crashed in a storm, so that its next restart does not count against the limit. */
   readonly isSpared: boolean = false
-  /** Number of uncounted restarts since the count was last reset. */
+  /** Number of restarts, since the last reset, that do not count towards the limit. */
   readonly spared: number = 0
   readonly restarts: number = 0
   /** Times of the restarts since the count was last reset. */

@@ -9,7 +9,7 @@ export interface Credentials {
 export interface BrokerOptions extends Credentials {
   /** At least one, the preferred first: `mqtt:`, `mqtts:`, or `ws:` and `wss:`, whose path and query are kept. */
   readonly urls: readonly string[]
-  /** `auto` (default): tries 5, then 3.1.1, starting with the version that worked last. */
+  /** `auto` (default): tries the version that worked last, then the other one; at first 5, then 3.1.1. */
   readonly protocol?: 'auto' | Protocol | undefined
   /** PEM text or bytes; only for `mqtts:` and `wss:`. */
   readonly ca?: string | Buffer | undefined

@@ -14,7 +14,7 @@ export interface Row {
   readonly reason?: string
 }
 
-/** The additional work for each command that `bare` does not do. */
+/** The work for each command that the program does in addition to that of `bare`. */
 const CHECKED = 'each command is parsed, checked, queued, logged, counted and remembered; bare does none of this'
 /** Between single events or commands, the CPU sleeps; waking it takes longer than the work itself. */
 const NOISY = 'even the same program varies more than this between rounds: see the spread, and the rows for one core'

@@ -52,7 +52,7 @@ interface Shrunk {
   readonly path: string
 }
 
-/** Searches for the smallest script that still fails, for at most `limitMs`. @param fails runs a script */
+/** Searches for the smallest failing script for at most `limitMs`. @param fails runs a script, and returns whether it failed */
 export async function shrink(
   seed: number,
   index: number,

@@ -36,7 +36,7 @@ export class ResultFile {
   readonly #path: string
   readonly #done: ReadonlySet<string>
 
-  /** @throws Error if the file was written with other sources */
+  /** @throws Error if the file was written by a different version of the source code */
   constructor(path: string) {
     const sources = execFileSync('git', ['rev-parse', 'HEAD:src'], { encoding: 'utf8' }).trim()
     this.#path = path

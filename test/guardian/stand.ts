@@ -100,7 +100,7 @@ export class Stand {
     })
   }
 
-  /** Reads the hub's first list, with this bridge active. */
+  /** Simulates the first read of the hub's app list while this bridge is active. */
   start(...ids: readonly string[]): this {
     this.guard.activate(true)
     for (const id of ids) this.say(id, {})

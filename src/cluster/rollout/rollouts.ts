@@ -41,7 +41,7 @@ const FINISH_MS = 1_800
 /** How long a member that hands over a hub waits for the responses to its writes. */
 export const HANDOVER_MS = 1_500
 
-/** Each is aborted by a stage of the end, as described at `Session`. */
+/** One for each stage of the shutdown, as described at `Session`. */
 const newStages = () => ({
   ending: new AbortController(),
   ended: new AbortController(),

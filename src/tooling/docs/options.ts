@@ -37,7 +37,7 @@ export function optionsSection(): string {
     ),
     `The ${code('HUB2MQTT_HUB_…')} variables describe one hub: the one named by ${code(HUB_NAME_VARIABLE)}, else the file's only hub, else ${code(DEFAULT_HUB_NAME)}.`,
     tableOf(others, (path) => path, environmentName),
-    `The options of the guardian and of its updates are in [their own table](guardian.md#options).`,
+    `The options for the guardian, and for the app updates that it makes, are in [a separate table](guardian.md#options).`,
   ].join('\n\n')
 }
 

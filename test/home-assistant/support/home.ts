@@ -58,7 +58,7 @@ const LEGACY = {
   },
 }
 
-/** Messages of versions 0.1.0 (the vacuum) and 0.2.0 (the weather, the hub and the bridge): payloads by topic. */
+/** Payloads that earlier versions published, by topic: 0.1.0 for the vacuum; 0.2.0 for the weather, hub and bridge. */
 const EARLIER: Readonly<Record<string, string>> = JSON.parse(
   readFileSync(new URL('earlier.json', import.meta.url), 'utf8'),
 )
