@@ -122,7 +122,8 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 
 /**
  * Loads these options for programs other than the daemon. The rest of the configuration may be invalid, or contain
- * does not need. The file may not even be valid YAML. If one of these options has a mistake, its default is returned.
+ * secrets that the program does not need. The file may not even be valid YAML. If one of these options has a mistake,
+ * its default is returned.
  */
 export function loadHttpConfig(request: LoadOptions) {
   const opened = open(request)

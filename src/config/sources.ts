@@ -42,29 +42,36 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
   return { root: nest(values), where, resolvePath: (path) => resolve(path) }
 }
 
+const ADDRESS: ReadonlySet<string> = new Set(['enabled', 'host', 'port'])
+
 /**
  * Finds the listener's address in the text of a file that may be neither valid YAML nor valid JSON. The parser is no
- * help: after a missing quote, for example, it finds no keys.
+ * help: after a missing quote, for example, it finds no keys. In JSON, later sections count as part of `http`.
  */
 export function httpInText(text: string, table: Table): Source {
   const found = new Map<string, unknown>()
   let isInside = false
   for (const line of text.split('\n')) {
-    const words = line.split(/[\s\uFEFF{},"']+/).filter((word) => word !== '' && word !== ':')
+    const words = wordsOf(line)
     if (line.trimStart() === line && words.length > 0) isInside = false
     for (const [i, word] of words.entries()) {
-      if (word.startsWith('#')) break
       const [key = '', ...value] = word.split(':')
-      const schema = table[`http.${key}`]?.schema
-      if (key === 'http') isInside = true
+      const schema = ADDRESS.has(key) ? table[`http.${key}`]?.schema : undefined
+      if (word === 'http' || word === 'http:') isInside = true
       else if (isInside && schema !== undefined && !found.has(key)) {
         found.set(key, fromText(schema, value.join(':') || (words[i + 1] ?? '')))
       }
     }
   }
-  const address = ['enabled', 'host', 'port'].filter((key) => found.has(key))
-  const root = nest(address.map((key) => [`http.${key}`, found.get(key)] as const))
+  const root = nest([...found].map(([key, value]) => [`http.${key}`, value] as const))
   return { root, where: () => '', resolvePath: (path) => path }
+}
+
+/** Returns the keys and values before a comment, without quotes and braces. */
+function wordsOf(line: string): string[] {
+  const words = line.split(/[\s\uFEFF{},"']+/).filter((word) => word !== '' && word !== ':')
+  const comment = words.findIndex((word) => word.startsWith('#'))
+  return comment === -1 ? words : words.slice(0, comment)
 }
 
 /** A key without a value is an omitted option. */

@@ -168,6 +168,11 @@ describe('the part for a program other than the daemon', () => {
     ['a missing colon elsewhere', MQTT.replace('mqtt:', 'mqtt') + HTTP],
     ['a missing colon after the section', MQTT + HTTP.replace('http:', 'http')],
     ['a missing colon', MQTT + HTTP.replace('port:', 'port')],
+    ['a comment without indentation', HTTP.replace('  # port', '#  page: true\n  # port') + MQTT + MQTT],
+    [
+      'a value that is an address',
+      `${JSON_TEXT.replace('{\n', '{\n  "hubs": { "a": { "url": "http://h" } },\n').slice(0, -3)}`,
+    ],
     ['a missing space', MQTT + HTTP.replace('port: ', 'port:')],
     ['an open quote before', MQTT.replace('mqtt:/', '"mqtt:/') + HTTP + MQTT],
     ['an open quote', MQTT + HTTP.replace('::1"', '::1')],
