@@ -4,7 +4,7 @@ import type { Json } from '../base/json.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
 import type { Endpoint } from './endpoints.ts'
-import { asHubError, HubError, type HubErrorCode } from './errors.ts'
+import { asHubError, type HubError, type HubErrorCode } from './errors.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { type HubDependencies, Session } from './session.ts'
 import { grants, type HubStatus, StatusTracker } from './status.ts'
@@ -24,8 +24,6 @@ export interface HubOptions extends Omit<HubClientOptions, 'hasApp'> {
 /** Failures that concern the hub or the API key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
 
-const CLOSING = 'This bridge stops serving the hub.'
-
 /** Returns whether a failure indicates that the hub lacks the operation. */
 function isEvidence(name: OperationName, { code, status, foreign }: HubError): boolean {
   return code === 'unsupported' && !foreign && (status === 500 || OPERATIONS[name].optional === true)
@@ -40,7 +38,6 @@ export class Hub {
   readonly #doubted = new Set<OperationName>()
   readonly #clock: Clock
   readonly #writes = new Set<Promise<unknown>>()
-  #isClosing = false
 
   constructor(options: HubOptions, dependencies: HubDependencies) {
     const { clock } = dependencies
@@ -86,7 +83,7 @@ export class Hub {
    * @param writesMs how long to wait for the responses to writes that were sent; nothing new is written
    */
   async destroy(writesMs = 0): Promise<void> {
-    this.#isClosing = true
+    this.#client.hub.refuseWrites()
     this.#session.stop()
     this.#status.end()
     this.apps.destroy()
@@ -110,7 +107,6 @@ export class Hub {
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
     const isWrite = OPERATIONS[name].method !== 'GET'
-    if (isWrite && this.#isClosing) throw new HubError('unreachable', CLOSING)
     const running = this.#client.call(name, parameters, mayLeave)
     if (isWrite) this.#writes.add(running)
     try {
@@ -149,7 +145,6 @@ export class Hub {
     const { operation, app } = endpoint
     if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
     const isWrite = endpoint.method !== 'GET'
-    if (isWrite && this.#isClosing) throw new HubError('unreachable', CLOSING)
     const running = this.#client.callEndpoint(endpoint, mayLeave)
     if (isWrite) this.#writes.add(running)
     try {

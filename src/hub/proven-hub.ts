@@ -35,6 +35,7 @@ const SPACED_MS = 10 * 60_000
 /** Minimum time without background reads after a 429. */
 const CALM_MS = 60_000
 
+const CLOSING = 'This bridge stops serving the hub.'
 const NO_HUB = 'The server at the address is not a hub.'
 
 /** Thrown before a request is sent, because the server's identity is no longer certain. */
@@ -59,10 +60,11 @@ export class ProvenHub {
   #identity: Identity | undefined
   /** Whether the hub has identified itself, and nothing has cast doubt on that since. Set only by this class. */
   isProven = false
-  /** How often connections were lost so far, and when the last successful identity check began. */
+  /** Number of lost connections so far, and that number when the last successful identity check began. */
   #losses = 0
   #checkedLosses = 0
   #proving: Promise<void> | undefined
+  #refusesWrites = false
   #pending = 0
   /** When the hub stops limiting requests, in `clock.elapsed()` milliseconds. */
   #limitedUntil = Number.NEGATIVE_INFINITY
@@ -95,7 +97,12 @@ export class ProvenHub {
     this.isProven = false
   }
 
-  /** Checks the identity if it is in doubt. Required before sending the API key without `ask`. @throws HubError */
+  /** Sends no more writes, not even those that are waiting for a connection. */
+  refuseWrites(): void {
+    this.#refusesWrites = true
+  }
+
+  /** Checks the identity if it is in doubt. Required before sending the API key without `request`. @throws HubError */
   async assure(): Promise<void> {
     if (!this.isProven || this.#isUnsure) await this.#prove()
   }
@@ -141,6 +148,7 @@ export class ProvenHub {
     // Check again, because the request may have waited for a connection.
     const mayLeave = () => {
       if (!this.isProven || (this.#isUnsure && !hasShown)) throw new Unproven()
+      if (this.#refusesWrites && method !== 'GET') throw new HubError('unreachable', CLOSING)
       sending.mayLeave?.()
     }
     for (let tries = 1; ; ) {

@@ -269,6 +269,19 @@ test.concurrent('destroy with time for writes waits for the one that was sent, a
   expect(asked(emulated, 'restartApp')).toBe(1)
 })
 
+test.concurrent('destroy with time for writes does not send one that waits for a connection', async ({ attach }) => {
+  const { emulated, watched } = await attach({ maxRequests: 1 })
+  const id = anApp(emulated)
+  emulated.behave('slow-headers', { ms: 500, operation: 'restartApp' })
+  const sent = watched.hub.call('restartApp', { id })
+  await until('the request', () => asked(emulated, 'restartApp') === 1)
+  const waiting = expect(watched.hub.call('restartApp', { id })).rejects.toMatchObject({ code: 'unreachable' })
+  const ended = watched.hub.destroy(10_000)
+  await expect(sent).resolves.toBeNull()
+  await Promise.all([ended, waiting])
+  expect(asked(emulated, 'restartApp')).toBe(1)
+})
+
 test.concurrent('destroy aborts a write that takes longer', async ({ emulated, watched: { hub } }) => {
   emulated.behave('never-answer', { operation: 'restartApp' })
   const sent = hub.call('restartApp', { id: anApp(emulated) })
