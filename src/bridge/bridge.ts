@@ -264,6 +264,7 @@ export class Bridge {
     // Restore the state first, because the sweep in `hubsComplete` clears topics without an owner.
     const restore = !this.#wasActive || this.#wasReplaced
     if (restore) for (const state of this.#states.values()) state.activate(this.#wasReplaced)
+    else this.evidence.readsBack()
     guardian.activate(restore)
     this.#wasActive = true
     for (const name of hubs.keys()) this.#upkeep.hubAdded(name)
@@ -325,8 +326,9 @@ export class Bridge {
     const { hub } = owner
     if (name === 'hubInfo') this.#upkeep.former.learnInfo(hub, payload)
     const app = owner.kind === 'app' ? owner.app : ''
-    if (name === 'app') this.evidence.learnState(hub, app, payload, isLive)
-    else if (name !== 'appUpdate' && name !== 'crash') this.#options.guardian.learn(name, hub, app, payload)
+    if (name === 'app') {
+      if (Object.hasOwn(this.#options.live.value.hubs, hub)) this.evidence.learnState(hub, app, payload, isLive)
+    } else if (name !== 'appUpdate' && name !== 'crash') this.#options.guardian.learn(name, hub, app, payload)
     else {
       const learner = name === 'crash' ? this.evidence : this.#updates
       const isServed = this.#options.hubs.has(hub)

@@ -150,7 +150,10 @@ class HubEvidence {
   learn(app: string, found: HeldCrash, otherwise?: HeldCrash): void {
     const held = this.#held.get(app)
     const isNew = held === undefined && (found.state ?? found.crash) !== undefined && this.#held.size < MAX_HELD
-    if (isNew || held !== undefined) this.#held.set(app, { ...(held ?? otherwise), ...found })
+    if (!isNew && held === undefined) return
+    const latest = { ...(held ?? otherwise), ...found }
+    if (latest.state === undefined && latest.crash === undefined) this.#held.delete(app)
+    else this.#held.set(app, latest)
   }
 
   /**
@@ -292,9 +295,8 @@ export class Evidence {
   readonly clock: Clock
   readonly log: Logger
   readonly #hubs = new Map<string, HubEvidence>()
-  /** The size of all evidence that was read since the connection began, or was kept before. */
+  /** The size of the evidence that was read. */
   #learned = 0
-  #kept = 0
 
   constructor(clock: Clock, log: Logger) {
     this.samples = new Samples(clock)
@@ -311,7 +313,6 @@ export class Evidence {
   /** Call this before the broker's messages are read. */
   readsBack(): void {
     for (const hub of this.#hubs.values()) hub.forgetHeld()
-    this.#learned = this.#kept
   }
 
   /**
@@ -322,20 +323,19 @@ export class Evidence {
     const evidence = this.of(hub)
     const { crashes } = evidence
     const own = crashes.get(app)
-    const crash = own && JSON.stringify(own) === payload ? own : this.#read(payload)
+    const text = own ? JSON.stringify(own) : ''
+    const crash = own && text === payload ? own : this.#read(payload)
     evidence.learn(app, { crash: payload === '' ? undefined : (crash ?? null) })
-    if (!isServed && payload === '') crashes.delete(app)
-    if (crash === undefined || crash === own || (isServed && own !== undefined)) return false
-    this.#kept += payload.length
-    crashes.set(app, crash)
-    return true
+    if (crash === own || (isServed && own !== undefined)) return false
+    this.#learned += (crash === undefined ? 0 : payload.length) - (isServed ? 0 : text.length)
+    if (crash !== undefined) crashes.set(app, crash)
+    else if (!isServed) crashes.delete(app)
+    return crash !== undefined
   }
 
   #read(payload: string): Crash | undefined {
-    if (payload.length > MAX_CRASH_BYTES || this.#learned + payload.length > MAX_LEARNED) return undefined
-    const crash = readJson(CRASH, payload)
-    if (crash !== undefined) this.#learned += payload.length
-    return crash
+    const fits = payload.length <= MAX_CRASH_BYTES && this.#learned + payload.length <= MAX_LEARNED
+    return fits ? readJson(CRASH, payload) : undefined
   }
 
   /**

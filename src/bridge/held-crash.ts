@@ -23,7 +23,8 @@ export interface HeldCrash {
 
 /** Returns undefined if the app has never crashed; most payloads need not be parsed. */
 export function crashStateOf(payload: string): CrashState | undefined {
-  const hasCrashed = payload.length <= MAX_CRASH_BYTES && /"crashed":true|"crash_count":[1-9]/.test(payload)
+  const hasCrashed =
+    payload.length <= MAX_CRASH_BYTES && /"crashed":true|"crash_count":[1-9]|"crash_message":"/.test(payload)
   return hasCrashed ? readJson(CRASH_STATE, payload) : undefined
 }
 

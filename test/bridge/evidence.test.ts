@@ -243,6 +243,30 @@ describe.each(['after', 'before', 'by another member, before'])('evidence that i
   })
 })
 
+test('evidence that was forgotten stays so for an app that runs again on a hub that does not count crashes', () => {
+  const evidence = new Evidence(new FakeClock(), silentLog)
+  const crashed = patchApp(undefined, 'x', { version: '1.0.0', crashed: true, crash_count: null, crash_message: 'oh' })
+  const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
+  const home = evidence.of('home')
+  home.appsChanged([{ id: 'x', before: undefined, after: crashed, events: [] }], then, true)
+  expect(home.crashes.get('x')).toMatchObject({ message: 'oh' })
+  const running = { ...crashed, crashed: false }
+  evidence.readsBack()
+  evidence.learnState('home', 'x', JSON.stringify(running), false)
+  expect(home.adoptAll([running], true)).toEqual(['x'])
+  expect(home.crashes.get('x')).toBeNull()
+})
+
+test('evidence of another member is forgotten when that member publishes some that cannot be read', () => {
+  const evidence = new Evidence(new FakeClock(), silentLog)
+  const home = evidence.of('home')
+  const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
+  const app = patchApp(undefined, 'x', { version: '1.0.0', crashed: true, crash_count: 1, crash_message: 'oh' })
+  home.appsChanged([{ id: 'x', before: undefined, after: app, events: [] }], then, true)
+  evidence.learn('home', 'x', 'x'.repeat(MAX_CRASH_BYTES + 1), false)
+  expect(home.crashes.get('x')).toBeUndefined()
+})
+
 describe('the reads of evidence', () => {
   test('are allowed under read_only with the least scope, and need no request', async () => {
     await using world = await World.start({
