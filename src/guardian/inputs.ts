@@ -237,6 +237,7 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
     watched.history = []
     watched.bad = null
     watched.updated = null
+    watched.updateFailedAt = null
     watched.rising = false
     const { switched, snoozedUntil, upSince, down } = watched.watch
     watched.watch = { ...watch.UNTOUCHED, switched, snoozedUntil, upSince, down }

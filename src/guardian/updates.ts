@@ -6,7 +6,7 @@ import type { App } from '../hub/app.ts'
 import { START_MS } from './restart-state.ts'
 import type { GuardConfig } from './settings.ts'
 import { type Context, emit, type Turn, type Update, versions } from './turn.ts'
-import { DAY_SECONDS, RETRY_MS, settle, type WatchedApp } from './watched-app.ts'
+import { DAY_SECONDS, settle, type WatchedApp } from './watched-app.ts'
 
 /** Time for a hub to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
@@ -56,8 +56,7 @@ function verdictOn(context: Context, watched: WatchedApp, acceptsVersion: boolea
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates
   if (app.update_available !== true || app.enabled === false || offered === null) return 'later'
-  if (isExcluded(context, watched)) return 'later'
-  if (updateFailedAt !== null && context.now - updateFailedAt < RETRY_MS) return 'later'
+  if (isExcluded(context, watched) || updateFailedAt !== null) return 'later'
   if (!context.decisions.mayInstall(app, context.patterns.severity(app.id))) return 'later'
   if (hold_days > 0 && (offered.version === null || !acceptsVersion)) return 'unheld'
   return offered.version === app.latest_version && offered.seen_seconds >= hold_days * DAY_SECONDS ? 'due' : 'later'

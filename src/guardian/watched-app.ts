@@ -15,7 +15,7 @@ export const DAY_SECONDS = 24 * 3600
 /** The published age of an update grows in steps of this size. */
 const STEP_SECONDS = 15 * 60
 /** Minimum time before a failed update is tried again, in a later window. */
-export const RETRY_MS = 20 * 3_600_000
+const RETRY_MS = 20 * 3_600_000
 
 /** Mutated while the guardian decides about the hub. Times are in `elapsed` milliseconds unless stated otherwise. */
 export class WatchedApp {
@@ -216,6 +216,9 @@ export function note(
 
 function publish(turn: Turn, watched: WatchedApp): void {
   const { now, offset, config } = turn
+  const isMarked = watched.resetAfter !== null && watched.history.some(({ at }) => at === watched.resetAfter)
+  // Without the mark, all events in the history are newer than the reset.
+  if (!isMarked) watched.resetAfter = null
   const { trend, history, offered, updated, bad, rising, resetAfter, updateFailedAt } = watched
   const { found, noticed } = watched.probed
   const on = isOn(turn, watched)

@@ -75,6 +75,14 @@ describe('a restart count that was reset', () => {
     },
   )
 
+  test('by "forget" leaves nothing on the broker', async () => {
+    const stand = await crashed(3)
+    stand.command('a', 'restart')
+    expect(stand.facts('a').memory).toMatchObject({ reset_after: expect.any(String) })
+    stand.guard.control('home', 'a', { forget: true })
+    expect(stand.facts('a').memory).toBeNull()
+  })
+
   test('by an hour of running is not counted again if the window is longer', async () => {
     const stand = await crashed(3, OPTIONS.replace('}', ', window: 24h }'))
     await stand.clock.advance(HOUR)
