@@ -77,8 +77,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   /**
-   * Sends no more steps, and stops as soon as the broker has all answers that arrived before `commands` resolved: the
-   * next process then does not repeat these steps.
+   * Sends no more steps, and stops as soon as the broker has all answers that arrived before `commands` resolved, so
+   * that the next process does not repeat these steps. Takes at most `FINISH_MS`, or as long as `commands`.
    * @param commands default: 1.5 seconds, in which other members of the fleet confirm writes before they hand over hubs
    */
   async finish(commands?: Promise<void>): Promise<void> {
