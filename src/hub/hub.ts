@@ -37,7 +37,6 @@ export class Hub {
   /** Operations whose latest response was a 404 for an app that exists. */
   readonly #doubted = new Set<OperationName>()
   readonly #clock: Clock
-  readonly #writes = new Set<Promise<unknown>>()
 
   constructor(options: HubOptions, dependencies: HubDependencies) {
     const { clock } = dependencies
@@ -83,11 +82,11 @@ export class Hub {
    * @param writesMs how long to wait for the responses to writes that were sent; nothing new is written
    */
   async destroy(writesMs = 0): Promise<void> {
-    this.#client.hub.refuseWrites()
+    const written = this.#client.hub.endWrites()
     this.#session.stop()
     this.#status.end()
     this.apps.destroy()
-    if (this.#writes.size > 0 && writesMs > 0) await within(this.#clock, writesMs, Promise.allSettled(this.#writes))
+    if (writesMs > 0) await within(this.#clock, writesMs, written)
     await this.endCalls()
     await this.#session.ended
   }
@@ -106,22 +105,17 @@ export class Hub {
    */
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
-    const isWrite = OPERATIONS[name].method !== 'GET'
-    const running = this.#client.call(name, parameters, mayLeave)
-    if (isWrite) this.#writes.add(running)
     try {
-      const result = await running
+      const result = await this.#client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
       // Without realtime, no event reports what a write has changed.
-      if (isWrite && this.status.realtime === 'polling') this.#session.wake()
+      if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
       return result
     } catch (error) {
       const failure = asHubError(error)
       if (isEvidence(name, failure)) await this.#checkSupport(name, parameters, failure)
       this.#noteFailure(failure.code)
       throw error
-    } finally {
-      this.#writes.delete(running)
     }
   }
 
@@ -144,20 +138,15 @@ export class Hub {
   async callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
     const { operation, app } = endpoint
     if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
-    const isWrite = endpoint.method !== 'GET'
-    const running = this.#client.callEndpoint(endpoint, mayLeave)
-    if (isWrite) this.#writes.add(running)
     try {
-      const answer = await running
-      if (isWrite && this.status.realtime === 'polling') this.#session.wake()
+      const answer = await this.#client.callEndpoint(endpoint, mayLeave)
+      if (endpoint.method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
       return answer
     } catch (error) {
       const { code } = asHubError(error)
       // A refusal by an app, or of an unknown operation, does not concern the hub or the API key as a whole.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
-    } finally {
-      this.#writes.delete(running)
     }
   }
 

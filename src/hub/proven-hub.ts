@@ -64,6 +64,7 @@ export class ProvenHub {
   #losses = 0
   #checkedLosses = 0
   #proving: Promise<void> | undefined
+  readonly #writes = new Set<Promise<Answer>>()
   #refusesWrites = false
   #pending = 0
   /** When the hub stops limiting requests, in `clock.elapsed()` milliseconds. */
@@ -97,9 +98,13 @@ export class ProvenHub {
     this.isProven = false
   }
 
-  /** Sends no more writes, not even those that are waiting for a connection. */
-  refuseWrites(): void {
+  /**
+   * Sends no more writes, not even those that are waiting for a connection. Resolves when those that were sent have been
+   * answered.
+   */
+  async endWrites(): Promise<void> {
     this.#refusesWrites = true
+    await Promise.allSettled(this.#writes)
   }
 
   /** Checks the identity if it is in doubt. Required before sending the API key without `request`. @throws HubError */
@@ -268,8 +273,10 @@ export class ProvenHub {
 
   async #send(method: Method, path: string, sending: Sending): Promise<Answer> {
     this.#pending += 1
+    const running = this.#limiter.run(this.#turn, () => this.#http.request(method, path, sending))
+    if (method !== 'GET') this.#writes.add(running)
     try {
-      const answer = await this.#limiter.run(this.#turn, () => this.#http.request(method, path, sending))
+      const answer = await running
       if (answer.status === 429) {
         const pause = retryAfter(answer, this.#clock.now()) ?? 0
         this.#limitedUntil = this.#clock.elapsed() + Math.max(CALM_MS, pause)
@@ -281,6 +288,7 @@ export class ProvenHub {
       throw error
     } finally {
       this.#pending -= 1
+      this.#writes.delete(running)
     }
   }
 }
