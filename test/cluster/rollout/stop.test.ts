@@ -1,6 +1,7 @@
 /** What a rollout records when its bridge stops or hands over in an orderly way, while steps are under way. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
+import type { RunningBridge } from '../../support/bridge.ts'
 import { BROKERS } from '../../support/brokers.ts'
 import { natsPath, startNats } from '../../support/nats.ts'
 import { until } from '../../support/until.ts'
@@ -9,6 +10,16 @@ import { BROKER, Street } from './street.ts'
 const STATE = 'hub2mqtt/bridge/state'
 const STOP_MS = 5_000
 const SLOW = { ms: 500, operation: 'restartApp' } as const
+
+/** Stops a bridge while a step is under way, and expects that another bridge does not repeat this step. */
+async function stopDuringStep(street: Street, first: RunningBridge): Promise<void> {
+  street.hub('h0').behave('slow-headers', SLOW)
+  await street.rollOut()
+  await until('the restart', () => street.asked()[0] === 1)
+  await first.stop()
+  expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
+  expect(street.asked()).toEqual([1, 1])
+}
 
 test.each(BROKERS)(
   'on %s, a bridge that stops records the answers that still arrive, and sends no more steps',
@@ -43,12 +54,7 @@ test('the bridge on standby does not repeat a step that the active one finished 
   const first = await street.bridge()
   const second = street.begin()
   await until('two bridges', () => second.lines.some((line) => line.includes('this one stands by')))
-  street.hub('h0').behave('slow-headers', SLOW)
-  await street.rollOut()
-  await until('the restart', () => street.asked()[0] === 1)
-  await first.stop()
-  expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
-  expect(street.asked()).toEqual([1, 1])
+  await stopDuringStep(street, first)
 })
 
 describe.skipIf(natsPath === undefined)('in a fleet with leases', { timeout: 60_000 }, () => {
@@ -74,12 +80,7 @@ describe.skipIf(natsPath === undefined)('in a fleet with leases', { timeout: 60_
     const isWhole = () => street.observer.last('hub2mqtt/fleet')?.includes('"count":2')
     await until('the fleet', isWhole, 30_000)
     await street.online()
-    street.hub('h0').behave('slow-headers', SLOW)
-    await street.rollOut()
-    await until('the restart', () => street.asked()[0] === 1)
-    await first.stop()
-    expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
-    expect(street.asked()).toEqual([1, 1])
+    await stopDuringStep(street, first)
   })
 
   test('a step that is aborted because a new leader takes over its hub does not fail: the leader sends it again', async () => {
