@@ -55,7 +55,9 @@ interface HubThen {
   readonly guardOf: (app: string) => GuardFacts | null | undefined
 }
 
-interface Noted extends PriorEvent {
+interface Noted extends Omit<PriorEvent, 'at'> {
+  /** Epoch milliseconds. Formatted only when it is needed, because this is slow. */
+  readonly at: number
   /** In `clock.elapsed()` milliseconds. */
   readonly elapsed: number
 }
@@ -181,12 +183,9 @@ class HubEvidence {
     this.#all.samples.forget(this.#name)
   }
 
-  #note(what: PriorEvent['what'], more: Partial<PriorEvent> = {}): void {
-    const elapsed = this.#clock.elapsed()
-    const at = new Date(this.#clock.now()).toISOString()
-    // Use the schema's key order, because payloads are compared as text.
-    const noted = { at, what, app: null, from: null, to: null, by: null, ...more, elapsed }
-    this.#priorEvents.unshift(noted)
+  #note(what: PriorEvent['what'], more: Partial<Omit<PriorEvent, 'at'>> = {}): void {
+    const [at, elapsed] = [this.#clock.now(), this.#clock.elapsed()]
+    this.#priorEvents.unshift({ at, what, app: null, from: null, to: null, by: null, ...more, elapsed })
     if (this.#priorEvents.length > MAX_BEFORE) this.#priorEvents.pop()
   }
 
@@ -257,7 +256,7 @@ class HubEvidence {
       exit_signal,
       samples: samples.map(([at, cpu, memory]) => [seconds(at, now), cpu, memory]),
       hub: then.health,
-      before: before.map(({ at, what, ...texts }) => ({
+      before: before.map(withTime).map(({ at, what, ...texts }) => ({
         at,
         what,
         app: shortOrNull(texts.app),
@@ -278,8 +277,8 @@ class HubEvidence {
   #logLater(): void {
     this.#cancelLog ??= this.#clock.after(QUIET_MS, () => {
       this.#cancelLog = undefined
-      const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, Date.parse(at)]))
-      const text = together([...crashes.values()], this.#priorEvents)
+      const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, at]))
+      const text = together([...crashes.values()], this.#priorEvents.map(withTime))
       // The last message may already contain all these apps.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())
@@ -288,7 +287,9 @@ class HubEvidence {
   }
 }
 
-const isCrashOf = ({ what, app }: PriorEvent, id: string) => what === 'crashed' && app === id
+const withTime = (event: Noted): PriorEvent => ({ ...event, at: new Date(event.at).toISOString() })
+
+const isCrashOf = ({ what, app }: Noted, id: string) => what === 'crashed' && app === id
 
 export class Evidence {
   readonly samples: Samples
