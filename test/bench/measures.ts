@@ -40,10 +40,15 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
   await measureCommands(world, subject, effort, book)
 }
 
-/** Runs load that is not measured, because a bridge runs for months, and its first seconds do not matter. */
-async function warmUp(world: World, { commands }: Effort): Promise<void> {
+/**
+ * Runs load that is not measured, because a bridge runs for months, and its first seconds do not matter. V8 compiles on
+ * other threads for as long as code gets hotter, which took up to 35 µs per event after a shorter warm-up.
+ */
+async function warmUp(world: World, { steady, commands }: Effort): Promise<void> {
   await burst(world, BURST)
-  await askAll(world, commands)
+  // The events of a burst coalesce; at this rate, each one is published.
+  await burst(world, 5 * steady, { perSecond: 2000 })
+  await askAll(world, 3 * commands)
 }
 
 export interface BurstResult {
