@@ -63,7 +63,8 @@ export class ProvenHub {
   /** Number of lost connections so far, and that number when the last successful identity check began. */
   #losses = 0
   #checkedLosses = 0
-  #proving: Promise<void> | undefined
+  /** The running identity check, and the number of lost connections when it began. */
+  #proving: { readonly losses: number; readonly done: Promise<void> } | undefined
   readonly #writes = new Set<Promise<Answer>>()
   #refusesWrites = false
   #pending = 0
@@ -227,11 +228,12 @@ export class ProvenHub {
     this.#checkedLosses = losses
   }
 
-  #prove(): Promise<void> {
-    this.#proving ??= this.confirm().finally(() => {
-      this.#proving = undefined
-    })
-    return this.#proving
+  async #prove(): Promise<void> {
+    const losses = this.#losses
+    // A check that began before the latest loss may have reached the server of that time.
+    while (this.#proving !== undefined && this.#proving.losses < losses) await this.#proving.done
+    this.#proving ??= { losses, done: this.confirm().finally(() => (this.#proving = undefined)) }
+    await this.#proving.done
   }
 
   /** Reads the identity without sending the API key, so that only the right hub gets the key. */

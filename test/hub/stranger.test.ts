@@ -182,6 +182,36 @@ test.concurrent.for([
   },
 )
 
+test.concurrent('a server that takes the address during an identity check gets no key from a later call', async ({
+  listen,
+  client,
+}) => {
+  let pings = 0
+  const shown: (string | undefined)[] = []
+  const checked = Promise.withResolvers<void>()
+  const { url } = await listen(async (request, response) => {
+    pings += 1
+    if (pings > 2) {
+      shown.push(request.headers.authorization)
+      return stranger(request, response)
+    }
+    if (pings === 2) await checked.promise
+    response.writeHead(200, { 'content-type': JSON_TYPE, 'x-homey-id': HOME }).end('true')
+  })
+  const known = client(url)
+  await known.hub.identify()
+  known.hub.doubt()
+  const check = known.hub.assure()
+  await until('a check', () => pings === 2)
+  known.hub.doubt()
+  const call = known.call('restartApp', { id: 'a' })
+  checked.resolve()
+  await check
+  await expect(call).rejects.toMatchObject({ code: 'nonsense' })
+  expect(shown.length).toBeGreaterThan(0)
+  expect(shown.filter((key) => key !== undefined)).toEqual([])
+})
+
 test.concurrent('a hub that closes each connection after its answer can be used, with one ping before each call', async ({
   hold,
   listen,
