@@ -30,7 +30,7 @@ function bundledNode() {
       const node = join(dirname(file), bin.node)
       if (existsSync(node)) return node
     } catch {
-      // This package is for another kind of machine.
+      // This package is for a different kind of machine.
     }
   }
   return undefined
@@ -73,8 +73,8 @@ function surviveEarlyReload() {
 }
 
 /**
- * Removes the types from sources below node_modules, where Node does not do so itself. Stores the results, because this
- * step takes longer than the rest of the start.
+ * Strips the types from sources below node_modules, because Node does not strip them there. Stores the results, because
+ * this step takes longer than the rest of the startup.
  */
 function stripTypesHere() {
   const here = fileURLToPath(new URL('.', import.meta.url))

@@ -170,8 +170,8 @@ function partsOf(filter: string, topics: readonly string[]): string[] {
 }
 
 /**
- * Includes the topics of a fleet's members, but only those of hubs that are configured, in `bridge/info`, or named by
- * their own `info` as a fleet's.
+ * Returns the topics of the bridge and of a fleet's members. Includes a hub's topics only if the hub is configured, is
+ * listed in `bridge/info`, or belongs to a fleet according to its own `info`.
  */
 function ownTopics(
   messages: ReadonlyMap<string, string>,
@@ -200,7 +200,7 @@ function ownTopics(
   )
 }
 
-/** Returns what the user must do first if a bridge is running. */
+/** If a bridge is running, returns what the user must do before the cleanup. */
 async function runningIn(messages: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
   const { topics } = options
   const members = [...messages].flatMap(([topic, state]) => {
@@ -213,7 +213,7 @@ async function runningIn(messages: ReadonlyMap<string, string>, options: Cleanup
   }
   if (messages.get(topics.availability) !== 'online') return undefined
   if (await isAnswered(options)) return `a bridge is running with the base topic ${topics.base}: stop it first`
-  // Members that stopped at the same time may each have relied on another to publish `offline`.
+  // Members that stop at the same time may rely on each other to publish `offline`.
   if (members.length > 0) return undefined
   return `according to ${topics.availability}, a bridge is running, but none answers: stop it; if it no longer exists, clear that topic`
 }

@@ -30,7 +30,7 @@ export type Command = ReturnType<typeof command>
 export function command<F, P = Record<never, never>>(row: {
   readonly summary: string
   readonly flags: Flags<F>
-  /** Arguments without a flag; optional ones must be last. */
+  /** Arguments without a flag. Optional arguments must be last. */
   readonly positionals?: Flags<P>
   /** Marks a command that runs until it is stopped. */
   readonly lasts?: true

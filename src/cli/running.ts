@@ -61,7 +61,7 @@ const MAX_BYTES = 1024 * 1024
 function requestHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string; isOurs: boolean }>()
   const signal = AbortSignal.timeout(TIMEOUT_MS)
-  // The environment may set a proxy for the global agent.
+  // Do not use the global agent, because the environment may set a proxy for it.
   const request = get({ host: reachable(host), port, path, agent: false, signal }, (response) => {
     let body = ''
     response.setEncoding('utf8')

@@ -30,7 +30,7 @@ export class Apps implements HubApps {
   readonly #options: AppsOptions
   readonly records = new Map<string, AppRecord>()
   readonly #settings = new Map<string, Map<string, unknown>>()
-  /** App id → newer version in the store. A newer hub's record shows only that there is an update, not its version. */
+  /** App id → newer version in the store. Records of newer hubs show that an update exists, but not its version. */
   readonly #offered = new Map<string, string>()
   readonly #store: ReadonlyMap<string, AppSeed>
   readonly #settling = new Map<string, () => void>()
@@ -191,7 +191,7 @@ export function liveOn(
   })
 }
 
-/** Returns the next step of a random walk: CPU within one core, memory above the minimum of a process. */
+/** Returns the next step of a random walk, with at most one CPU core, and at least the memory of a small process. */
 export function wander(usage: Usage | undefined, random: () => number): Usage {
   const cpu = number(usage?.cpu) + (random() - 0.5) * 0.02
   const mem = number(usage?.mem) + (random() - 0.5) * 2_000_000

@@ -164,7 +164,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** Installs the sample apps at the first start, and the apps that run in place at every start. Returns the latter. */
+/** Installs the sample apps on the first start. Installs the apps that run in place on every start and returns them. */
 async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
   // Take the fingerprints before reading the apps, so that no later change is missed.

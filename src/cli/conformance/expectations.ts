@@ -119,7 +119,7 @@ const shown =
   ({ writes, reading }) =>
     writes?.trials.get(trial) ?? notTried(whyNot(reading, 'updateApp'))
 
-/** Judges a field of the records. Any record may lack it; some hubs then send `null`. */
+/** Judges an optional field of the records. Some hubs send `null` instead of omitting the field. */
 function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = () => true): Judge {
   return (evidence) => {
     const values = evidence.reading.records.map((record) => record[name]).filter((value) => value !== undefined)

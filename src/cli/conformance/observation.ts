@@ -156,7 +156,7 @@ export function summary({ status, failure, value }: Observation): string {
     : `${status}${error === null || error === 'prose' ? '' : ` ${error}`}`
 }
 
-/** The statuses of a gateway, or of a hub that is starting. */
+/** The status codes that a gateway, or a hub that is starting, answers with. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
 /** Returns `true` if the hub was offline or busy, so that the answer shows nothing about the operation. */

@@ -126,7 +126,7 @@ function isList(value: unknown): boolean {
   }
 }
 
-/** Hashes the hub's id as well, so that the app's id cannot be guessed without it. */
+/** Hashes the hub's id as well, because otherwise the app's id could be guessed from the hash. */
 function hashed(app: string, hubId: string | null): string {
   return `app-${hash('sha256', `${hubId ?? ''}\n${app}`).slice(0, 8)}`
 }

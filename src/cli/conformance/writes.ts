@@ -72,7 +72,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   const trials = new Map<Trial, Verdict>()
   const touched = new Set<Item>()
   const lost = new Set<Item>()
-  /** `true` for an operation whose change was also reported by an event. */
+  /** Whether an event reported the change that an operation made. */
   const announced = new Map<ProbeName, boolean>()
   const eventsSoFar = () => session?.events.length ?? 0
   return { trials, touched, lost, tryAll }

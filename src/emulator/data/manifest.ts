@@ -32,9 +32,9 @@ const MAX_IGNORED = 20
 const MAX_MISTAKES = 20
 const MAX_MISTAKE_LENGTH = 400
 
-/** The id is a folder name and part of topics: at least two parts of letters, digits, `-` and `_`. */
+/** The id is used as a folder name and in topics. It has at least two parts of letters, digits, `-` and `_`. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$/
-/** Relative, with `/`; no part begins with a dot. */
+/** A relative path with `/` as the separator, in which no part begins with a dot. */
 const MAIN = /^[A-Za-z0-9_@-][A-Za-z0-9_@.-]*(\/[A-Za-z0-9_@-][A-Za-z0-9_@.-]*)*$/
 const COLOR = /^#[0-9A-Fa-f]{6}$/
 

@@ -158,7 +158,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   } satisfies HubStore & Record<string, unknown>
 }
 
-/** Keeps settings of an earlier installation. Returns the names of the added settings. */
+/** Adds missing settings and returns their names. Keeps the values of settings that already exist. */
 export function addSettings(
   state: SqliteState,
   id: string,

@@ -5,7 +5,7 @@ export const MAX_SETTINGS = 1000
 export const MAX_SETTING_NAME = 200
 /** The maximum size of a setting's value as JSON. */
 export const MAX_SETTING_BYTES = 256 * 1024
-/** Length of the names of managers, operations and events, in characters. */
+/** Maximum length of the names of managers, operations and events, in characters. */
 export const MAX_NAME = 1000
 /** The maximum size of a message. Sufficient for the largest body that the hub accepts, with JSON escapes. */
 export const MAX_LINE_BYTES = 2 * 1024 * 1024

@@ -20,7 +20,7 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
     address: clients.findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
     /** Whether a trusted proxy sent the request. */
     trusted,
-    /** Whether a program on this machine sent the request, perhaps a tunnel that forwards other machines' requests. */
+    /** Whether a program on this machine sent the request. The program may be a tunnel for other machines' requests. */
     local: !trusted && !isForwarded && isLoopback(peer),
     /** The browser's scheme, if a trusted proxy states it. Traefik states `ws` or `wss` for a WebSocket. */
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),

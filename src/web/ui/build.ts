@@ -68,7 +68,7 @@ export async function buildPage(): Promise<void> {
       modulePreload: false,
       reportCompressedSize: false,
       rolldownOptions: {
-        // A build can be slow because the machine is busy.
+        // Do not warn about a slow build, because the machine may be busy.
         checks: { bundlerTimings: false },
         onwarn(warning) {
           throw new Error(warning.message)

@@ -70,7 +70,7 @@ function* textsOf(data: Buffer): Generator<string> {
   }
 }
 
-/** Reads a name. `end` is the offset after it. Pointers must point backwards, which prevents loops. */
+/** Reads a name. `end` is the offset after the name. Pointers must point backwards, which prevents loops. */
 function readName(packet: Buffer, start: number): { readonly name: string; readonly end: number } {
   const labels: string[] = []
   let end: number | undefined

@@ -242,7 +242,7 @@ export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isInProgress() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
-/** `why`: why the action is not possible for one of the other apps. */
+/** Returns the apps for which the action is possible; `why`: why it is not possible for one of the other apps. */
 function possible(page: PageContext, action: Action, entries: readonly AppEntry[]) {
   const able: AppEntry[] = []
   let why: string | undefined

@@ -82,7 +82,7 @@ export type Ended =
 /** The target of a command: an app of a hub, or a hub; without either, the bridge. */
 export type For = { readonly hub?: string; readonly app?: string }
 
-/** Resolves when the command has ended. `payload` is the payload as on MQTT; an object is sent as JSON. */
+/** Resolves when the command has ended. `payload` is the same as over MQTT; an object is sent as JSON. */
 export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]

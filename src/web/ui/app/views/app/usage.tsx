@@ -122,7 +122,7 @@ function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: Usage
   return { times, cpu: along(cpu), memory: along(memory) }
 }
 
-/** Covers the whole period, or only its known part. */
+/** Returns the data of the charts, for the whole period or only for the part with known values. */
 function chartedOf({ hours, at, points }: Answered, marks: readonly Mark[]): Charted {
   const recent = marks.flatMap((mark) => (mark.at < at + REFRESH_MS / 1000 ? mark.at : []))
   const to = Math.max(at, points.times.at(-1) ?? 0, ...recent)
