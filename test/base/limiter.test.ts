@@ -285,7 +285,7 @@ describe('in any order of requests', () => {
       { numRuns: 300, examples: [[LAST_OF_ITS_LANE, { slots: 1, apartMs: 3, maxWaiting: 2 }]] },
     )
 
-  /** A task expires at the same time as another task of its lane is requested. */
+  /** A task expires at the same moment at which another task of its lane is requested. */
   const LAST_OF_ITS_LANE = [
     [2, 'a', 0],
     [2, 'a', 0],
@@ -347,7 +347,7 @@ describe('in any order of requests', () => {
 
   test('no lane that could begin is overtaken twice by another', async () => {
     await holds((log, plan) => {
-      /** Maps each lane with a task that could begin to the lanes that have begun since that was first true. */
+      /** For each lane with a task that could begin: the lanes in which a task has begun since then. */
       let overtaken = new Map<string | null, Set<string | null>>()
       for (const { what, one, waiting, under } of momentsOf(log)) {
         const lanes = new Set(waiting.map((other) => plan[other]?.lane ?? null))

@@ -16,7 +16,7 @@ export interface Row {
 
 /** The work for each command that the program does in addition to that of `bare`. */
 const CHECKED = 'each command is parsed, checked, queued, logged, counted and remembered; bare does none of this'
-/** Between single events or commands, the CPU sleeps; waking it takes longer than the work itself. */
+/** The CPU sleeps between single events or commands, and waking the CPU takes longer than the work itself. */
 const NOISY = 'even the same program varies more than this between rounds: see the spread, and the rows for one core'
 
 const ratio =

@@ -111,7 +111,7 @@ async function startOurs(program: string, port: number, place: Place, folder: st
   return new BridgeProcess({
     program,
     env: {
-      // With one hub there is no configuration file to read.
+      // With one hub, the program needs no configuration file.
       ...(more.length === 0 ? { HUB2MQTT_HUB_URL: hub, HUB2MQTT_HUB_API_KEY: KEY } : { HUB2MQTT_CONFIG: config }),
       HUB2MQTT_MQTT_URL: mqtt,
       HUB2MQTT_HTTP_PORT: String(port),

@@ -38,7 +38,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
 })
 
 describe.concurrent('an install that the hub confirms before it is done', () => {
-  /** Returns the states of the update entity: whether an install is running, and of which version. */
+  /** Returns the states of the update entity: whether an install is in progress, and the installed version. */
   const shown = ({ observer }: World) =>
     observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
       const { in_progress, installed_version } = JSON.parse(text || '{}')

@@ -1,6 +1,6 @@
 /**
- * Tests every command in every way in which it can end, over a real broker; as a program, prints the table. The
- * expectations do not depend on the command table, so that the test finds errors in the table.
+ * Tests every outcome of every command over a real broker. If run as a program, prints the table of outcomes. The
+ * expectations do not depend on the command table, so that the test finds errors in the command table.
  */
 import { pathToFileURL } from 'node:url'
 import type { AppSeed } from '../../src/emulator/hub.ts'

@@ -48,7 +48,7 @@ export interface EpisodeResult extends Job {
   readonly history: History
 }
 
-/** Runs an episode in a world whose bridge is started. The world may have run other episodes before. */
+/** Runs an episode in a world whose bridge has been started. The world may have run other episodes before. */
 export async function runEpisode(
   world: World,
   { fault: name, seed, script, paceMs, timeoutMs }: EpisodeOptions,

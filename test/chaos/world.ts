@@ -1,4 +1,4 @@
-/** One bridge with its environment: a hub in this process, a broker in another, proxies in between, and an observer. */
+/** A bridge and its environment: a hub in this process, a broker in another process, proxies, and an observer. */
 
 import { mkdtempDisposable, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -170,7 +170,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return this.#secrets.key
   }
 
-  /** Replaces the configuration file atomically, because a starting bridge may read it. Text is written unchanged. */
+  /** Replaces the configuration file atomically, because a starting bridge may read it. Writes a string unchanged. */
   async configure(changes: FileChanges | string = {}): Promise<void> {
     const path = `${this.#configPath}.new`
     await writeFile(path, typeof changes === 'string' ? changes : configFile(changes))
@@ -263,7 +263,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return this.brokerProxy.links.some(({ closedAt }) => closedAt === undefined)
   }
 
-  /** Takes effect when the broker starts again. */
+  /** Changes the broker's configuration. The changes take effect when the broker starts again. */
   async configureBroker(changes: BrokerChanges = {}): Promise<void> {
     await this.broker.configure(brokerOptions(this.#options, this.#secrets, changes))
   }
@@ -336,7 +336,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     const excuses = new Set(this.excuses)
     const lagMs = longestLag(this.#forgotAt - LAG_LOOKBACK_MS)
     const waitedMs = [...this.#waits()].reduce((sum, [pid, ms]) => sum + ms - (this.#waitedBefore.get(pid) ?? 0), 0)
-    // A new bridge sends no events for changes that occurred while it started.
+    // A new bridge sends no events for changes that occurred while it was starting.
     if (this.bridges.length > 1) excuses.add('another bridge')
     if (this.watch.identityChanged) excuses.add('another hub')
     return {

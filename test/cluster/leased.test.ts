@@ -217,8 +217,8 @@ describe('members that all end at the same time', () => {
           })
         }
         await simulation.run(5_000)
-        // Sorted, because a member that the last one has removed from the roster may detect that after the last one's
-        // answer.
+        // Sort the answers, because a member that the last one has removed from the roster may detect its removal
+        // after the last one's answer.
         expect(answers.sort()).toEqual(['the last one', true, true])
       }),
       { numRuns: runs(30), examples: [[-7, [33, 242, 73]]] },

@@ -12,7 +12,7 @@ const QUIET_MS = 3_000
 const BESIDE = { concurrent: true, timeout: 120_000 }
 const IN_TURN = { concurrent: false }
 
-/** Restarts stopped members before each case. */
+/** Starts a fleet, and restarts its stopped members before each case. */
 function fleetOf(names: readonly string[], options: () => MembersOptions): () => Members {
   let world: Members
   beforeAll(async () => {

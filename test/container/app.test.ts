@@ -38,7 +38,7 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
     expect(await docker('logs', container.getId())).not.toContain(SECRET)
   })
 
-  // Files as *File editor* or a careful user creates them, in both cases owned by root.
+  // The files have the modes that *File editor* or a careful user sets. In both cases, root owns the files.
   it.runIf(isRoot)('reads all other options from the file in its folder, and makes the folder private', async () => {
     const source = options({ hub_url: '', hub_api_key: '' })
     const own = join(folder, 'config')

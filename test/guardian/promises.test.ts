@@ -1,4 +1,4 @@
-/** The guardian's promises, against random events from hubs, users, commands and clocks. */
+/** Tests the guardian's promises with random events from hubs, users, commands and clocks. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { HubCommand } from '../../src/contract/command.ts'
@@ -97,7 +97,7 @@ class Home {
     const { stand } = this
     for (const step of steps) {
       await this.#step(step)
-      // The guardian cannot detect an event between its read and the restart right after it, so let both finish.
+      // The guardian cannot detect an event between its read and the restart that follows, so let both finish.
       await new Promise(setImmediate)
     }
     await stand.clock.advance(5 * MINUTE)
@@ -291,7 +291,7 @@ test('a clock that is set forwards or back, by hours, delays or advances no rest
     size: 'max',
   })
   const property = fc.asyncProperty(retry, steps, async (times, all) => {
-    // Use only one app: of two that are due at the same time, either may be first.
+    // Use only one app, because if two apps are due at the same time, either may be first.
     const story = all.map((step) => ('id' in step ? { ...step, id: 'a' as const } : step))
     const still = story.filter(({ kind }) => kind !== 'set-clock')
     expect((await new Home(times).run(story)).log).toEqual((await new Home(times).run(still)).log)

@@ -1,4 +1,4 @@
-/** Limits on restarts: retries after giving up, the budget of a hub, and storms. */
+/** Tests the limits on restarts: retries after giving up, the budget of a hub, and storms. */
 import { describe, expect, test } from 'vitest'
 import { CommandError } from '../../src/contract/errors.ts'
 import type { HubEventPayload } from '../../src/contract/events.ts'
@@ -25,7 +25,7 @@ const untilNext = async (stand: Stand, most = 30 * HOUR) => {
   return (stand.clock.elapsed() - from) / SECOND
 }
 
-/** Starts another bridge with the same app and the retained messages of the broker. */
+/** Starts a new bridge with the same app and the retained messages of the broker. */
 const restartBridge = async (before: Stand, options: string, patch: Parameters<Stand['say']>[1]) => {
   const { state, history, memory } = before.facts('a')
   const after = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`)

@@ -118,7 +118,7 @@ function watch(series: Series, limit: number | undefined, everyMinutes: number, 
 
 const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1)
 
-/** Leaks that are missed without a limit: slow or uneven ones look like noise, fast ones like an app that warms up. */
+/** Leaks missed without a limit: slow or uneven leaks look like noise, fast leaks like an app that is warming up. */
 const KNOWN_MISSES = [
   '1 MiB an hour',
   '2 MiB an hour, noisy',

@@ -1,4 +1,4 @@
-/** Discovery by the bridge as users run it: the messages on the broker, and when they are published. */
+/** Tests discovery by the bridge as users run it: the messages on the broker, and when they are published. */
 import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -29,7 +29,7 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
   return found
 }
 
-/** The bridge, the hub and its eight apps. */
+/** The number of devices: the bridge, the hub and its eight apps. */
 const ALL = 10
 /** Returns the number of entities for a key that has only the permissions for apps. */
 const rowsOf = (kind: DeviceKind) =>
@@ -220,7 +220,7 @@ test.concurrent('apps are named with their hub as long as there are several hubs
   expect(nameIn(both, HUE)).toBe('Lumen Lights (Home)')
   expect(nameIn(both, 'homeassistant/device/hub2mqtt--cabin--com_athom_hue/config')).toBe('Philips Hue (Cabin)')
   world.bridge.reload('hubs: { home: { realtime: true } }')
-  // The bridge waits this long, because the hub could return under another name.
+  // The bridge waits this long, because the hub could return under a different name.
   world.clock.jump(20_000)
   expect(await settled(world)).toEqual(before)
 })
@@ -338,7 +338,7 @@ test.concurrent('an update of an unknown version is distinguished from the previ
   await using world = await World.start({ hub: { flavour: 'newer' } })
   const app = 'com.athom.hue'
   const latest = () => JSON.parse(world.observer.last(`hub2mqtt/home/app/${app}/update`) ?? '{}').latest_version
-  // Advance the clock in small steps, because the bridge would reconnect after a long one.
+  // Advance the clock in small steps, because the bridge would reconnect after a long step.
   const anotherMinute = async () => {
     for (let steps = 0; steps < 6; steps += 1) await world.quiet()
   }

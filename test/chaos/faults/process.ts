@@ -124,7 +124,7 @@ export const PROCESS_FAULTS: Faults = {
         await world.bridge.stop('SIGTERM')
         const since = Date.now()
         world.startBridge({ HUB2MQTT_MQTT_KEEPALIVE: '60s' })
-        // `calm` could fail here: under load, there may be no moment at which broker and hub agree.
+        // `calm` could fail here, because under load, there may be no moment at which the broker and the hub agree.
         await until('online', () => world.realtimeIsUp && (world.onlineAt.at(-1) ?? 0) > since, 30_000)
       }
       world.bridge.signal('SIGSTOP')

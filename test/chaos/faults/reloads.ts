@@ -17,7 +17,7 @@ function changed(changes: (scene: Scene) => FileChanges | string): Fault['run'] 
   }
 }
 
-/** Denies commands by a reload while they wait behind slow ones. */
+/** Reloads a configuration that denies commands while these commands wait behind slow commands. */
 function denied(changes: FileChanges, hubRequest: RegExp): Fault['run'] {
   return async (scene) => {
     const { world, random, load } = scene

@@ -10,7 +10,7 @@ import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const stranger = kindOf({ hubWell: true, holds: ['bridge', 'broker'] })
 
-/** A hub's topics are repaired within one poll, the bridge's own within 5 s. The rest is for a busy machine. */
+/** The bridge repairs a hub's topics within one poll, and its own within 5 s. The rest allows for a busy machine. */
 const REPAIR_MS = 9000
 
 /** Returns retained topics of the bridge that change only because of a fault. */

@@ -1,4 +1,4 @@
-/** How a rollout's record is kept on the broker, and which process continues the rollout from it. */
+/** Tests how the record of a rollout is kept on the broker, and which process continues the rollout from its record. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'

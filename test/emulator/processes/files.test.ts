@@ -161,7 +161,7 @@ test('the app keeps running when its folder is removed, and restarts when the fo
   await app.until('crashed: Error: ENOENT')
   await rename(`${folder}-away`, folder)
   expect(await app.until('running')).toEqual(['[hub] changed: app.js, app.json', 'one', '[hub] running'])
-  // Replace the folder with another that has the same names, sizes and times.
+  // Replace the folder with a new folder whose files have the same names, sizes and times.
   await rm(folder, { recursive: true })
   await app.until('no longer exists')
   await mkdir(folder)

@@ -44,7 +44,7 @@ export interface Notification {
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
-/** Replaces the phone: shows the question as a notification. */
+/** Replaces the phone by showing the question as a notification. */
 const ASK = {
   mode: 'parallel',
   sequence: [
