@@ -1,4 +1,4 @@
-/** Features of a hub are offered until evidence shows that they are missing, and again when the evidence is obsolete. */
+/** Features of a hub are offered until evidence shows that they are missing, and again when it no longer applies. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { anApp, connected, listed, test } from './support.ts'

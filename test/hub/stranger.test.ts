@@ -68,7 +68,7 @@ interface Fixtures {
 interface Impostor {
   readonly url: string
   readonly shown: string[]
-  /** Closes all connections and continues with another reply. */
+  /** Closes all connections and continues with a different reply. */
   readonly become: (reply: Reply) => void
 }
 
@@ -223,7 +223,7 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
       const known = client(url)
       await known.hub.identify()
       become(reply)
-      // The session does this before it reads the list, and before a command after a refusal.
+      // The session identifies the hub before it reads the list, and before a command after a refusal.
       await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(known)]
     }

@@ -68,7 +68,7 @@ class Model {
     this.#pump()
   }
 
-  /** Simulates another client, which publishes on a topic of the bridge and on its own while the bridge is offline. */
+  /** Simulates a client that publishes on a topic of the bridge and on a foreign topic while the bridge is offline. */
   haunt(topic: string): void {
     this.lose(3)
     this.broker.set(topic, 'a')

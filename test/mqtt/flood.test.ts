@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 import { settled, startLink } from './support.ts'
 
-/** Starts a Mosquitto without a limit. By default, it queues 1,000 messages for a subscriber, and drops the others. */
+/** Starts a Mosquitto without a queue limit. By default, Mosquitto queues only 1,000 messages for each subscriber. */
 const patient = () => Mosquitto.start({ config: ['max_queued_messages 0'] })
 
 describe.each(BROKERS)('with a connected broker (%s)', (kind) => {

@@ -1,4 +1,4 @@
-/** The payloads that the link redacts, and those that observers receive. */
+/** Tests which payloads the link redacts, and which payloads observers receive. */
 import { expect, test } from 'vitest'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'

@@ -47,7 +47,7 @@ class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
 
-/** Waits for a turn of the event loop. A trial on the separate connection takes several. */
+/** Waits for a turn of the event loop. A trial on the separate connection takes several turns. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 class Rig {

@@ -18,7 +18,7 @@ interface Answer {
   readonly source: 'bridge' | 'hub'
 }
 
-/** Returns an answer with values that are `step` seconds apart. The last one is at `end`; `null` leaves one out. */
+/** Returns an answer with values that are `step` seconds apart, the last one at `end`. `null` leaves out a value. */
 function answer(figures: readonly (number | null)[], step = 60, end = Date.now() / 1000): Answer {
   const last = Math.floor(end / step) * step
   const points = figures.flatMap((value, i) =>

@@ -1,4 +1,4 @@
-/** The bridge as its users run it: a separate process. */
+/** The bridge in a separate process, as users run it. */
 import { fileURLToPath } from 'node:url'
 import { Process } from './process.ts'
 import { PROGRAM, SOURCES } from './program.ts'

@@ -70,7 +70,7 @@ export class HttpGateway implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Forwards new requests to another hub; open connections stay. */
+  /** Forwards new requests to a different hub. Keeps open connections. */
   moveTo(port: number): void {
     this.#hub = { ...this.#hub, port }
   }

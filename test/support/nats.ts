@@ -57,7 +57,7 @@ const JSZ = v.object({
 })
 
 export interface NatsOptions {
-  /** Default one. */
+  /** Default: 1. */
   readonly nodes?: 1 | 3
   /** Default: `false`. */
   readonly mqtt?: boolean
@@ -238,7 +238,7 @@ export class NatsNode {
     }
   }
 
-  /** Call this only while the node is stopped. */
+  /** Deletes the node's data. Must be called only while the node is stopped. */
   async forget(): Promise<void> {
     await rm(this.#paths.data, { recursive: true })
   }

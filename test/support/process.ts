@@ -53,7 +53,7 @@ export class Process implements AsyncDisposable {
   /** Epoch milliseconds. */
   readonly startedAt = Date.now()
   endedAt: number | undefined
-  /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while it runs. */
+  /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while the process is running. */
   end: string | undefined
   readonly lines: string[] = []
   readonly errors: string[] = []

@@ -185,7 +185,7 @@ interface SettingProps {
   readonly read: () => void
 }
 
-/** Whether a value must be neither shown nor sent: a masked value, or a possible secret that the user did not open. */
+/** Whether a value must be neither shown nor sent, because it is masked or may be a secret that is still hidden. */
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
