@@ -83,7 +83,7 @@ function locate(base: string, given: string): { topic: string; command: CommandT
   throw new UsageError('expected the topic of a command, such as home/app/com.athom.hue/cmd/restart')
 }
 
-/** Adds a transaction, if the payload can contain one. Under MQTT 3.1.1, it identifies the answer on a shared topic. */
+/** Adds a transaction, if the payload can contain one. Under MQTT 3.1.1, the transaction identifies the answer. */
 function withTransaction({ target, command, argument }: CommandTopic, payload: string, mark: string): string {
   if (!findCommand(target, command, argument !== undefined)?.payload.enveloped) return payload
   const value = payload === '' ? {} : readJson(v.unknown(), payload)

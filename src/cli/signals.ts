@@ -3,7 +3,7 @@ import { isatty } from 'node:tty'
 const STDIN = 0
 const ENDING = ['SIGINT', 'SIGTERM'] as const
 
-/** Ignores repeated signals, because both a terminal and a launcher may send one. */
+/** Ignores repeated signals, because both a terminal and a launcher may send the same signal. */
 function abortedBy(...names: NodeJS.Signals[]): AbortController {
   const stop = new AbortController()
   for (const name of names) process.on(name, () => stop.abort())

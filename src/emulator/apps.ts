@@ -173,7 +173,7 @@ const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'runnin
 export const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
-/** Changes the usage of running apps regularly, and lets one of them crash and restart from time to time. */
+/** Changes the usage of running apps regularly, and lets an app crash and restart from time to time. */
 export function liveOn(
   apps: Apps,
   timers: Timers,

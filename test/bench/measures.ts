@@ -46,7 +46,7 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
  */
 async function warmUp(world: World, { steady, commands }: Effort): Promise<void> {
   await burst(world, BURST)
-  // The events of a burst coalesce; at this rate, each one is published.
+  // The events of a burst coalesce; at this rate, each event is published.
   await burst(world, 5 * steady, { perSecond: 2000 })
   await askAll(world, 3 * commands)
 }
@@ -146,7 +146,7 @@ export async function measureLargeStart(subject: SubjectName, book: Book): Promi
   book.add(subject, 'start1000Ms', world.startMs)
 }
 
-/** Measures the memory that a million events add, compared with the process at rest before the first one. */
+/** Measures the memory that a million events add, compared with the process at rest before the first event. */
 export async function measureManyEvents(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: APPS })
   await sleep(effort.restMs)

@@ -96,7 +96,7 @@ export const ROWS: readonly Row[] = [
   {
     name: 'bridge/cmd/rollout',
     topic: () => 'bridge/cmd/rollout',
-    // Only one rollout can run, so all columns use the same one, which runs until the end.
+    // Only one rollout can run, so all columns use the same rollout, which runs until the end.
     payload: () => `{"command":"install","app":"${APP}","pause":"1h","transaction":"waves"}`,
     enveloped: true,
   },

@@ -33,7 +33,7 @@ async function secondBridge({ broker, env }: World, changes: Readonly<Record<str
   return { hub, bridge }
 }
 
-/** Resolves to the answer of either bridge, because the first one may have ended. */
+/** Resolves to the answer of either bridge, because the first bridge may have ended. */
 async function answerTo({ observer }: World, command: string) {
   const result = `hub2mqtt/${command.replace('/cmd/', '/result/')}`
   const before = observer.texts(result).length

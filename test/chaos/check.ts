@@ -246,7 +246,7 @@ function* troubleOf(
 /** If another client has already removed the app or setting, a removal is also `ok`; `false ok` judges removals. */
 const isRemoval = (hubRequest: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(hubRequest)
 
-/** Returns `true` if two bridges ran at the same time; the second one may have had less information at its takeover. */
+/** Returns `true` if two bridges ran at the same time. The second bridge may have taken over with less information. */
 function overlap(lives: readonly Life[]): boolean {
   return lives.some((life, index) =>
     lives.slice(index + 1).some(({ startedAt }) => startedAt < (life.endedAt ?? Number.POSITIVE_INFINITY)),

@@ -16,7 +16,7 @@ let words = 0
 export class Load {
   readonly #world: World
   readonly #random: Random
-  /** Requests from earlier commands. The bridge's repetition of a request could not be told from a new one. */
+  /** Requests from earlier commands. The same request from a new command would look like a repetition by the bridge. */
   readonly #requested = new Set<string>()
   readonly #underway = new Set<Promise<void>>()
   #running: Promise<void> | undefined
@@ -147,7 +147,7 @@ export class Load {
     // Store the copy before sending it, because the hub may get the request before the broker acknowledges the message.
     const copy = { at: Date.now(), topic, hubRequest, write, kind, expiresAt, token, offline }
     sent.push(copy)
-    // The fault may make the broker refuse or lose the message. A refused message, such as a large one, was not sent.
+    // The fault may make the broker refuse or lose the message. A message that the broker refused does not count as sent.
     await observer.publish(topic, payload, options).catch((error: unknown) => {
       if (error instanceof ErrorWithReasonCode) sent.splice(sent.indexOf(copy), 1)
     })

@@ -120,7 +120,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
   const said = new Map<string, number>()
   for (const hub of world.hubs.values()) for (const text of spoken(hub)) said.set(text, (said.get(text) ?? 0) + 1)
   const answers = world.observer.seen.filter(({ topic, at }) => at >= startedAt && topic.endsWith('/result/speak'))
-  // One transaction may be a prefix of another.
+  // Compare complete transactions, because one may be a prefix of another.
   const confirmations = new Map(answers.filter(({ text }) => isOk(text)).map(({ text }) => [transactionOf(text), text]))
   let confirmed = 0
   for (const { text, transaction, hub } of asked) {

@@ -19,7 +19,7 @@ export async function hubOf(options: EmulatedHubOptions = {}): Promise<EmulatedH
   return hub
 }
 
-/** Returns apps that do nothing, in place of simulated ones. */
+/** Returns apps that do nothing, in place of simulated apps. */
 export function backendOf(seeds: readonly AppSeed[]): HubApps {
   const nothing = () => {}
   return {

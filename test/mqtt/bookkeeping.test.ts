@@ -16,7 +16,7 @@ class Model {
   readonly foreign = new Map<string, string>()
   readonly #recall: PayloadSource = (topic) => this.wanted.get(topic) ?? undefined
   #wire: { entry: Entry; payload: string | null }[] = []
-  /** Topics on which the broker holds a payload other than the wanted one. */
+  /** Topics on which the broker holds a payload that differs from the wanted payload. */
   readonly #denied = new Set<string>()
   #online = false
   #knowing = false

@@ -146,7 +146,7 @@ export class Process implements AsyncDisposable {
     if (this.alive && this.#child.connected) this.#child.send(message, () => undefined)
   }
 
-  /** Resolves with the next message from the process. Only for one request at a time. */
+  /** Resolves with the next message from the process. Supports only one request at a time. */
   async request(message: object): Promise<unknown> {
     const answer = once(this.#child, 'message')
     this.send(message)

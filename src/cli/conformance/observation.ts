@@ -8,13 +8,13 @@ import { HttpClient } from '../../hub/http-client.ts'
 import type { Method } from '../../hub/operations.ts'
 import type { ConformanceOptions } from './conformance.ts'
 
-/** Pause between two requests, because some hubs refuse faster ones. */
+/** Pause between two requests, because some hubs refuse faster requests. */
 const PAUSE_MS = 200
 const LIMITED_MS = 1500
 const MAX_LIMITED_MS = 30_000
 
 export interface Observation {
-  /** `null`: no answer. */
+  /** The HTTP status; `null` if there was no answer. */
   readonly status: number | null
   /** Why there was no answer. */
   readonly failure: HubErrorCode | null

@@ -154,7 +154,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return isOk(response)
   }
 
-  /** Tries the operations that people notice: a report to the app's developer, and speech. */
+  /** Tries the operations that people notice, which are a report to the app's developer and speech. */
   async function tryWords(): Promise<void> {
     const bare = await keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
@@ -165,7 +165,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     else skip(`speech-output/say: ${summary(response)}`, ['speakReference'])
   }
 
-  /** Installs a lower version and then the newest one. */
+  /** Installs a lower version and then the newest version. */
   async function tryDowngrade({ version, channel, origin, updateAvailable }: AppRecord): Promise<void> {
     if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
       return skip('the version of the app is not higher', ['installFromAppStore'], 'downgrade')

@@ -115,7 +115,7 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-/** Like `syncFolder`, but synchronous: for startup, when no requests are waiting. */
+/** Like `syncFolder`, but synchronous. Used at startup, when no requests are waiting. */
 function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')

@@ -1,4 +1,4 @@
-/** The apps' code: copies it from the store into the data folder, and removes code that no app uses. */
+/** Copies the code of apps from the store into the data folder, and removes code that no app uses. */
 
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'

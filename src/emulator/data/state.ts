@@ -20,7 +20,7 @@ const Flag = v.pipe(
 )
 const AppRow = v.object({
   id: v.string(),
-  /** Folder of the current code: an absolute path, stored as a relative one if it is in the data folder. */
+  /** Folder of the current code: an absolute path, stored as a relative path if it is in the data folder. */
   folder: v.string(),
   version: v.string(),
   enabled: Flag,

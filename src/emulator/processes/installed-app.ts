@@ -115,7 +115,7 @@ export class InstalledApp {
     this.#show({})
   }
 
-  /** Restores the current version if the new one does not start. @throws HubError 500 with the reason */
+  /** Restores the current version if the new version does not start. @throws HubError 500 with the reason */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
     const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
     const updated = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }

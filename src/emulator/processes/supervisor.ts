@@ -68,7 +68,7 @@ export function supervise(
   return {
     process: () => process,
     isUp,
-    /** Resolves when the process has started; waits for the previous one to end. */
+    /** Resolves when the process has started; waits for the previous process to end. */
     start(): Promise<void> {
       started += 1
       wanted = started

@@ -74,7 +74,7 @@ export function addressOf(text: string): string | undefined {
   return address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** Returns the network of an address. An IPv6 client can usually use 2^64 addresses, so all of them count as one. */
+/** Returns the network of an address. An IPv6 client can usually use 2^64 addresses, so they count as one. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''))

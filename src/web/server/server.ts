@@ -179,7 +179,7 @@ function boundConnections(server: Server, max: number): void {
     idle.add(socket)
     socket.once('close', () => forget(socket))
     if (idle.size + busy.size <= max) return
-    // The new connection is in `idle`. If it is the only idle one, close the connection with the oldest open request.
+    // The new connection is in `idle`. If no other connection is idle, close the one with the oldest open request.
     const [longest] = idle.size > 1 ? idle : busy
     if (longest === undefined) return
     forget(longest)

@@ -40,7 +40,7 @@ function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A bridge loses its connection to the broker or is suspended, another one takes over, and the first one returns. */
+/** A bridge loses its connection to the broker or is suspended, a second bridge takes over, and the first returns. */
 async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   const first = world.bridge
   const absence = {

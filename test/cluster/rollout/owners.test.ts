@@ -171,7 +171,7 @@ describe.skipIf(mosquittoPath === undefined)('a broker', () => {
     expect(await street.ended()).toMatchObject({ state: 'done', done: 2 })
     expect(street.asked()).toEqual([1, 1])
     const answers = street.observer.texts(`hub2mqtt/h0/app/${APP}/result/restart`).map((text) => JSON.parse(text))
-    // This is the answer to the first command, or to the repeated one, which executed nothing.
+    // This is the answer to the first command, or to the repeated command, which executed nothing.
     expect(answers.at(-1)).toMatchObject({ ok: true, transaction: `t/h0/${APP}` })
   })
 

@@ -135,7 +135,7 @@ function foundIn({ state }: HubData): Wanted {
   return found
 }
 
-/** Compares two values; a missing one equals `null`. */
+/** Compares two values; a missing value equals `null`. */
 const same = (one: unknown, other: unknown) => (one ?? null) === (other ?? null)
 
 function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): string[] {

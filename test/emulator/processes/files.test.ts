@@ -104,7 +104,7 @@ test('a file that does not belong to the app does not restart it', async () => {
   await app.write('.git/HEAD', 'x')
   await app.write('app.js~', 'x')
   await symlink(folder, join(folder, '.link'))
-  // The hub ignores the files above, and notices only this one.
+  // The hub ignores the files above, and notices only the following change.
   await app.write('app.js', says('two'))
   expect(await app.until('running')).toEqual([...RESTART, 'two', '[hub] running'])
 })

@@ -1,4 +1,4 @@
-/** The versions of Home Assistant that are tested: the oldest supported one, some between, and the newest. */
+/** The versions of Home Assistant that are tested: the oldest supported version, some in between, and the newest. */
 import { findPython, type Python } from './python.ts'
 
 interface Version {

@@ -103,7 +103,7 @@ function watch(page: Page, url: string): string[] {
 }
 
 export async function expectAccessible(page: Page): Promise<void> {
-  // The page's content security policy blocks foreign scripts, so evaluate this one from outside.
+  // The page's content security policy blocks foreign scripts, so evaluate this script from outside.
   await page.evaluate(axe.source)
   const violations = await page.evaluate<unknown>(
     `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>

@@ -40,7 +40,7 @@ function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknow
   return undefined
 }
 
-/** Checks a broker. `chosen` is missing if the broker is the current one, whose login is kept. */
+/** Checks a broker. `chosen` is missing if this is the current broker, whose login is kept. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,
