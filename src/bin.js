@@ -52,7 +52,7 @@ function handOver(node) {
   child.on('exit', (code, signal) => {
     for (const name of signals) process.off(name, forward)
     if (signal === null) process.exit(code ?? 1)
-    // End by the same signal as the child, so that a supervisor sees it. The exit code is for signals that do not kill.
+    // End with the child's signal, so that a supervisor sees the signal. The exit code is for signals that do not kill.
     process.exitCode = 128 + (constants.signals[signal] ?? 0)
     process.kill(process.pid, signal)
   })

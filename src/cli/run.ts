@@ -58,7 +58,7 @@ export async function daemon(
   return exitCodes.ok.code
 }
 
-/** Prints the address only once after a setup. Does not log it, because other users may read the log. */
+/** Prints the address only once after a setup. Does not log the address, because other users may read the log. */
 function printerOf(log: Log): (address: string, isRestored: boolean) => void {
   let printed: string | undefined
   return (address, isRestored) => {

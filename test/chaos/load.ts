@@ -147,7 +147,7 @@ export class Load {
     // Store the copy before sending it, because the hub may get the request before the broker acknowledges the message.
     const copy = { at: Date.now(), topic, hubRequest, write, kind, expiresAt, token, offline }
     sent.push(copy)
-    // The fault may make the broker refuse or lose the message. A message that the broker refused does not count as sent.
+    // The fault may make the broker refuse or lose the message. A refused message does not count as sent.
     await observer.publish(topic, payload, options).catch((error: unknown) => {
       if (error instanceof ErrorWithReasonCode) sent.splice(sent.indexOf(copy), 1)
     })

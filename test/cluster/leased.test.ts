@@ -70,7 +70,7 @@ function servers(simulation: Simulation): Map<string, number> {
   return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))
 }
 
-/** Starts three members. Resolves when each serves its share. */
+/** Starts three members. Resolves when each member serves its share. */
 async function settled() {
   const simulation = new Simulation(() => 0.5)
   const member = (i: number) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1)

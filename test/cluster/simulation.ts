@@ -124,7 +124,7 @@ export class Simulation {
     }
   }
 
-  /** Loses the store with all its data. Its replacement counts revisions from 1 again. */
+  /** Loses the store with all its data. The new store counts revisions from 1 again. */
   lose(): void {
     this.store.clear()
     this.#membersOf.clear()

@@ -8,7 +8,7 @@ import { APP_IMAGE, docker, hasDocker } from './support/engine.ts'
 
 const SECRET = 'the-key-of-the-hub'
 
-/** The options file must belong to root, as under the Supervisor. */
+/** The options file must belong to root, as it does under the Supervisor. */
 const isRoot = available(process.getuid?.() === 0, 'the Home Assistant app with its options', 'the test needs root')
 
 describe.runIf(hasDocker)('the Home Assistant app', () => {

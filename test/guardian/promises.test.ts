@@ -16,7 +16,7 @@ const BACK_UP_MS = 8 * SECOND
 /** The result of a restart: the app runs, runs with the crash flag, crashes again, or does not change. */
 const ENDS = ['well', 'flagged', 'dies', 'nothing'] as const
 
-/** Commands that concern an app, with a generic call both as a write and as a read. */
+/** Commands that concern an app. Generic calls occur twice, as a write and as a read. */
 const ROWS: readonly HubCommand[] = COMMANDS.filter((row) => row.target !== 'bridge')
   .filter(({ target, about, needs }) => needs === undefined && (target === 'app' || about !== undefined))
   .flatMap((row) => (row.reaches ? [row, { ...row, write: false }] : [row]))
@@ -120,7 +120,7 @@ class Home {
       case 'crash':
         return this.#crash(step.id, { state: 'crashed', crash_message: step.message })
       case 'crash-running':
-        // The guardian cannot distinguish an app that has run with the flag since its crash from one that runs again.
+        // The guardian cannot distinguish an app that has run with the flag since its crash from an app that runs again.
         if (this.#truth(step.id).starting) return
         return this.#crash(step.id, { crash_message: step.message })
       case 'disable':

@@ -7,7 +7,7 @@ const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-/** Starts the next run, which reads the broker's data. `isStandby`: it is a bridge that already has the app's data. */
+/** Starts the next run, which reads the broker's data. `isStandby`: the bridge already has the app's data. */
 const nextRun = async (before: Stand, yaml: string, isStandby = false) => {
   const next = new Stand(yaml)
   await next.clock.advance(before.clock.elapsed())

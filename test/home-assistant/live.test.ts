@@ -148,7 +148,7 @@ describe.concurrent('a hub that shows no identity', () => {
     await world.bridge.stop()
     world.hub.behave('no-identity')
     await world.restart()
-    // The devices of the first run, with the hub's identity, are kept, because it may be the same hub.
+    // The devices of the first run, with the hub's identity, are kept, because the hub may be the same.
     const both = objectIds(await settled(world, 2 * ALL))
     expect(both.filter((id) => id.includes('--20home'))).toHaveLength(ALL)
     expect(both.filter((id) => id.includes(HUB))).toHaveLength(ALL)

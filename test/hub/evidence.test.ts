@@ -1,4 +1,4 @@
-/** Features of a hub are offered until evidence shows that they are missing, and again when it no longer applies. */
+/** The bridge offers every feature of a hub, except while it has evidence that the hub lacks the feature. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { anApp, connected, listed, test } from './support.ts'

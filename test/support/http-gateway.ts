@@ -33,7 +33,7 @@ export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
 /** Returns `undefined` if the rule does not apply to the request. */
 export type Rule = (request: GatewayRequest) => Verdict | undefined
 
-/** How long an idle connection stays open, which is as long as with the hub. */
+/** How long an idle connection stays open. The hub has the same limit. */
 const KEEP_ALIVE_MS = 5000
 
 /** Forwards everything to which no rule applies. */

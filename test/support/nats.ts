@@ -31,7 +31,7 @@ function findNats(): string | undefined {
   return undefined
 }
 
-/** Whether NATS can be the bridge's broker. Before 2.10 it refuses topics with dots, which app ids contain. */
+/** Whether NATS can be the bridge's broker. NATS before 2.10 refuses topics with dots, which app ids contain. */
 export const natsIsBroker =
   natsPath !== undefined &&
   available(

@@ -200,7 +200,7 @@ export interface RunOptions {
   readonly cwd?: string
 }
 
-/** Runs a program to its end; rejects only if it does not exist. */
+/** Runs a program to its end; rejects only if the program does not exist. */
 export function runProgram(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const env = { ...SHARED, ...(options.env ?? process.env) }

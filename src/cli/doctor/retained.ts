@@ -139,7 +139,8 @@ const REMEDY =
 
 /**
  * Must be called before the client subscribes to anything. Home Assistant subscribes to sensors, bridges do not. The
- * empty message removes a sensor that does not exist. Under MQTT 5, the broker reports whether a client received it.
+ * empty message removes a sensor that does not exist. Under MQTT 5, the broker reports whether a client received this
+ * message.
  */
 export async function checkForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return

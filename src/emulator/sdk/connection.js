@@ -85,7 +85,7 @@ export function connect() {
       try {
         return await answer
       } catch (error) {
-        // Create the error here, so that its stack leads to the caller.
+        // Create the error here, so that its stack points to the caller.
         throw new HubError(error)
       }
     },

@@ -1,5 +1,5 @@
-// Runs one app: the hub starts this file as a separate process in the app's folder. Plain JavaScript, because Node does
-// not strip types below node_modules, and the process may read only this folder and the app's.
+// Runs one app. The hub starts this file as a separate process in the app's folder. Plain JavaScript, because Node does
+// not strip types below node_modules, and the process may read only this folder and the app's folder.
 import { findPackageJSON, registerHooks } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { format } from 'node:util'

@@ -152,7 +152,7 @@ async function begin(street: Street, order: object): Promise<void> {
   await until('the rollout to be taken', isTaken, 20_000)
 }
 
-/** Resolves to the records, keyed by the name of the rollout as in its topic. */
+/** Resolves to the records, keyed by the name of the rollout in the topic. */
 async function recordsOn({ broker: { port } }: Street): Promise<Map<string, string>> {
   const prefix = 'hub2mqtt/rollout/'
   const held = [...(await retainedOn(port))].filter(([topic]) => topic.startsWith(prefix))

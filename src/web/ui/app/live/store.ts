@@ -55,7 +55,7 @@ function newHub(name: string) {
     since: signal<number | undefined>(undefined),
     info: signal<Payload<'hubInfo'> | undefined>(undefined),
     health: signal<Payload<'hubHealth'> | undefined>(undefined),
-    /** Only the store changes this map. When apps are added or removed, it replaces the whole map. */
+    /** Only the store changes this map. When apps are added or removed, the store replaces the whole map. */
     apps: signal(new Map<string, AppEntry>()),
   }
 }
@@ -104,7 +104,7 @@ export class Store {
   readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
   readonly refusals = signal<Refusals>({})
   readonly recent = signal<readonly Entry[]>([])
-  /** The apps, as `hub/id`, whose last update failed. Derived from events, so a restart of the daemon empties it. */
+  /** The apps, as `hub/id`, whose last update failed. Derived from events, so it is empty after a restart of the daemon. */
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** `true` after the first snapshot. */
   readonly complete = signal(false)

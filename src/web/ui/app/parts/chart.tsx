@@ -182,7 +182,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
   }
 }
 
-/** CPU starts at zero. Memory changes little, so its line is shown in the middle. */
+/** The CPU axis starts at zero. Memory changes little, so its axis covers only the range of the values. */
 const RANGES: Readonly<Record<Figure, (plot: Plot, low: number, high: number) => [number, number]>> = {
   cpu: (_, __, high) => [0, Math.max(1, (high ?? 0) * 1.1)],
   memory: (_, low, high) => {

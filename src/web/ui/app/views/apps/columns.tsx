@@ -34,7 +34,7 @@ const text = defineStrings('columns', {
 /** The keys, and the order of the columns, are in `COLUMN_KEYS`. */
 interface Column {
   readonly value: (app: App, entry: AppEntry) => string | number
-  /** Set if the greatest value is first, because users look for it. */
+  /** Set if the greatest value is first, because users look for high values. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
   /** Width in pixels on a wide and on a narrow screen; if missing, the column takes the remaining width. */
