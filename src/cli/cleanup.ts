@@ -75,7 +75,7 @@ export interface CleanupOptions {
 
 /** A broker with very many topics may leave some out of each read. */
 const MAX_READS = 20
-/** Longer than a running bridge takes to answer. */
+/** A running bridge answers within this time. */
 const PING_MS = 3_000
 
 /**

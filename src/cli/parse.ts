@@ -79,7 +79,7 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')
-  // Help takes precedence over mistakes on the same command line.
+  // Help takes precedence over errors on the same command line.
   const wantsHelp = argv.includes('--help') || argv.includes('-h')
   const found = named ? commandIn(argv) : { name: DEFAULT, next: [] }
   const words = named ? found.name.split(' ').length : 0

@@ -54,7 +54,7 @@ const anotherProgram = ({ host, port }: HealthAddress, doubt = '') =>
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000
-/** Far more than any real answer. */
+/** Real answers are far smaller. */
 const MAX_BYTES = 1024 * 1024
 
 /** Rejects if there is no complete answer in time. */

@@ -51,7 +51,7 @@ function installed(): Promise<string> {
 export interface Place {
   readonly mqtt: string
   readonly hubs: readonly string[]
-  /** For profiling. */
+  /** Options for profiling. */
   readonly nodeOptions?: readonly string[]
   /** Devices per second that are published for Home Assistant; default: the default of the option. */
   readonly discoveryRate?: number | undefined

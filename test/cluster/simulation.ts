@@ -148,7 +148,7 @@ export class Simulation {
     this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
   }
 
-  /** Cached, because hashing takes long. */
+  /** Caches the owners, because hashing takes long. */
   #ownerAmong(names: readonly string[], resource: string): string | undefined {
     const key = [resource, ...names].join(' ')
     if (!this.#ownersAmong.has(key)) this.#ownersAmong.set(key, ownerOf(resource, names))

@@ -120,7 +120,7 @@ class Home {
       case 'crash':
         return this.#crash(step.id, { state: 'crashed', crash_message: step.message })
       case 'crash-running':
-        // The guardian cannot distinguish an app that has run with the flag since its crash from an app that runs again.
+        // The guardian cannot distinguish an app that ran with the flag since its crash from an app that runs again.
         if (this.#truth(step.id).starting) return
         return this.#crash(step.id, { crash_message: step.message })
       case 'disable':

@@ -423,7 +423,7 @@ describe('the state of an update entity', () => {
 test('the largest device stays far below the limit of Home Assistant', () => {
   const largest = (wish: Wish) => Math.max(...[...messages('device', wish).values()].map((payload) => payload.length))
   expect(largest({ ...withSettings, missing: EVIDENCE })).toBeLessThan(13 * 1024)
-  // With all permissions.
+  // With all permissions, the devices have more entities.
   expect(largest(withSettings)).toBeLessThan(14 * 1024)
 })
 

@@ -367,7 +367,7 @@ test.concurrent('links to the page are added and removed with its address, while
   await using world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: '0' }, file: 'http: {}\n' })
   const links = async () =>
     [...(await settled(world)).values()].map((payload) => JSON.parse(payload).device.configuration_url)
-  // Only the hub's device has a link, to the hub's own page.
+  // Only the hub's device has a link, which leads to the hub's own page.
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
   world.bridge.reload('http: { public_url: "https://home.example.org/hub2mqtt" }\n')
   expect((await links()).filter((link) => link?.startsWith('https://home.example.org/hub2mqtt/#/'))).toHaveLength(

@@ -187,7 +187,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
   })
 
   test('have the times of the viewer, also when the clocks change', async () => {
-    // At 01:00 UTC, clocks in Berlin go from 03:00 back to 02:00.
+    // At 01:00 UTC, the clocks in Berlin go back from 03:00 to 02:00.
     const end = Date.parse('2026-10-25T02:00:00Z')
     const view: View = { timezone: 'Europe/Berlin', now: end + 60_000 }
     const { page } = await charts(() => answer([1, 2, 3], 3600, end / 1000), view)

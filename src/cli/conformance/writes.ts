@@ -263,7 +263,7 @@ function unchanged(trial: Trial, response: Observation, record: AppRecord): Verd
   return verdict(false, `${summary(response)}, but ${found.join(', ') || 'the record does not show it'}`)
 }
 
-/** Any other text may be a name. */
+/** The known states. Any other text may be a name, which must not be reported. */
 const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])
 
 function shownValue(value: unknown): string {

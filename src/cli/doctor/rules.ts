@@ -12,9 +12,9 @@ import { about, type Finding } from './finding.ts'
 
 const { ok, problem } = about('broker')
 
-/** Longer than a permitted message takes to arrive. */
+/** A permitted message arrives within this time. */
 const ECHO_MS = 2_000
-/** Longer than the discovery message of an app, which is the longest message that the bridge cannot shorten. */
+/** The discovery message of an app, the longest message that the bridge cannot shorten, is smaller than this. */
 const LONG_KIB = 16
 /** Allowance for the header of the packet and the topic. */
 const OVERHEAD = 512

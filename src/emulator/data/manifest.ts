@@ -28,7 +28,7 @@ const MAX_TEXT = 200
 const MAX_LEVELS = 100
 /** Maximum number of ignored fields in a warning. */
 const MAX_IGNORED = 20
-/** Maximum number of mistakes in an error message, and the maximum length of each mistake. */
+/** Maximum number of problems in an error message, and the maximum length of each problem. */
 const MAX_MISTAKES = 20
 const MAX_MISTAKE_LENGTH = 400
 

@@ -18,7 +18,7 @@ import { allow } from './allowance.ts'
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
 
-/** Characters. */
+/** In characters. */
 const MAX_STACK_LENGTH = 16_384
 
 const FromApp = v.variant('type', [

@@ -1,4 +1,4 @@
-/** Starts and stops an app's process. Of several requests during a start or a stop, only the last one counts. */
+/** Starts and stops an app's process. If several requests arrive during a start or a stop, only the last one counts. */
 import type { AppProcess, End } from './app-process.ts'
 
 /**

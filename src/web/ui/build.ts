@@ -47,7 +47,7 @@ function isCurrent(): boolean {
   return sources.every((path) => statSync(`${FOLDER}${path}`).mtimeMs <= builtAt)
 }
 
-/** @throws Error if the sources have a mistake, or if the bundler is not installed */
+/** @throws Error if the sources contain an error, or if the bundler is not installed */
 export async function buildPage(): Promise<void> {
   const { build } = await import('vite')
   await build({

@@ -18,7 +18,7 @@ export const APP = 'the.app'
 export const RESTART = { command: 'restart', app: APP, pause: '1s' } as const
 /** The broker for tests that do not depend on the kind of broker. */
 export const BROKER: BrokerKind = BROKERS[0]
-/** Milliseconds. Apps in the last wave are watched for less time. */
+/** In milliseconds. Apps in the last wave are watched for less time. */
 export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')

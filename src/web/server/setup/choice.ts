@@ -18,7 +18,7 @@ export interface Choice {
   readonly broker: ChosenBroker | undefined
 }
 
-/** `wrong` has one line for each mistake. */
+/** `wrong` has one line for each error. */
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
 
 /** Checks a hub. The result includes the defaults of the hub's other options. */

@@ -104,7 +104,7 @@ export class Store {
   readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
   readonly refusals = signal<Refusals>({})
   readonly recent = signal<readonly Entry[]>([])
-  /** The apps, as `hub/id`, whose last update failed. Derived from events, so it is empty after a restart of the daemon. */
+  /** The apps, as `hub/id`, whose last update failed. Derived from events, so empty after a restart of the daemon. */
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** `true` after the first snapshot. */
   readonly complete = signal(false)
