@@ -8,7 +8,7 @@ const APP = 'the.app'
 const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]
 const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
 
-/** Disables polls, whose timers a test cannot observe. */
+/** Disables polls, because a test cannot observe the timers of polls. */
 const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
   hub: { apps },
   env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },

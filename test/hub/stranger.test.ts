@@ -1,4 +1,4 @@
-/** A server that takes over the hub's address must not get the key, not even with the first request. */
+/** A server that takes over the hub's address must never get the key, not even with the first request. */
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'

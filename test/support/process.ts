@@ -11,7 +11,7 @@ const MAX_LINES = 100_000
 const TIMEOUT_MS = 10_000
 
 /**
- * The children share compiled code, but not with coverage, because V8 then reports only whether a cached
+ * The children share compiled code, except when coverage is measured, because V8 then reports only whether a cached
  * function was called at all.
  */
 const SHARED: NodeJS.ProcessEnv =

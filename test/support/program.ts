@@ -1,6 +1,6 @@
 /**
- * The program that tests start as a separate process: the bundle, which starts in half the time of the sources. It is
- * built before the first test, unless it is newer than all sources.
+ * The program that tests start as a separate process, usually the bundle, which starts in half the time of the sources.
+ * The bundle is built before the first test, unless it is newer than all sources.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
