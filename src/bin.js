@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts hub2mqtt with a suitable Node. If the current Node is too old, starts the one that the package installs as an
+// Starts hub2mqtt with a suitable Node. If the current Node is too old, starts the Node that the package installs as an
 // optional dependency. This file is plain JavaScript without dependencies, because an older Node must be able to run it.
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -43,7 +43,7 @@ function handOver(node) {
     env: { ...process.env, [HANDED_OVER]: '1' },
   })
   const forward = (signal) => {
-    // A terminal also sends Ctrl-C to the child, which must not receive it twice.
+    // A terminal also sends Ctrl-C to the child, so forwarding the signal would deliver it twice.
     if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
   }
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
@@ -66,7 +66,7 @@ function endWithLauncher() {
   process.channel?.unref()
 }
 
-/** The daemon reloads its configuration on SIGHUP. Until its own handler is installed, the signal would kill it. */
+/** The daemon reloads its configuration on SIGHUP. Until it handles the signal, SIGHUP would kill it. */
 function surviveEarlyReload() {
   const [command = 'run'] = process.argv.slice(2)
   if (command === 'run' || command.startsWith('-')) process.on('SIGHUP', () => {})

@@ -73,7 +73,7 @@ export interface CleanupOptions {
   readonly clock: Clock
 }
 
-/** A broker with very many topics may leave some out of each read. */
+/** If a broker has very many topics, each read may miss some of them. */
 const MAX_READS = 20
 /** A running bridge answers within this time. */
 const PING_MS = 3_000
@@ -135,7 +135,7 @@ export async function cleanup(options: CleanupOptions) {
   })
 }
 
-/** Reads filter by filter until nothing new arrives. Resolves to `true` if the broker has certainly sent everything. */
+/** Reads one filter after another until nothing new arrives. Resolves to `true` if the broker must have sent everything. */
 async function readInParts(
   read: (filters: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   filters: readonly string[],
@@ -159,7 +159,7 @@ async function readInParts(
 
 const PLATFORMS = ['device_automation', ...ENTITIES.map(({ platform }) => platform)]
 
-/** If the filter has several wildcards, replaces the first one with each of its known values. */
+/** If the filter has several wildcards, replaces the first wildcard with each of its known values. */
 function partsOf(filter: string, topics: readonly string[]): string[] {
   const levels = filter.split('/')
   const at = levels.indexOf('+')

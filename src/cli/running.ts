@@ -30,7 +30,7 @@ export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io,
   return answer.status === 200 ? ok.code : failed.code
 }
 
-/** Prints an address with the token that the daemon has stored for the same configuration. */
+/** Prints the page's address with the token that the daemon has stored for the same configuration. */
 export const open: Body<ConfigFlag> = async ({ env, print }, { config: file }) => {
   // On the first run, there is a token but no configuration file yet.
   const http = loadValidHttpConfig({ file, env, requireFile: false })

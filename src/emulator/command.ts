@@ -43,7 +43,7 @@ export interface EmulateOptions extends Passed {
   apiKeys?: readonly { readonly key: string; readonly scopes: readonly string[] }[] | undefined
   /** Path of a hub file; the other options override it. */
   file?: string | undefined
-  /** Whether to simulate apps instead of running processes. A file and the next two options imply this. */
+  /** Whether to simulate apps instead of running processes. A hub file and the next two options imply this. */
   simulated?: boolean | undefined
   /** Number of generated apps. */
   apps?: number | undefined

@@ -19,7 +19,7 @@ export interface RequestRecord {
   readonly via: 'rest' | 'socket'
   /** HTTP method; `API` for a call over the realtime channel, `EMIT` for the channel's own messages. */
   readonly method: string
-  /** The request target as received; on the realtime channel the message, such as `subscribe homey:manager:apps`. */
+  /** The request target as received; on the realtime channel, the message, such as `subscribe homey:manager:apps`. */
   readonly path: string
   readonly operation?: string | undefined
   readonly key?: string | undefined

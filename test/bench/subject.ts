@@ -53,7 +53,7 @@ export interface Place {
   readonly hubs: readonly string[]
   /** Options for profiling. */
   readonly nodeOptions?: readonly string[]
-  /** Devices per second that are published for Home Assistant; default: the default of the option. */
+  /** Devices per second that are published for Home Assistant. Default: the option's default. */
   readonly discoveryRate?: number | undefined
 }
 

@@ -20,7 +20,7 @@ export interface WorldOptions {
   readonly nodeOptions?: readonly string[]
   /** Whether to wait for discovery, which takes longer. Default: `true`. */
   readonly settled?: boolean
-  /** Devices per second that are published for Home Assistant; default: the default of the option. */
+  /** Devices per second that are published for Home Assistant. Default: the option's default. */
   readonly discoveryRate?: number
   /** Time limit for all states, in milliseconds; default: a minute. */
   readonly timeoutMs?: number

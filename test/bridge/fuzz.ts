@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 import { type BadInput, badInputs } from './bad-input.ts'
 import { APP } from './payload-samples.ts'
 
-/** Fewer inputs than the messages that a broker queues for one subscriber. */
+/** Smaller than the number of messages that a broker queues for one subscriber. */
 const BATCH = 200
 const PATIENCE_MS = 20_000
 

@@ -12,7 +12,7 @@ export interface Sent {
   readonly topic: string
   /** The correlation data, which the answer repeats. It may consist of a transaction, `COPY` and a number. */
   readonly token: string
-  /** The resulting request to the hub; `null` if it cannot be distinguished from others. */
+  /** The resulting request to the hub; `null` if it cannot be distinguished from other requests. */
   readonly hubRequest: string | null
   readonly write: boolean
   /** `bad`: must be refused; `retained`: must be refused although its content is valid. */

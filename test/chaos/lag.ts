@@ -22,7 +22,7 @@ setInterval(() => {
   if (lags.length > KEPT) lags.shift()
 }, STEP_MS).unref()
 
-/** Reads two clocks. The first one is monotonic, and stops while the machine is suspended. */
+/** Reads two clocks. The first clock is monotonic, and stops while the machine is suspended. */
 function clocks(): readonly number[] {
   return [performance.now(), Date.now()]
 }

@@ -198,7 +198,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy.reset()
   }
 
-  /** Publishes a retained message on any topic, as the harness. Repeats it until the broker accepts it. */
+  /** Publishes a retained message on any topic, as the harness. Repeats the publish until the broker accepts it. */
   async plant(topic: string, payload: string): Promise<void> {
     for (let tries = 0; tries < 400; tries += 1) {
       await until('the watcher', () => this.observer.ready, 20_000)
@@ -326,7 +326,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return agrees(await this.disagreement())
   }
 
-  /** Whether the hub and, if one was received, its `info` message show a connected realtime channel. */
+  /** Whether the hub, and the latest `info` message if there is one, show a connected realtime channel. */
   get realtimeIsUp(): boolean {
     const info = this.observer.seen.findLast(({ topic }) => topic === `${BASE}/${HUB}/info`)
     return this.hub.connections.subscribers > 0 && (info === undefined || info.text.includes('"realtime":"connected"'))

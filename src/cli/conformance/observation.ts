@@ -44,7 +44,7 @@ export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clo
 export function newClient({ url, key, timeoutMs, clock }: Target) {
   let shown = UNKNOWN_KEY
   let isFirst = true
-  /** The hub that the key may be sent to, and the path of its ping. */
+  /** The hub to which the key may be sent, and the path of the hub's ping. */
   let hub: { readonly ping: string; readonly id: string | null } | undefined
   /** `false` if a connection has been closed since the hub identified itself. */
   let isSure = true

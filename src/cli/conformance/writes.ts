@@ -19,7 +19,7 @@ const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
 
-/** Results that follow from several answers. The names are those of the expectations. */
+/** Trials whose results follow from several answers. Their names match the names of expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'

@@ -102,7 +102,7 @@ function named(hubs: readonly Hub[]) {
   return { shown: shown + more, names: few.flat() }
 }
 
-/** Finds a running bridge with the same base topic, and compares its hubs with the configured ones. */
+/** Finds a running bridge with the same base topic, and compares its hubs with the configured hubs. */
 export function examineOther(messages: RetainedMessages, topics: Topics, { hubs }: Config): Finding[] {
   const { ok, note, problem } = about('broker')
   const state = messages.get(topics.of('bridgeState', {}))

@@ -60,7 +60,7 @@ function makeFolder(folder: string): void {
       }
     }
     const apps = join(folder, APPS_FOLDER)
-    // Each start removes unused code from this folder, which must not happen to the target of a link.
+    // Refuse a link, because each start removes unused code from this folder.
     if (lstatSync(apps, { throwIfNoEntry: false })?.isDirectory() === false) {
       throw new HubDataError(`${apps}: is not a folder; it was not changed`)
     }

@@ -34,7 +34,7 @@ const AppRow = v.object({
   exitSignal: v.nullable(v.string()),
 })
 
-/** The stored part of an app. The record that clients see combines it with the manifest. */
+/** The stored part of an app. The record that clients see combines this part with the manifest. */
 export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
 
 /** The fields that clear a previous crash. The number of crashes is kept. */

@@ -31,7 +31,7 @@ export const NO_PASSWORD =
 const OTHER_ORIGIN =
   'Requests from pages of another origin are refused. Behind a reverse proxy: list it in http.trusted_proxies; its X-Forwarded-Proto must be right.'
 
-/** Maximum number of passwords that wait for their slow comparison. Only one comparison runs at a time. */
+/** Maximum number of passwords that wait to be compared. A comparison is slow, and only one runs at a time. */
 const MAX_WAITING = 8
 const BUSY_MS = 2_000
 
@@ -61,7 +61,7 @@ export class AccessControl {
     return senderOf(request, this.#config())
   }
 
-  /** How to log in. The start-up token is valid only on this machine. Other machines need a password. */
+  /** How callers can log in. The start-up token is valid only on this machine. Other machines need a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'

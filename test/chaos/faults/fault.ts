@@ -12,7 +12,7 @@ export interface Scene {
 export type Hold = 'broker' | 'bridge' | 'hub' | 'list' | 'answers'
 
 export interface Fault {
-  /** Resolves after the repair of the fault. */
+  /** Resolves when the fault has been repaired. */
   readonly run: (scene: Scene) => Promise<void>
   /** Whether the bridge can reach the hub during the whole fault. */
   readonly hubWell: boolean

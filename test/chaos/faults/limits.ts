@@ -26,7 +26,7 @@ interface LimitOptions {
   readonly timeoutMs?: number
   /** Whether the broker delays messages. */
   readonly holdsBack?: boolean
-  /** How long the bridge must then stay online; default: no requirement. */
+  /** How long the bridge must stay online afterwards; default: no requirement. */
   readonly steadyMs?: number
 }
 

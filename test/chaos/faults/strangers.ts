@@ -77,7 +77,7 @@ export const STRANGERS: Faults = {
         settleMs: 0,
         flavour: 'older',
       })
-      // After another fault, the first bridge may be disconnected, so that the second one could not detect it.
+      // After another fault, the first bridge may be disconnected, so that the second bridge could not detect it.
       await until('the first bridge', () => world.brokerProxy.open > 0, 20_000)
       const second = world.startOther({ HUB2MQTT_HUB_URL: other.url, HUB2MQTT_MQTT_CLIENT_ID: 'a-neighbour' })
       await until('the second bridge', () => !second.alive || second.lines.length > 3, 20_000)

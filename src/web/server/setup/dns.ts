@@ -10,7 +10,7 @@ const PTR = 12
 const IN = 1
 const HEADER_BYTES = 12
 const MAX_NAME_BYTES = 255
-/** More than any responder announces. */
+/** Responders announce fewer records than this. */
 const MAX_RECORDS = 64
 const IS_RESPONSE = 0x8000
 

@@ -235,7 +235,7 @@ interface Bulk {
   readonly state: 'running' | 'stopping' | 'stopped' | 'failed' | 'lost' | 'done'
 }
 
-/** The latest action on several apps. It continues when the user leaves the view. */
+/** The latest action on several apps. The action continues when the user leaves the view. */
 export const bulk = signal<Bulk | undefined>(undefined)
 export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?.state === 'stopping'
 

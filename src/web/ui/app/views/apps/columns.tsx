@@ -158,7 +158,7 @@ function usage(figure: Figure, width: Column['width'] & object): Column {
 
 /** The index of each value in a sample. */
 const PLACES = { cpu: 1, memory: 2 } as const
-/** Number of points of a line; more would not be visible. */
+/** Number of points of a line; more points would not be visible. */
 const STEPS = 60
 const WIDTH = 64
 const HEIGHT = 22

@@ -104,7 +104,7 @@ function count(hubs: readonly Members[], store: Store) {
   return counts
 }
 
-/** Returns the memory use by hub, without hubs whose apps report none. */
+/** Returns the memory use of each hub. Omits hubs whose apps report no memory use. */
 function memoryOf(hubs: readonly Members[]): ReadonlyMap<string, number> {
   const memory = new Map<string, number>()
   for (const { hub, apps } of hubs) {
