@@ -1,4 +1,4 @@
-/** The paths through the code may become shorter, not longer. */
+/** Tests that the paths through the code do not become longer. */
 import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { takeWalks, type Walks } from './walk.ts'

@@ -89,7 +89,7 @@ class Follower {
     this.#samples.follow('home', { apps, subscribe: () => () => {} })
   }
 
-  /** Adds a read of the app's memory; returns whether the memory is found to rise. */
+  /** Adds a read of the app's memory. Returns whether a rise is detected. */
   read(minute: number, bytes: number, limit?: number): boolean {
     const id = this.#id
     this.#elapsed = minute * MINUTE

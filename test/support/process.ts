@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { accepts } from './ports.ts'
 import { until } from './until.ts'
 
-/** The maximum number of lines kept for each output; the oldest are discarded first. */
+/** The maximum number of lines kept for each output; the oldest lines are discarded first. */
 const MAX_LINES = 100_000
 const TIMEOUT_MS = 10_000
 

@@ -1,4 +1,4 @@
-/** Calls every route in every way that a client can have access to it. */
+/** Calls every route in every way in which a client can get access. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ROUTES, type Route } from '../../../src/web/server/api/routes.ts'

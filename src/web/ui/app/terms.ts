@@ -206,7 +206,7 @@ const messages = defineStrings('messages', {
   errors: ERROR_CODES,
 })
 
-/** The text before and after the value of each message. If a message has no value, both texts form the whole message. */
+/** The text before and after the value of each message. A message without a value consists of both texts. */
 const SENTENCES: readonly (readonly [before: string, after: string, write: (value: string) => string])[] = [
   ['commands.deny names ', '.', (key) => messages.denied({ key })],
   ['commands.read_only is set.', '', () => messages.readOnly],
