@@ -135,7 +135,7 @@ export async function cleanup(options: CleanupOptions) {
   })
 }
 
-/** Reads one filter after another until nothing new arrives. Resolves to `true` if the broker has sent everything. */
+/** Reads one filter after another until nothing new arrives. Resolves to `true` if all messages certainly arrived. */
 async function readInParts(
   read: (filters: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   filters: readonly string[],
