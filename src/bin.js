@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts hub2mqtt with a suitable Node. If the current Node is too old, starts the one that the package installs as an
+// Starts hub2mqtt with a suitable Node. If the current Node is too old, starts the Node that the package installs as an
 // optional dependency. This file is plain JavaScript without dependencies, because an older Node must be able to run it.
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -30,7 +30,7 @@ function bundledNode() {
       const node = join(dirname(file), bin.node)
       if (existsSync(node)) return node
     } catch {
-      // This package is for another kind of machine.
+      // This package is for a different kind of machine.
     }
   }
   return undefined
@@ -43,7 +43,7 @@ function handOver(node) {
     env: { ...process.env, [HANDED_OVER]: '1' },
   })
   const forward = (signal) => {
-    // A terminal also sends Ctrl-C to the child, which must not receive it twice.
+    // A terminal also sends Ctrl-C to the child, so forwarding the signal would deliver it twice.
     if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
   }
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
@@ -52,7 +52,7 @@ function handOver(node) {
   child.on('exit', (code, signal) => {
     for (const name of signals) process.off(name, forward)
     if (signal === null) process.exit(code ?? 1)
-    // End by the same signal as the child, so that a supervisor sees it. The exit code is for signals that do not kill.
+    // End with the child's signal, so that a supervisor sees the signal. The exit code is for signals that do not kill.
     process.exitCode = 128 + (constants.signals[signal] ?? 0)
     process.kill(process.pid, signal)
   })
@@ -66,15 +66,15 @@ function endWithLauncher() {
   process.channel?.unref()
 }
 
-/** The daemon reloads its configuration on SIGHUP. Until its own handler is installed, the signal would kill it. */
+/** The daemon reloads its configuration on SIGHUP. Until it handles the signal, SIGHUP would kill it. */
 function surviveEarlyReload() {
   const [command = 'run'] = process.argv.slice(2)
   if (command === 'run' || command.startsWith('-')) process.on('SIGHUP', () => {})
 }
 
 /**
- * Removes the types from sources below node_modules, where Node does not do so itself. Stores the results, because this
- * step takes longer than the rest of the start.
+ * Strips the types from sources below node_modules, because Node does not strip them there. Stores the results, because
+ * this step takes longer than the rest of the startup.
  */
 function stripTypesHere() {
   const here = fileURLToPath(new URL('.', import.meta.url))

@@ -43,7 +43,7 @@ const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt runni
 export async function call(options: {
   readonly broker: BrokerOptions
   readonly base: string
-  /** With or without the base topic. */
+  /** The topic of the command, with or without the base topic. */
   readonly topic: string
   readonly payload: string
   /** Total time, including the connection. */
@@ -60,7 +60,7 @@ export async function call(options: {
     return answer?.transaction === transaction ? answer : undefined
   }
   const exchange = {
-    // Each call has its own topic below the result topic, which the broker's read rules already cover.
+    // Each call has its own topic below the result topic, where the broker's rules already permit reading.
     '5': { payload, answerTopic: `${command.result}/${mark}`, readAnswer },
     '3.1.1': { payload: marked, answerTopic: command.result, readAnswer: readOwn },
   }
@@ -83,7 +83,7 @@ function locate(base: string, given: string): { topic: string; command: CommandT
   throw new UsageError('expected the topic of a command, such as home/app/com.athom.hue/cmd/restart')
 }
 
-/** Adds a transaction, if the payload can contain one. Under MQTT 3.1.1, it identifies the answer on a shared topic. */
+/** Adds a transaction, if the payload can contain one. Under MQTT 3.1.1, the transaction identifies the answer. */
 function withTransaction({ target, command, argument }: CommandTopic, payload: string, mark: string): string {
   if (!findCommand(target, command, argument !== undefined)?.payload.enveloped) return payload
   const value = payload === '' ? {} : readJson(v.unknown(), payload)

@@ -73,9 +73,9 @@ export interface CleanupOptions {
   readonly clock: Clock
 }
 
-/** A broker with very many topics may leave some out of each read. */
+/** If a broker has very many topics, each read may miss some of them. */
 const MAX_READS = 20
-/** Longer than a running bridge takes to answer. */
+/** A running bridge answers within this time. */
 const PING_MS = 3_000
 
 /**
@@ -135,7 +135,7 @@ export async function cleanup(options: CleanupOptions) {
   })
 }
 
-/** Reads filter by filter until nothing new arrives. Resolves to `true` if the broker has certainly sent everything. */
+/** Reads one filter after another until nothing new arrives. Resolves to `true` if all messages certainly arrived. */
 async function readInParts(
   read: (filters: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   filters: readonly string[],
@@ -159,7 +159,7 @@ async function readInParts(
 
 const PLATFORMS = ['device_automation', ...ENTITIES.map(({ platform }) => platform)]
 
-/** If the filter has several wildcards, replaces the first one with each of its known values. */
+/** If the filter has several wildcards, replaces the first wildcard with each of its known values. */
 function partsOf(filter: string, topics: readonly string[]): string[] {
   const levels = filter.split('/')
   const at = levels.indexOf('+')
@@ -170,8 +170,8 @@ function partsOf(filter: string, topics: readonly string[]): string[] {
 }
 
 /**
- * Includes the topics of a fleet's members, but only those of hubs that are configured, in `bridge/info`, or named by
- * their own `info` as a fleet's.
+ * Returns the topics of the bridge and of a fleet's members. Includes a hub's topics only if the hub is configured, is
+ * listed in `bridge/info`, or belongs to a fleet according to its own `info`.
  */
 function ownTopics(
   messages: ReadonlyMap<string, string>,
@@ -200,7 +200,7 @@ function ownTopics(
   )
 }
 
-/** Returns what the user must do first if a bridge is running. */
+/** If a bridge is running, returns what the user must do before the cleanup. */
 async function runningIn(messages: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
   const { topics } = options
   const members = [...messages].flatMap(([topic, state]) => {
@@ -213,7 +213,7 @@ async function runningIn(messages: ReadonlyMap<string, string>, options: Cleanup
   }
   if (messages.get(topics.availability) !== 'online') return undefined
   if (await isAnswered(options)) return `a bridge is running with the base topic ${topics.base}: stop it first`
-  // Members that stopped at the same time may each have relied on another to publish `offline`.
+  // Members that stop at the same time may rely on each other to publish `offline`.
   if (members.length > 0) return undefined
   return `according to ${topics.availability}, a bridge is running, but none answers: stop it; if it no longer exists, clear that topic`
 }

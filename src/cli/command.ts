@@ -30,7 +30,7 @@ export type Command = ReturnType<typeof command>
 export function command<F, P = Record<never, never>>(row: {
   readonly summary: string
   readonly flags: Flags<F>
-  /** Arguments without a flag; optional ones must be last. */
+  /** Arguments without a flag. Optional arguments must be last. */
   readonly positionals?: Flags<P>
   /** Marks a command that runs until it is stopped. */
   readonly lasts?: true
@@ -53,11 +53,11 @@ export function command<F, P = Record<never, never>>(row: {
 
 export interface Flag<T = unknown> {
   readonly doc: string
-  /** The name of the value in the help. A flag without it takes no value. */
+  /** The name of the value in the help. A flag without this name takes no value. */
   readonly value?: string
   readonly multiple?: true
   readonly optional?: true
-  /** The default as the help shows it. */
+  /** The default value, as shown in the help. */
   readonly default?: string
   /** @throws UsageError that states what was expected */
   readonly read: (given: readonly string[], name: string) => T
@@ -66,7 +66,7 @@ export interface Flag<T = unknown> {
 type Flags<T> = { readonly [K in keyof T]: Flag<T[K]> }
 export type Values<F> = { readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never }
 
-/** Parses a value written as in an environment variable. */
+/** Parses a value in the format of environment variables. */
 function parse<S extends v.GenericSchema>(schema: S, text: string, name: string): v.InferOutput<S> {
   const result = v.safeParse(schema, fromText(schema, text))
   if (result.success) return result.output

@@ -1,4 +1,4 @@
-/** The table of commands: the source of parsing, help and documentation. */
+/** The table of commands, from which parsing, help and documentation are derived. */
 import { hubUrl, topicPrefix } from '../config/addresses.ts'
 import { hubName } from '../config/options.ts'
 import { choice, duration, integer, size } from '../config/schemas.ts'

@@ -55,7 +55,7 @@ export const newKey = () => ({ key: randomBytes(16).toString('hex'), scopes: ['h
 export const newApp: Body<{ readonly id: string; readonly folder: string | undefined }> = async (io, given) => {
   const { newAppFolder } = await import('../emulator/processes/new-app.ts')
   const made = await newAppFolder(given.id, given.folder)
-  // Within single quotes, a shell interprets nothing but the quotes themselves; Windows has only double quotes.
+  // A shell interprets no character within single quotes, except the quote itself. Windows has only double quotes.
   const quoted = process.platform === 'win32' ? `"${made}"` : `'${made.replaceAll("'", "'\\''")}'`
   const typed = shownText(/[^\w./:\\-]/.test(made) ? quoted : made)
   io.print(`created ${shownText(made)}; try it:\n\n  npm test --prefix ${typed}\n  hub2mqtt emulate --app ${typed}\n`)
@@ -70,7 +70,7 @@ export const createKey: Body<{
   using keys = await keysIn(data, { make: true })
   const { id, key } = keys.create(scope, name)
   print(key)
-  // A script may read the key from standard output, so print the id elsewhere.
+  // A script may read the key from standard output, so print the id to standard error.
   warn(`id ${id}; the key is not shown again`)
   return exitCodes.ok.code
 }

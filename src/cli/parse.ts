@@ -16,7 +16,7 @@ const names = Object.keys(commands)
 const firstNames = names.filter((name) => !name.includes(' '))
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
-/** Hides long strings, and strings with a value, which may be a key. */
+/** Hides long strings, and strings that contain a value, because the value may be a key. */
 const shown = (text: string): string => (text.length <= 40 && !text.includes('=') ? ` ${JSON.stringify(text)}` : '')
 
 function explain(error: unknown, name: CommandName): string {
@@ -39,7 +39,7 @@ function explain(error: unknown, name: CommandName): string {
   return `${message.split(/\.?\n/)[0]}; ${hint}`
 }
 
-/** Returns the names, and beginnings of names, that have one more word, such as `emulate keys` for `emulate`. */
+/** Extends `name` by the next word of each longer command name. For example, returns `emulate keys` for `emulate`. */
 function longerNames(name: string): string[] {
   const count = name.split(' ').length + 1
   const longer = names.filter((other) => other.startsWith(`${name} `))
@@ -79,7 +79,7 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')
-  // Help takes precedence over mistakes on the same command line.
+  // Help takes precedence over errors on the same command line.
   const wantsHelp = argv.includes('--help') || argv.includes('-h')
   const found = named ? commandIn(argv) : { name: DEFAULT, next: [] }
   const words = named ? found.name.split(' ').length : 0
@@ -99,7 +99,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   return { command: name, lasts, ...read(textsIn(name, args)) }
 }
 
-/** `next`: the words that may follow if the first words are only part of a name (`emulate keys`). */
+/** `next`: the words that may follow if the first words are only the beginning of a name, such as `emulate keys`. */
 function commandIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } {
   for (let count = argv.length; count > 0; count--) {
     const name = argv.slice(0, count).join(' ')

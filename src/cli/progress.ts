@@ -1,4 +1,4 @@
-/** Progress is shown in one line of the terminal. Nothing is printed into a pipe. */
+/** Shows progress in one line of the terminal. Prints nothing if the output is not a terminal. */
 
 const STEP_MS = 200
 const PATIENCE_SECONDS = 2
@@ -19,7 +19,7 @@ export function progress(verb: string, terminal: Terminal = process.stderr): (do
   }
 }
 
-/** Shows for how long the program has been waiting. The returned function removes the line. */
+/** Shows how long the program has been waiting. The returned function removes the line. */
 export function waiting(what: string, terminal: Terminal = process.stderr): () => void {
   if (!terminal.isTTY) return () => {}
   const startedAt = performance.now()

@@ -13,7 +13,7 @@ export const run: Body<ConfigFlag> = ({ env }, { config }) => daemon({ file: con
 
 /**
  * @param onReady called when the bridge is ready for the first time
- * @param onPage called with the address of the page that contains the login token
+ * @param onPage called with the page's address, which contains the login token
  * @param storeUrl address of the app store; default: the public store
  */
 export async function daemon(
@@ -22,12 +22,12 @@ export async function daemon(
   onPage?: (address: string) => void,
   storeUrl?: string,
 ): Promise<number> {
-  // mqtt-packet caches a small buffer for each packet length. Each of these keeps its pool alive, so with pools of the
-  // default size, memory would grow for weeks.
+  // mqtt-packet caches a small buffer for each packet length. Each cached buffer keeps its pool alive, so with pools of
+  // the default size, memory would grow for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const result = await load(request)
   const { log: wanted, http } = result.loaded.config
-  // Only the page shows the latest lines.
+  // Keep the latest log lines only for the page.
   const log = createLog({ ...wanted, secrets: result.loaded.secrets, keep: http.enabled && http.page })
   exitOnMistake(log)
   const { signal, onReload } = daemonSignals()
@@ -45,7 +45,7 @@ export async function daemon(
   for (const warning of warnings) log.warn(warning)
   await app.run({
     ...loaded,
-    // An editor may have written only the start of the file, which must not remove all hubs.
+    // A file that an editor has not finished writing must not remove all hubs.
     load: () => loadConfig({ ...request, requireContent: !fileIsEmpty }),
     ...(sessions && { sessions }),
     ...shown,
@@ -58,7 +58,7 @@ export async function daemon(
   return exitCodes.ok.code
 }
 
-/** Prints the address only once after a setup. Does not log it, because other users may read the log. */
+/** Prints the address only once after a setup. Does not log the address, because other users may read the log. */
 function printerOf(log: Log): (address: string, isRestored: boolean) => void {
   let printed: string | undefined
   return (address, isRestored) => {
@@ -67,7 +67,7 @@ function printerOf(log: Log): (address: string, isRestored: boolean) => void {
   }
 }
 
-/** If the configuration lacks only a hub, also returns the mistake and the server of the setup page. */
+/** If the configuration lacks only a hub, also returns the error and the server of the setup page. */
 async function load(request: LoadOptions) {
   try {
     return { loaded: loadConfig(request) }

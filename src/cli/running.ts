@@ -30,7 +30,7 @@ export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io,
   return answer.status === 200 ? ok.code : failed.code
 }
 
-/** Prints an address with the token that the daemon has stored for the same configuration. */
+/** Prints the page's address with the token that the daemon has stored for the same configuration. */
 export const open: Body<ConfigFlag> = async ({ env, print }, { config: file }) => {
   // On the first run, there is a token but no configuration file yet.
   const http = loadValidHttpConfig({ file, env, requireFile: false })
@@ -54,14 +54,14 @@ const anotherProgram = ({ host, port }: HealthAddress, doubt = '') =>
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000
-/** Far more than any real answer. */
+/** Real answers are far smaller. */
 const MAX_BYTES = 1024 * 1024
 
 /** Rejects if there is no complete answer in time. */
 function requestHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string; isOurs: boolean }>()
   const signal = AbortSignal.timeout(TIMEOUT_MS)
-  // The environment may set a proxy for the global agent.
+  // Do not use the global agent, because the environment may set a proxy for it.
   const request = get({ host: reachable(host), port, path, agent: false, signal }, (response) => {
     let body = ''
     response.setEncoding('utf8')

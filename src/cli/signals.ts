@@ -3,7 +3,7 @@ import { isatty } from 'node:tty'
 const STDIN = 0
 const ENDING = ['SIGINT', 'SIGTERM'] as const
 
-/** Ignores repeated signals, because both a terminal and a launcher may send one. */
+/** Ignores repeated signals, because both a terminal and a launcher may send the same signal. */
 function abortedBy(...names: NodeJS.Signals[]): AbortController {
   const stop = new AbortController()
   for (const name of names) process.on(name, () => stop.abort())
@@ -12,7 +12,7 @@ function abortedBy(...names: NodeJS.Signals[]): AbortController {
 
 export const stopSignal = (): AbortSignal => abortedBy(...ENDING).signal
 
-/** Returns a signal that aborts on termination, also when the terminal is closed. */
+/** Returns a signal that aborts on SIGINT, on SIGTERM, or when the terminal is closed. */
 export const endSignal = (): AbortSignal => abortedBy(...ENDING, 'SIGHUP').signal
 
 export type Signals = ReturnType<typeof daemonSignals>
@@ -22,7 +22,7 @@ export function daemonSignals() {
   const hadTerminal = isatty(STDIN)
   let reload = () => {}
   process.on('SIGHUP', () => {
-    // SIGHUP originally means that the terminal was closed, so that the programs in it must end.
+    // SIGHUP also means that the terminal was closed, so that its programs must end.
     if (hadTerminal && !isatty(STDIN)) stop.abort()
     else reload()
   })

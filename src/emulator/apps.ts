@@ -30,7 +30,7 @@ export class Apps implements HubApps {
   readonly #options: AppsOptions
   readonly records = new Map<string, AppRecord>()
   readonly #settings = new Map<string, Map<string, unknown>>()
-  /** App id → newer version in the store. A newer hub's record shows only that there is an update, not its version. */
+  /** App id → newer version in the store. Records of newer hubs show that an update exists, but not its version. */
   readonly #offered = new Map<string, string>()
   readonly #store: ReadonlyMap<string, AppSeed>
   readonly #settling = new Map<string, () => void>()
@@ -173,7 +173,7 @@ const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'runnin
 export const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
-/** Changes the usage of running apps regularly, and lets one of them crash and restart from time to time. */
+/** Changes the usage of running apps regularly, and lets an app crash and restart from time to time. */
 export function liveOn(
   apps: Apps,
   timers: Timers,
@@ -191,7 +191,7 @@ export function liveOn(
   })
 }
 
-/** Returns the next step of a random walk: CPU within one core, memory above the minimum of a process. */
+/** Returns the next step of a random walk, with at most one CPU core, and at least the memory of a small process. */
 export function wander(usage: Usage | undefined, random: () => number): Usage {
   const cpu = number(usage?.cpu) + (random() - 0.5) * 0.02
   const mem = number(usage?.mem) + (random() - 0.5) * 2_000_000

@@ -18,7 +18,7 @@ interface Active {
   made: Made
 }
 
-/** Default operations of behaviours that make sense only for some answers. */
+/** The default operations of behaviours that make sense only for some operations. */
 const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
   'empty-list': ['getApps'],
   'half-list': ['getApps'],
@@ -28,7 +28,7 @@ const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
 export class Behaviours {
   #active: Active[] = []
 
-  /** Keeps behaviours of the same name that apply to other operations or events. */
+  /** Sets a behaviour. Keeps behaviours of the same name that apply to other operations or events. */
   set<N extends BehaviourName>(name: N, options: BehaviourOptions[N]): void {
     const { times, operation, event }: Limits = options
     const given = operation ?? event

@@ -43,7 +43,7 @@ export interface EmulateOptions extends Passed {
   apiKeys?: readonly { readonly key: string; readonly scopes: readonly string[] }[] | undefined
   /** Path of a hub file; the other options override it. */
   file?: string | undefined
-  /** Whether to simulate apps instead of running processes. A file and the next two options imply this. */
+  /** Whether to simulate apps instead of running processes. A hub file and the next two options imply this. */
   simulated?: boolean | undefined
   /** Number of generated apps. */
   apps?: number | undefined
@@ -164,7 +164,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** Installs the sample apps at the first start, and the apps that run in place at every start. Returns the latter. */
+/** Installs the sample apps on the first start. Installs the apps that run in place on every start and returns them. */
 async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
   // Take the fingerprints before reading the apps, so that no later change is missed.

@@ -1,4 +1,4 @@
-/** The control port: HTTP on loopback, for programs on the same machine. Each endpoint is one row. */
+/** The control port: HTTP on the loopback interface, for programs on the same machine. Each endpoint is one row. */
 import { createServer, type IncomingMessage } from 'node:http'
 import * as v from 'valibot'
 import { isAllowedHost } from '../base/hosts.ts'
@@ -141,7 +141,7 @@ export const CONTROL: readonly ControlRow[] = [
 
 const HOST = '127.0.0.1'
 
-/** `port` 0: any free port. @throws EmulatorOptionError if the port cannot be opened */
+/** If `port` is 0, uses any free port. @throws EmulatorOptionError if the port cannot be opened */
 export async function openControl(hub: EmulatedHub, port: number) {
   const server = createServer(async (request, response) => {
     response.on('error', () => {})

@@ -82,7 +82,7 @@ export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): F
   return { ...refuse({ status: 429, retryAfter }), meets }
 }
 
-/** Replaces the hub's answer with that of a server in front of the hub, such as a gateway. */
+/** Replaces the hub's answer with the answer of a server in front of the hub, such as a gateway. */
 export function foreign(status: number, headers: Outcome['headers'], text: string, executes = false): Fault {
   return replaced({ status, headers, text, foreign: true }, executes)
 }

@@ -206,7 +206,7 @@ export class EmulatedHub implements AsyncDisposable {
     else this.#listening.cutUpgraded()
   }
 
-  /** Drops all connections, stops, and starts again on the same port, optionally as another hub or version. */
+  /** Drops all connections, stops, and starts again on the same port, optionally with a new id or version. */
   reboot(options: Reboot = {}): Promise<void> {
     const reboot = this.#rebooting.then(() => this.#reboot(options))
     this.#rebooting = reboot.catch(() => {})

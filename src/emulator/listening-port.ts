@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { systemCode } from '../base/failures.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
-/** Manages the hub's listening port and connections. A reboot closes all connections; a hang freezes realtime ones. */
+/** Manages the hub's port and connections. A reboot closes all connections; a hang freezes realtime connections. */
 export function listeningPort(server: Server, host: string) {
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()

@@ -19,7 +19,7 @@ export interface EmulatedHubOptions {
   /** Additional keys, which other processes may change while the hub is running. */
   storedKeys?: Keys | undefined
   apps?: readonly AppSeed[] | undefined
-  /** Creates other apps, such as processes, instead of simulated ones. The methods for simulated apps then throw. */
+  /** Creates the apps if they are not simulated, but processes. The methods for simulated apps then throw. */
   backend?: ((host: AppsHost) => HubApps) | undefined
   /** Storage for the hub's own data. Default: in memory. */
   hubStore?: HubStore | undefined

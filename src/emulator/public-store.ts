@@ -1,4 +1,4 @@
-/** An emulated public app store: newest versions and changelogs, over HTTP and without a key. */
+/** An emulated public app store, which serves the newest versions and changelogs over HTTP without a key. */
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { JSON_TYPE } from './faults.ts'
 import { listeningPort } from './listening-port.ts'

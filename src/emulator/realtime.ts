@@ -19,7 +19,7 @@ export function realtimeChannel(
   hub: HubCore,
   options: Pick<ServerOptions, 'pingInterval' | 'pingTimeout'>,
 ) {
-  /** The key of each connection, from its handshake. A namespace needs a key on its own connection. */
+  /** The key from the handshake of each connection. The namespace accepts only connections that have sent a key. */
   const keys = new WeakMap<Socket['client'], string>()
   const tokens = new WeakMap<Socket['client'], string>()
   const io = new Server(server, {
@@ -136,7 +136,7 @@ export function realtimeChannel(
 
   return {
     counts: () => ({ sessions: api.sockets.size, subscribers: subscribers(APPS_URI) }),
-    /** Sends an event to every subscriber of the URI. Encodes it once, and not at all without subscribers. */
+    /** Sends an event to every subscriber of the URI. Encodes the event once, or not at all without subscribers. */
     send(uri: string, event: string, payload: unknown): void {
       if (subscribers(uri) > 0) api.to(uri).emit(uri, event, payload)
     },

@@ -19,14 +19,14 @@ export interface RequestRecord {
   readonly via: 'rest' | 'socket'
   /** HTTP method; `API` for a call over the realtime channel, `EMIT` for the channel's own messages. */
   readonly method: string
-  /** The request target as received; on the realtime channel the message, such as `subscribe homey:manager:apps`. */
+  /** The request target as received; on the realtime channel, the message, such as `subscribe homey:manager:apps`. */
   readonly path: string
   readonly operation?: string | undefined
   readonly key?: string | undefined
   readonly body?: unknown
   /** Missing until the answer is sent; stays missing if a fault suppressed the answer. */
   readonly status?: number
-  /** Whether the request was executed, even if the answer was lost; missing if it is not an operation. */
+  /** Whether the request was executed, even if the answer was lost; missing if the request is not an operation. */
   readonly executed?: boolean
 }
 
@@ -51,7 +51,7 @@ const MAX_DRAINED = 32 * MAX_BODY
 export function restListener(hub: HubCore): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
-    // Rejects if the client disconnected while its body was read, so no answer is possible.
+    // `serve` rejects if the client disconnected while the body was being read, so no answer is possible.
     serve(hub, request, response).catch(() => response.destroy())
   }
 }
@@ -168,7 +168,7 @@ function parseBody(upload: string | HubError): unknown {
   }
 }
 
-/** Returns a refusal instead of throwing it. A bad body is refused only after the route and the key are checked. */
+/** Returns a refusal instead of throwing it, so that the route and the key are checked before the body is refused. */
 function attempt<T>(task: () => T): T | HubError {
   try {
     return task()
@@ -202,7 +202,7 @@ interface Match extends Entry {
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** Returns the paths of an endpoint. The flavour `reference` accepts only the documented path, the others both. */
+/** Returns the paths of an endpoint. `reference` accepts only the documented path, the other flavours accept both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]

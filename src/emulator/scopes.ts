@@ -36,7 +36,7 @@ export function normaliseScope(scope: string): string {
   return scope.replace(/^hub(?=\.|$)/, 'homey')
 }
 
-/** Whether one of the scopes includes `wanted`: `homey.app` includes `homey.app.control`, not `homey.application`. */
+/** Whether a scope includes `wanted`. For example, `homey.app` includes `homey.app.control`, but not `homey.apps`. */
 export function grants(scopes: readonly string[], wanted: Scope): boolean {
   return scopes.some((scope) => wanted === scope || wanted.startsWith(`${scope}.`))
 }
@@ -62,7 +62,7 @@ export function admit(keys: Keys, key: string | undefined, needs: Needs): readon
   return scopes
 }
 
-/** A mistake in an option or a file. The message is for the user and never repeats a key. */
+/** Thrown if an option or a file is invalid. The message is for the user and never contains a key. */
 export class EmulatorOptionError extends UsageError {
   override readonly name = 'EmulatorOptionError'
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 
-/** All timers of a hub end with the hub. */
+/** The timers of a hub, all of which are cancelled when the hub stops. */
 export class Timers {
   readonly #clock: Clock
   readonly #cancels = new Set<() => void>()

@@ -43,7 +43,7 @@ test('expressions.txt lists every regular expression below the input that it rea
   expect(rows.toSorted()).toEqual(written().sort())
 })
 
-/** Returns the expression of a row, or a sample if it is built at run time. */
+/** Returns the expression of a row, or a sample if the expression is built at run time. */
 const expressionOf = (row: string) => samples.get(row) ?? row.slice(row.indexOf(' ') + 1)
 const expressions = [...new Set(written().map(expressionOf))]
 

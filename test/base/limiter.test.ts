@@ -285,7 +285,7 @@ describe('in any order of requests', () => {
       { numRuns: 300, examples: [[LAST_OF_ITS_LANE, { slots: 1, apartMs: 3, maxWaiting: 2 }]] },
     )
 
-  /** A task expires at the same time as another task of its lane is requested. */
+  /** A task expires at the same moment at which another task of its lane is requested. */
   const LAST_OF_ITS_LANE = [
     [2, 'a', 0],
     [2, 'a', 0],
@@ -347,14 +347,14 @@ describe('in any order of requests', () => {
 
   test('no lane that could begin is overtaken twice by another', async () => {
     await holds((log, plan) => {
-      /** Maps each lane with a task that could begin to the lanes that have begun since that was first true. */
+      /** For each lane that is ready to begin a task, the lanes that have begun a task since it was ready. */
       let overtaken = new Map<string | null, Set<string | null>>()
       for (const { what, one, waiting, under } of momentsOf(log)) {
         const lanes = new Set(waiting.map((other) => plan[other]?.lane ?? null))
         const could = [...lanes].filter((lane) => lane === null || !under.some(ofLane(plan, lane)))
         overtaken = new Map(could.map((lane) => [lane, overtaken.get(lane) ?? new Set()]))
         const lane = plan[one]?.lane ?? null
-        // A lane is at the end of the queue if its last task has expired and a new one is requested.
+        // A lane is at the end of the queue if its last task has expired and a new task is requested.
         if (what === 'begun' || what === 'expired') overtaken.delete(lane)
         if (what !== 'begun') continue
         for (const by of overtaken.values()) {

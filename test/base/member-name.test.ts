@@ -5,7 +5,7 @@ test.each([
   ['Bridge-0.example.org', 'bridge-0'],
   ['my host', 'my-host'],
   ['', 'member'],
-  // The topics of commands and their answers have these levels.
+  // These names are levels in the topics of commands and their answers.
   ['cmd', 'membercmd'],
   ['result', 'memberresult'],
   // This name cannot be a record key.

@@ -17,7 +17,7 @@ interface Node {
   readonly kind?: unknown
 }
 
-/** The names that one block declares, each with the position from which it has its value. */
+/** The names that one block declares, each with the position from which the name has a value. */
 interface Scope {
   readonly names: ReadonlyMap<string, number>
   /** The number of functions that contain the block. */
@@ -30,7 +30,7 @@ const isFunction = ({ type }: Node) => /^(Arrow)?Function(Declaration|Expression
 const isType = ({ type }: Node) => type.startsWith('TS') && !/^TS(As|NonNull|Satisfies)/.test(type)
 const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode)
 
-/** Leaves out the names of properties, because they refer to nothing. */
+/** Leaves out the names of properties, because they do not refer to variables. */
 function partsOf(node: Node): Node[] {
   const parts = Object.entries(node).filter(([key]) => (key !== 'property' && key !== 'key') || node.computed === true)
   return parts.flatMap(([, value]) => [value].flat().filter(isNode))
@@ -44,7 +44,7 @@ function namesIn(pattern: unknown): string[] {
   return childrenOf(pattern).flatMap(namesIn)
 }
 
-/** Parameters have their values from the start. */
+/** Returns the position from which each name has a value. Parameters have their values from the start. */
 function declaredIn(block: Node): Map<string, number> {
   if (isFunction(block)) return new Map([block.params].flat().flatMap((one) => namesIn(one).map((name) => [name, 0])))
   const declarations = childrenOf(block).filter(({ type }) => type === 'VariableDeclaration')
@@ -76,7 +76,7 @@ interface Place {
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** Returns the constant or field that a node refers to, if it has no value yet where its closure begins. */
+/** Returns the constant or field that a node refers to, if it has no value at the start of the node's closure. */
 function lateIn(node: Node, { scopes, functions, fields }: Place): string[] {
   const field = fieldOf(node)
   if (field !== undefined) return (fields.get(field) ?? 0) > (functions[1] ?? NEVER) ? [field] : []
@@ -97,7 +97,7 @@ function within(node: Node, { scopes, functions, fields }: Place): Place {
   }
 }
 
-/** Returns each constant, and each field of a constructor, that a closure captures before it has its value. */
+/** Returns the constants, and the fields of constructors, that a closure captures before they have values. */
 function captured(source: string): string[] {
   const visit = (node: Node, place: Place): string[] =>
     isType(node) ? [] : [...lateIn(node, place), ...partsOf(node).flatMap((part) => visit(part, within(node, place)))]

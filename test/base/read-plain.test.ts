@@ -40,7 +40,7 @@ test('one function reads every file that a user names; the others are listed wit
   )
   // In the configuration, `readFile` is a parameter, which defaults to the function for plain files.
   const given = ['src/config/file.ts', 'src/config/read.ts', 'src/config/load.ts']
-  // One opens folders to flush their names to disk; the other runs in an app's process and reads its modules.
+  // The first file opens folders to flush their entries to disk. The second runs in an app's process and loads the app.
   const other = ['src/emulator/data/data-folder.ts', 'src/emulator/sdk/runner.js']
   expect(reading.filter((file) => ![...given, ...other].includes(file)).sort()).toEqual(Object.keys(DIRECT).sort())
 })

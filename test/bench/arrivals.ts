@@ -17,7 +17,7 @@ export class Arrivals {
   /** App states: topic → the time of the first message. */
   readonly states = new Map<string, number>()
   readonly #discovery = new Set<string>()
-  /** Number of live messages on state topics, derived ones included, and on discovery topics. A restart sends none. */
+  /** Number of live messages on state topics, including derived topics, and on discovery topics. */
   sent = { state: 0, discovery: 0 }
   /** When the newest discovery topic was first seen; 0 without discovery. */
   #discoveredAt = 0
@@ -28,7 +28,7 @@ export class Arrivals {
   #complete: (moment: number) => void = () => {}
   #asked = 0
 
-  /** Millions of messages may arrive, so they are not kept. */
+  /** Subscribes to a broker. Does not keep the messages, because millions may arrive. */
   async at(port: number): Promise<Observer> {
     const filter = ['hub2mqtt/#', 'homeassistant/#', `${ANSWERS}/#`]
     const onMessage = (seen: Seen) => this.#receive(seen)

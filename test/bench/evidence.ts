@@ -1,4 +1,4 @@
-/** Measures the cost of the evidence, with and without its permissions: `npm run bench -- --evidence`. */
+/** Measures the cost of the evidence, with and without the permissions for it: `npm run bench -- --evidence`. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -55,7 +55,7 @@ async function measureBridge(apps: number, evidence: boolean, minutes: number) {
   return { perMinute, cpuPerMinute, rss, retained: sizeOf(retained), health, links, crash }
 }
 
-/** Returns the CPU time for reading all `names`, from the request to the figures, in milliseconds. */
+/** Returns the CPU time for reading all `names`, including decoding the answers, in milliseconds. */
 async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): Promise<number> {
   await using hubs = await Hubs.start(1, apps, true)
   const polling = { realtime: false, pollInterval: HOUR_MS, pollIntervalFallback: HOUR_MS, timeoutMs: 10_000 }
@@ -123,7 +123,7 @@ export function evidenceSection(): string {
   return section === undefined ? '' : `${HEADING}${section.split(NEXT)[0]?.trimEnd()}`
 }
 
-/** Replaces the section, or adds it as the first one. */
+/** Replaces the section on the page, or adds the section as the first one. */
 export function writeEvidence(text: string): void {
   const [head = '', ...sections] = readFileSync(PAGE, 'utf8').split(NEXT)
   const others = sections.map((section) => `## ${section.trimEnd()}`).filter((section) => !section.startsWith(HEADING))

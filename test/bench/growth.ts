@@ -5,7 +5,7 @@ import { median } from './stats.ts'
 import { World } from './world.ts'
 
 export interface Size {
-  /** On each hub. */
+  /** The number of apps on each hub. */
   readonly apps: number
   readonly hubs: number
 }

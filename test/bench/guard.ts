@@ -1,5 +1,5 @@
 /**
- * Measures the time for one read of a list with 1,000 apps whose usage has changed, with the guardian:
+ * Measures the time for one read of a list of 1,000 apps whose usage has changed, including the guardian's work:
  * `node --expose-gc test/bench/guard.ts`.
  */
 import { DECISIONS } from '../../src/guardian/decisions.ts'

@@ -20,7 +20,7 @@ async function open(count: number, apps: number, evidence: boolean): Promise<str
   ids = seeds.map(({ id }) => id)
   for (let i = 0; i < count; i += 1) {
     const hub = await EmulatedHub.start({
-      // The ids have the length and characters of real ones.
+      // The ids have the length and the characters of real ids.
       id: `5f0c8a1b2d3e4f5061${i.toString(16).padStart(6, '0')}`,
       flavour: 'older',
       keys: { [keyOf(i)]: evidence ? [...SCOPES, ...EVIDENCE] : SCOPES },
@@ -34,7 +34,7 @@ async function open(count: number, apps: number, evidence: boolean): Promise<str
 
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
-/** Returns a change in usage only, which is published as state but causes no event. */
+/** Returns a change of the usage, which the bridge publishes in the app's state but not as an event. */
 const usage = (value: number) => ({ usage: { cpu: (value % 90) / 100, mem: value } })
 
 const eventful = (value: number) => ({ autoupdate: value % 2 === 0, ...usage(value) })

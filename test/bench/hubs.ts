@@ -1,4 +1,4 @@
-/** The benchmark's side of the hub process. */
+/** The benchmark's interface to the hub process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import * as v from 'valibot'

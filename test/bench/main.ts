@@ -98,7 +98,7 @@ const subjects = SUBJECTS.filter((one) =>
 if (values.before !== undefined) compareWith(values.before)
 const wanted = (part: string) => values.only === undefined || values.only.split(',').includes(part)
 
-/** Runs a step. On a terminal, shows it as a line that counts the seconds. */
+/** Runs a step. On a terminal, shows a line that counts the seconds. */
 async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
   if (!process.stderr.isTTY) process.stderr.write(`${what}\n`)
   const done = waiting(what)

@@ -10,16 +10,16 @@ import { World } from './world.ts'
 
 export const MANY = v.object({
   hubs: v.number(),
-  /** On each hub. */
+  /** The number of apps on each hub. */
   apps: v.number(),
   /** The machine's one-minute load average before the start. */
   load: v.number(),
   /** From the start until all states were retained. */
   statesMs: v.number(),
-  /** From the start until discovery was retained too. */
+  /** From the start until the discovery messages were retained too. */
   wholeMs: v.number(),
   startCpuMs: v.number(),
-  /** At rest, with everything retained. */
+  /** At rest, when all messages are retained. */
   rss: v.number(),
   peakRss: v.number(),
   /** Shares of a core: at rest, and at 1,000 events a second. */
@@ -27,7 +27,7 @@ export const MANY = v.object({
   busyShare: v.number(),
   restartMs: v.number(),
   restartSent: v.number(),
-  /** From the restart of an empty broker until it held all states. `brokerWholeMs`: discovery too. */
+  /** From the restart of the broker, without its data, until it held all states. `brokerWholeMs`: also discovery. */
   brokerStatesMs: v.number(),
   brokerWholeMs: v.number(),
 })

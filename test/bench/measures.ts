@@ -41,12 +41,12 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
 }
 
 /**
- * Runs load that is not measured, because a bridge runs for months, and its first seconds do not matter. V8 compiles on
- * other threads for as long as code gets hotter, which took up to 35 µs per event after a shorter warm-up.
+ * Runs load that is not measured, because a bridge runs for months, and its first seconds do not matter. V8 compiles
+ * hot code on other threads; after a shorter warm-up, this took up to 35 µs per event.
  */
 async function warmUp(world: World, { steady, commands }: Effort): Promise<void> {
   await burst(world, BURST)
-  // The events of a burst coalesce; at this rate, each one is published.
+  // The events of a burst coalesce; at this rate, each event is published.
   await burst(world, 5 * steady, { perSecond: 2000 })
   await askAll(world, 3 * commands)
 }
@@ -62,7 +62,7 @@ export async function burst(world: World, events: number, options?: BurstOptions
   const { began, last } = world.hub.burst(events, options)
   const seen = await world.arrivals.sees(last)
   const ms = seen - (await began)
-  // The cost includes work that is still in progress.
+  // Wait, because the cost includes work that is still in progress.
   await sleep(200)
   return { ms, cpuUs: ((world.bridge.cpuMs - cpuBefore) * 1000) / events }
 }
@@ -82,7 +82,7 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
   book.add(subject, 'eventCpuUs', ((world.bridge.cpuMs - cpuBefore) * 1000) / times.length)
   book.add(subject, 'eventP50', percentile(times, 0.5))
   book.add(subject, 'eventP99', percentile(times, 0.99))
-  // Measure this before the bursts, whose garbage V8 collects in the following seconds.
+  // Measure the steady rate before the bursts, because V8 collects their garbage in the following seconds.
   book.add(subject, 'steadyCpuUs', (await burst(world, effort.steady, { perSecond: 100 })).cpuUs)
   for (let i = 0; i < effort.bursts; i += 1) {
     const { ms, cpuUs } = await burst(world, BURST)
@@ -128,8 +128,8 @@ async function commandCpuUs(world: World, { commands }: Effort): Promise<number>
 }
 
 /**
- * With several cores, the scheduler's placement of four processes that wake each other can matter more than the work of
- * the programs.
+ * Runs all processes on one core. With several cores, the scheduler's placement of four processes that wake each other
+ * can matter more than the work of the programs.
  */
 export function measureOnOneCore(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   return onOneCore(async () => {
@@ -146,7 +146,7 @@ export async function measureLargeStart(subject: SubjectName, book: Book): Promi
   book.add(subject, 'start1000Ms', world.startMs)
 }
 
-/** Measures the memory that a million events add, compared with the process at rest before the first one. */
+/** Measures the memory that a million events add, compared with the process at rest before the first event. */
 export async function measureManyEvents(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: APPS })
   await sleep(effort.restMs)

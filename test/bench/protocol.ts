@@ -3,7 +3,7 @@ import * as v from 'valibot'
 
 export const KEY = 'key-for-the-bench'
 
-/** Returns the key of a hub. Each hub has its own, as in different households; `bare` uses the first one. */
+/** Returns the key of a hub. Each hub has its own key, as in different households; `bare` uses the first key. */
 export const keyOf = (hub: number): string =>
   hub === 0 ? KEY : createHash('sha256').update(`${KEY} ${hub}`).digest('hex')
 

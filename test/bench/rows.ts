@@ -14,9 +14,9 @@ export interface Row {
   readonly reason?: string
 }
 
-/** The work for each command that the program does in addition to that of `bare`. */
+/** The work that the program does for each command in addition to the work of `bare`. */
 const CHECKED = 'each command is parsed, checked, queued, logged, counted and remembered; bare does none of this'
-/** Between single events or commands, the CPU sleeps; waking it takes longer than the work itself. */
+/** The CPU sleeps between single events or commands, and waking the CPU takes longer than the work itself. */
 const NOISY = 'even the same program varies more than this between rounds: see the spread, and the rows for one core'
 
 const ratio =

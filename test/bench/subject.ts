@@ -51,9 +51,9 @@ function installed(): Promise<string> {
 export interface Place {
   readonly mqtt: string
   readonly hubs: readonly string[]
-  /** For profiling. */
+  /** Options for profiling. */
   readonly nodeOptions?: readonly string[]
-  /** Devices per second that are published for Home Assistant; default: the default of the option. */
+  /** Devices per second that are published for Home Assistant. Default: the option's default. */
   readonly discoveryRate?: number | undefined
 }
 
@@ -111,7 +111,7 @@ async function startOurs(program: string, port: number, place: Place, folder: st
   return new BridgeProcess({
     program,
     env: {
-      // With one hub there is no configuration file to read.
+      // With one hub, the program needs no configuration file.
       ...(more.length === 0 ? { HUB2MQTT_HUB_URL: hub, HUB2MQTT_HUB_API_KEY: KEY } : { HUB2MQTT_CONFIG: config }),
       HUB2MQTT_MQTT_URL: mqtt,
       HUB2MQTT_HTTP_PORT: String(port),

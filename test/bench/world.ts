@@ -12,7 +12,7 @@ const BROKER = ['set_tcp_nodelay true', 'max_queued_messages 0']
 
 export interface WorldOptions {
   readonly subject: SubjectName
-  /** On each hub. */
+  /** The number of apps on each hub. */
   readonly apps: number
   readonly hubs?: number
   /** Whether the keys permit reads of the hub's health, devices and flows. Default: `false`. */
@@ -20,7 +20,7 @@ export interface WorldOptions {
   readonly nodeOptions?: readonly string[]
   /** Whether to wait for discovery, which takes longer. Default: `true`. */
   readonly settled?: boolean
-  /** Devices per second that are published for Home Assistant; default: the default of the option. */
+  /** Devices per second that are published for Home Assistant. Default: the option's default. */
   readonly discoveryRate?: number
   /** Time limit for all states, in milliseconds; default: a minute. */
   readonly timeoutMs?: number
@@ -38,9 +38,9 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   readonly arrivals: Arrivals
   /** From the start of the process until all states and `online` had arrived, in milliseconds. */
   startMs = Number.NaN
-  /** Until the program received the events of all hubs. */
+  /** From the start of the process until it received the events of all hubs, in milliseconds. */
   subscribedMs = Number.NaN
-  /** Until discovery had arrived too. */
+  /** From the start of the process until the discovery messages had arrived too, in milliseconds. */
   wholeStartMs = Number.NaN
   readonly #options: WorldOptions
 
@@ -82,7 +82,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     this.bridges.push(await Subject.start(subject, place))
   }
 
-  /** Resolves with the number of messages that a subscriber received. */
+  /** Restarts the program. Resolves with the number of messages that a subscriber received. */
   async restart(): Promise<Restarted> {
     await this.bridge[Symbol.asyncDispose]()
     const arrivals = new Arrivals()
@@ -99,7 +99,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     return { ...arrivals.sent, ms }
   }
 
-  /** Restarts the broker without its data; resolves when it holds all states and discovery again. */
+  /** Restarts the broker without its data. Resolves when the broker holds all states and discovery messages again. */
   async restartBroker(): Promise<{ readonly statesMs: number; readonly wholeMs: number }> {
     await this.broker.stop()
     const arrivals = new Arrivals()

@@ -1,5 +1,5 @@
 /**
- * Generates bad commands with their expected error codes. These do not depend on the command table, so that the test
+ * Generates bad commands with the expected error codes. The codes do not depend on the command table, so that the test
  * finds errors in the table.
  */
 
@@ -23,7 +23,7 @@ const invalid = (topic: string, payload: string | Buffer) => ({
   code: 'invalid_payload',
 })
 
-/** Inserts members before those of a valid object. */
+/** Inserts members before the members of a valid object. */
 const among = (right: string, members: string) => `{${members}${right === '{}' ? '' : ','}${right.slice(1)}`
 const nested = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
 
@@ -68,7 +68,7 @@ const KINDS: Readonly<Record<string, Make>> = {
       : invalid(topic, `{"a":${text}`)
   },
   'much of one thing in the topic': (random) => {
-    // Brokers close the connection for control characters and for hundreds of levels.
+    // Brokers close the connection if a topic has control characters or hundreds of levels.
     const text = nasty(random, 8 * 1024)
       .toWellFormed()
       .replace(/[+#/\p{Cc}]/gu, '')

@@ -18,7 +18,7 @@ const STACK =
 
 const topicOf = (app: string) => `hub2mqtt/home/app/${app}/crash`
 
-/** Also checks that the evidence matches the contract. */
+/** Returns the published evidence of a crash, and checks that the evidence matches the contract. */
 function crashOf(world: World, app: string): Crash | undefined {
   const text = world.observer.last(topicOf(app))
   if (text === undefined || text === '') return undefined

@@ -126,7 +126,7 @@ describe('when its turn comes', () => {
   })
 
   test('a read that waits for an identity is not sent without its permission', async ({ desk }) => {
-    // After an answer that is not JSON, the bridge checks the hub's identity first.
+    // After an answer that is not JSON, the bridge checks the hub's identity before the next request.
     desk.emulated.behave('not-json', { operation: 'getAppLocales', times: 1 })
     await desk.ask(app('get-locales'))
     desk.emulated.forgetRequests()

@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 import { type BadInput, badInputs } from './bad-input.ts'
 import { APP } from './payload-samples.ts'
 
-/** Fewer inputs than the messages that a broker queues for one subscriber. */
+/** Smaller than the number of messages that a broker queues for one subscriber. */
 const BATCH = 200
 const PATIENCE_MS = 20_000
 
@@ -68,7 +68,7 @@ async function runBatch(world: World, batch: readonly BadInput[], tally: Tally):
   observer.seen.length = 0
   const answers = () => observer.seen.filter(({ topic }) => /\/result(\/|$)/.test(topic))
   for (const { topic, payload, retain = false } of batch) {
-    // In parallel, because a sequence would be too easy for the bridge.
+    // Send the inputs in parallel, because one input at a time would be too easy for the bridge.
     void observer.publish(`hub2mqtt/${topic}`, payload, { retain }).catch(tally.crash)
   }
   await until('all answers', () => answers().length >= batch.length, PATIENCE_MS).catch(() => undefined)
@@ -98,7 +98,7 @@ class Tally {
     this.#crashed += count
   }
 
-  /** Compares the codes on one result topic. Only some answers can be assigned to an input. */
+  /** Compares the codes on one result topic, because only some answers can be assigned to a single input. */
   compare(topic: string, inputs: readonly BadInput[], codes: readonly string[]): void {
     const came = [...codes]
     for (const { kind, code } of inputs) {

@@ -35,7 +35,7 @@ async function start(scopes: readonly string[], { env, hub, ...options }: WorldO
     ...options,
     // Without jitter, the list is read exactly an hour after the realtime channel connects.
     random: () => 0,
-    // The clock may run ahead of a request that has not reached the hub yet.
+    // The time limit is long, because the clock may advance while a request is on its way to the hub.
     env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', HUB_TIMEOUT: '10m', ...env },
     hub: { ...hub, clock, keys: { [KEY]: [...ALL_SCOPES, ...scopes] } },
   })
@@ -174,7 +174,7 @@ describe('the health of a hub', () => {
       'value' in options ? { devices: 0 } : { devices: null, devices_unavailable: null },
     )
     expect(links(world)?.flows).toBeGreaterThan(0)
-    // On a busy machine, the realtime channel may not be connected before this time.
+    // On a busy machine, the realtime channel may connect late.
     await until('the realtime channel', async () => {
       await pass(world, 1_000)
       return world.observer.last('hub2mqtt/home/info')?.includes('"realtime":"connected"')
@@ -225,7 +225,7 @@ describe('the health of a hub', () => {
         await elapse(world, 1_000)
         return world.observer.last('hub2mqtt/home/state') === wanted
       })
-    // Not a full minute, because an answer that arrives while the clock advances would look like another boot.
+    // Not a full minute, because an answer that arrives while the clock advances would look like a new boot.
     await pass(world, 60.5 * MINUTE_MS)
     const { booted_at } = await first(world)
     world.hub.behave('reset-before-executing', {})
@@ -403,7 +403,7 @@ describe('the pure rules', () => {
     expect(bootOf(start, 20, clock).at).toBe(clock.now() - 20_000)
     await clock.advance(3_600_000)
     expect(bootOf(start, 200, clock).at).toBe(clock.now() - 200_000)
-    // A reboot within a minute, whose uptime is already longer than the last one.
+    // After a reboot within a minute, the uptime is already longer than the last reported uptime.
     const first = bootOf(undefined, 10, clock)
     await clock.advance(50_000)
     expect(bootOf(first, 22, clock).at).toBe(clock.now() - 22_000)

@@ -8,7 +8,7 @@ const APP = 'the.app'
 const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]
 const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
 
-/** Disables polls, whose timers a test cannot observe. */
+/** Disables polls, because a test cannot observe the timers of polls. */
 const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
   hub: { apps },
   env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
@@ -38,7 +38,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
 })
 
 describe.concurrent('an install that the hub confirms before it is done', () => {
-  /** Returns the states of the update entity: whether an install is running, and of which version. */
+  /** Returns the states of the update entity: whether an install is in progress, and the installed version. */
   const shown = ({ observer }: World) =>
     observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
       const { in_progress, installed_version } = JSON.parse(text || '{}')

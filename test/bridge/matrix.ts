@@ -1,6 +1,6 @@
 /**
- * Tests every command in every way in which it can end, over a real broker; as a program, prints the table. The
- * expectations do not depend on the command table, so that the test finds errors in the table.
+ * Tests every outcome of every command over a real broker. If run as a program, prints the table of outcomes. The
+ * expectations do not depend on the command table, so that the test finds errors in the command table.
  */
 import { pathToFileURL } from 'node:url'
 import type { AppSeed } from '../../src/emulator/hub.ts'
@@ -96,7 +96,7 @@ export const ROWS: readonly Row[] = [
   {
     name: 'bridge/cmd/rollout',
     topic: () => 'bridge/cmd/rollout',
-    // Only one rollout can run, so all columns use the same one, which runs until the end.
+    // Only one rollout can run, so all columns use the same rollout, which runs until the end.
     payload: () => `{"command":"install","app":"${APP}","pause":"1h","transaction":"waves"}`,
     enveloped: true,
   },

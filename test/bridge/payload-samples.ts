@@ -3,7 +3,7 @@
 export const APP = 'the.app'
 export const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 
-/** A topic, and a payload that is valid on it. */
+/** A topic, and a valid payload for this topic. */
 export type Right = readonly [topic: string, payload: string]
 
 export const OBJECTS: readonly Right[] = [

@@ -33,7 +33,7 @@ async function secondBridge({ broker, env }: World, changes: Readonly<Record<str
   return { hub, bridge }
 }
 
-/** Resolves to the answer of either bridge, because the first one may have ended. */
+/** Resolves to the answer of either bridge, because the first bridge may have ended. */
 async function answerTo({ observer }: World, command: string) {
   const result = `hub2mqtt/${command.replace('/cmd/', '/result/')}`
   const before = observer.texts(result).length
@@ -46,7 +46,7 @@ const complaints = ({ lines }: RunningBridge) => lines.filter((line) => line.inc
 const problems = (observer: Observer) =>
   observer.texts(HEALTH).flatMap((text): string[] => (text === '' ? [] : JSON.parse(text).problems))
 
-/** Resolves when the bridge has detected the other one, and is connected to its hub. */
+/** Resolves when the bridge has detected the other bridge, and is connected to its hub. */
 async function settled(bridge: RunningBridge): Promise<void> {
   await until('the second to notice', () => complaints(bridge).length > 0)
   await until('its hub', () => bridge.lines.some((line) => line.includes('realtime channel up')))

@@ -61,7 +61,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
     const right = await published(world, APP)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
     await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
-    // After this repair, the next one must wait.
+    // After this repair, the next repair must wait.
     await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
     await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })

@@ -132,6 +132,6 @@ test('bridges answer a request once, without a loop', async () => {
   const members = ['a', 'b', 'c', 'd'].map((name) => room.join(name, EARLY))
   for (const member of members) member.connected(true)
   await room.clock.advance(1000)
-  // Each bridge sends one request, and each other bridge answers it once.
+  // Each bridge sends one request, and every other bridge answers each request once.
   expect(room.said).toBe(4 + 4 * 3)
 })

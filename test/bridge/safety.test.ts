@@ -1,4 +1,4 @@
-/** Each test fails without its rule of the contract's safety list. `stale.test.ts` has more. */
+/** Each test fails if a rule of the contract's safety list is violated. `stale.test.ts` has more such tests. */
 import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'

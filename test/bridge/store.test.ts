@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 const ID = 'com.example.lamps'
 const UPDATE = `hub2mqtt/home/app/${ID}/update`
 
-/** Starts a hub that reports no versions, and a store with a version and its changelog. */
+/** Starts a hub that reports updates without their versions, and a store with a version and its changelog. */
 async function open(file = '') {
   const shop = await EmulatedStore.start([{ id: ID, live: '1.2.0', changelog: { en: 'Shines brighter' } }])
   onTestFinished(() => shop[Symbol.asyncDispose]())
@@ -40,7 +40,7 @@ test('with the option, state and update have the newest version and the changelo
   expect(world.state(ID)).toMatchObject({ latest_version: '1.2.0', update_severity: 'minor' })
   expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
   expect(shop.requests).toHaveLength(1)
-  // The version was found at the start, which sends no event.
+  // The bridge found the version at its start, when it sends no events.
   expect(world.events(ID)).toEqual([])
 
   const before = observer.seen.length

@@ -58,7 +58,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Each bridge process sends a write to the hub at most once. A new process knows no earlier writes. */
+  /** Each bridge process sends a write to the hub at most once. A new process has no record of earlier writes. */
   *'executed twice'(history) {
     const { sent, hubRequests, lives } = history
     for (const [hubRequest, copies] of byHubRequest(sent.filter(({ write }) => write))) {
@@ -87,7 +87,7 @@ export const CHECKERS = {
   *'executed unasked'({ sent, earlier, hubRequests }) {
     const wanted = byHubRequest([...earlier, ...sent])
     for (const { hubRequest, at, executed } of hubRequests) {
-      // Before its first list, the bridge forwards commands for unknown apps, and the hub refuses them.
+      // Before the bridge has read its first list, it forwards commands for unknown apps, which the hub refuses.
       if (hubRequest === null || (!executed && / nobody-/.test(hubRequest))) continue
       const copies = (wanted.get(hubRequest) ?? []).filter((copy) => copy.at <= at)
       if (copies.length === 0) yield `${hubRequest} reached the hub without a command`
@@ -169,7 +169,7 @@ export const CHECKERS = {
     if (!overlap(lives)) yield* returned
   },
 
-  /** Judges nothing if the machine was so busy that the bridge may have missed its keep-alive. */
+  /** Reports nothing if the machine was so busy that the bridge may have missed its keep-alive. */
   *'said offline'({ seen, planted, staysOnline, lagMs }) {
     if (!staysOnline || lagMs > KEEPALIVE_MS / 2) return
     const offline = seen.find((one) => isState(one.topic) && one.text === 'offline' && !planted.has(one))
@@ -246,7 +246,7 @@ function* troubleOf(
 /** If another client has already removed the app or setting, a removal is also `ok`; `false ok` judges removals. */
 const isRemoval = (hubRequest: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(hubRequest)
 
-/** Returns `true` if two bridges ran at the same time; the second one may have had less information at its takeover. */
+/** Returns `true` if two bridges ran at the same time. The second bridge may have taken over with less information. */
 function overlap(lives: readonly Life[]): boolean {
   return lives.some((life, index) =>
     lives.slice(index + 1).some(({ startedAt }) => startedAt < (life.endedAt ?? Number.POSITIVE_INFINITY)),

@@ -22,7 +22,7 @@ export const COMPOSED: readonly string[] = Object.keys(FAULTS).filter((name) => 
   return slow !== true && alone !== true
 })
 
-/** Shrinking removes steps and starts them earlier, but does not replace faults. */
+/** Shrinking removes steps and starts the remaining steps earlier, but does not replace faults. */
 const scripts: fc.Arbitrary<Script> = fc.array(
   fc.record({
     at: fc.integer({ min: 0, max: SPREAD_MS }),
@@ -78,7 +78,7 @@ export function parseScript(text: string): Script {
 
 export const nameOf = (script: Script) => script.map(({ fault }) => fault).join(' + ')
 
-/** Combines faults. The combination allows everything that one of its steps allows. */
+/** Combines faults. The combination allows everything that any of its steps allows. */
 export function composed(script: Script): Fault {
   const faults = script.map(({ fault }) => faultNamed(fault))
   const expectedErrors = faults.flatMap((fault) => fault.expectedErrors ?? []).map(({ source }) => source)
@@ -92,7 +92,7 @@ export function composed(script: Script): Fault {
   }
 }
 
-/** Runs the steps. A step waits for those that hold the same resource. */
+/** Runs the steps. A step waits for earlier steps that hold the same resource. */
 async function play(script: Script, { world, load }: Scene): Promise<void> {
   const busy = new Map<Hold, Promise<void>>()
   const steps = script.toSorted((one, other) => one.at - other.at)

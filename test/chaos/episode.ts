@@ -39,7 +39,7 @@ export interface EpisodeResult extends Job {
   readonly answers: number
   readonly unknown: number
   readonly badInputs: number
-  /** The time from the end of the fault until the broker agrees with the hub; `undefined` if it never does. */
+  /** The time from the end of the fault until the broker agrees with the hub; `undefined` if they never agree. */
   readonly agreeMs: number | undefined
   readonly ghosts: number
   readonly missing: number
@@ -48,7 +48,7 @@ export interface EpisodeResult extends Job {
   readonly history: History
 }
 
-/** Runs an episode in a world whose bridge is started. The world may have run other episodes before. */
+/** Runs an episode in a world whose bridge has been started. The world may have run other episodes before. */
 export async function runEpisode(
   world: World,
   { fault: name, seed, script, paceMs, timeoutMs }: EpisodeOptions,

@@ -12,7 +12,7 @@ export interface Sent {
   readonly topic: string
   /** The correlation data, which the answer repeats. It may consist of a transaction, `COPY` and a number. */
   readonly token: string
-  /** The resulting request to the hub; `null` if it cannot be distinguished from others. */
+  /** The resulting request to the hub; `null` if it cannot be distinguished from other requests. */
   readonly hubRequest: string | null
   readonly write: boolean
   /** `bad`: must be refused; `retained`: must be refused although its content is valid. */
@@ -45,9 +45,9 @@ export interface Life {
   readonly endedAt: number | undefined
   readonly lines: readonly string[]
   readonly errors: readonly string[]
-  /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while it runs. */
+  /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while the process is running. */
   readonly end: string | undefined
-  /** The expected end; `undefined` if the process must still run. */
+  /** The expected end; `undefined` if the process must still be running. */
   readonly wantedEnd: string | undefined
   /** The time from the signal to the end, in milliseconds. */
   readonly endedWithinMs: number | undefined
@@ -87,7 +87,7 @@ export interface History {
   readonly returned: readonly string[]
   /** Violations that were found while the episode was running. */
   readonly live: readonly Violation[]
-  /** Whether the bridge could reach the hub throughout. */
+  /** Whether the bridge could reach the hub during the whole episode. */
   readonly hubWasWell: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
  * Stores results on disk, so that an interrupted campaign can continue. The first line identifies the sources, because
- * results of another version of the bridge do not count.
+ * results of a different version of the bridge do not count.
  */
 import { execFileSync } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -56,7 +56,7 @@ export class ResultFile {
     return this.#done.has(keyOf(job))
   }
 
-  /** Stores only passed episodes, because failed ones are repeated. */
+  /** Stores only passed episodes, because failed episodes are repeated. */
   add({ history: _, violations, ...result }: EpisodeResult): void {
     if (violations.length === 0) appendFileSync(this.#path, `${JSON.stringify({ at: Date.now(), ...result })}\n`)
   }

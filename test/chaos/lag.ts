@@ -11,7 +11,7 @@ const KEPT = 10_000
 
 const lags: { readonly at: number; readonly ms: number }[] = []
 
-/** Measures until the process ends. */
+/** The clocks at the latest measurement. The interval is never cleared, so it measures until the process ends. */
 let before = clocks()
 setInterval(() => {
   const now = clocks()
@@ -22,7 +22,7 @@ setInterval(() => {
   if (lags.length > KEPT) lags.shift()
 }, STEP_MS).unref()
 
-/** Reads two clocks. The first one is monotonic, and stops while the machine is suspended. */
+/** Reads two clocks. The first clock is monotonic, and stops while the machine is suspended. */
 function clocks(): readonly number[] {
   return [performance.now(), Date.now()]
 }

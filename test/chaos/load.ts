@@ -16,7 +16,7 @@ let words = 0
 export class Load {
   readonly #world: World
   readonly #random: Random
-  /** Requests from earlier commands. A second request could not be distinguished from a repetition by the bridge. */
+  /** Requests from earlier commands. The same request from a new command would look like a repetition by the bridge. */
   readonly #requested = new Set<string>()
   readonly #underway = new Set<Promise<void>>()
   #running: Promise<void> | undefined
@@ -91,7 +91,7 @@ export class Load {
     return token
   }
 
-  /** The token may have been used before. */
+  /** Sends a command whose token may have been used before. */
   async again(
     command: Pick<Draft, 'topic' | 'hubRequest' | 'write' | 'kind'> & Pick<Sent, 'token'>,
     payload: string | Buffer,
@@ -104,7 +104,7 @@ export class Load {
   live(): void {
     const { hub } = this.#world
     const random = this.#random
-    // Commands uninstall apps, so install some for later commands.
+    // Commands uninstall apps, so install other apps for later commands.
     while (hub.apps.size < MIN_APPS) this.#visit(false)
     const id = random.pick(this.#appIds())
     const silent = random.chance(0.15)
@@ -141,13 +141,13 @@ export class Load {
   ): Promise<void> {
     const { broker, brokerProxy, hasDirectBridge, observer, sent } = this.#world
     const { topic, hubRequest, write, kind, expiresAt, token } = command
-    // Read before sending, because a bridge that connects in the meantime may receive the message. A broker that hangs
-    // delivers the message later, and perhaps to a bridge.
+    // Check the connections before sending, because a bridge that connects afterwards may receive the message. A broker
+    // that hangs delivers the message later, perhaps to a bridge.
     const offline = brokerProxy.open === 0 && !broker.hung && !hasDirectBridge
-    // Store before sending, because the hub may receive the request before the broker acknowledges the message.
+    // Store the copy before sending it, because the hub may get the request before the broker acknowledges the message.
     const copy = { at: Date.now(), topic, hubRequest, write, kind, expiresAt, token, offline }
     sent.push(copy)
-    // The fault may make the broker refuse or lose the message. A refused message, such as a large one, was not sent.
+    // The fault may make the broker refuse or lose the message. A refused message does not count as sent.
     await observer.publish(topic, payload, options).catch((error: unknown) => {
       if (error instanceof ErrorWithReasonCode) sent.splice(sent.indexOf(copy), 1)
     })

@@ -109,7 +109,7 @@ interface Plan {
 const SHRUNK_SCRIPTS = 3
 const SHRINKING_MS = 180_000
 
-/** Shrinks the first few failed scripts, and prints the smallest ones that still fail. */
+/** Shrinks the first few failed scripts, and prints the smallest scripts that still fail. */
 async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed, paceMs }: Plan) {
   const failed = new Set(results.filter(({ violations }) => violations.length > 0).map(({ script }) => script))
   for (const job of jobs.filter(({ script }) => failed.has(script)).slice(0, SHRUNK_SCRIPTS)) {
@@ -141,7 +141,7 @@ async function runCampaign(
   const endsAt = values.minutes === undefined ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000
   const kinds = values.fault ?? Object.keys(FAULTS)
   const isSlow = (name: string) => faultNamed(name).slow === true
-  // Slow faults mostly wait, so they run in parallel with the fast ones.
+  // Slow faults mostly wait, so they run in parallel with the fast faults.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(
     groups.map((some) => runJobs(pending(everyFault(some, seed, seeds)), { workers, paceMs, onResult })),

@@ -125,7 +125,7 @@ export function disagreement(
   return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
 }
 
-/** Returns whether a topic is optional because only the bridge knows its content. An app's topics require the app. */
+/** Returns whether a topic is optional, because the hub's state does not determine it. An app's topics need the app. */
 function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
   if (MAY_BE.has(topic)) return true
   return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))

@@ -39,12 +39,12 @@ export class Returns {
     this.#remember()
   }
 
-  /** Must be called when the content of the broker is unknown, such as after its restart. */
+  /** Must be called when the content of the broker is unknown, for example after a restart of the broker. */
   forgetPublished(): void {
     this.#published.clear()
   }
 
-  /** Records a published or cleared state. Returns `true` if it publishes a removed app again. */
+  /** Records a published or cleared state. Returns `true` if the message publishes a removed app again. */
   take(id: string, isThere: boolean): boolean {
     const before = this.#published.get(id)
     this.#published.set(id, isThere)

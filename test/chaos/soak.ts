@@ -70,7 +70,7 @@ async function sample(): Promise<void> {
 
 const cutCount = { broker: 0, hub: 0 }
 
-/** Cuts a side only while it is connected, so that each cut causes a reconnect. */
+/** Cuts one of the two connections, but only while it is up, so that each cut causes a reconnect. */
 async function cut(side: 'broker' | 'hub', restMs: number, isUp: () => boolean, act: () => void): Promise<void> {
   const everyMs = (minutes * 60_000) / cuts
   for (let next = startedAt; performance.now() < endsAt && world.bridge.alive; next += everyMs) {

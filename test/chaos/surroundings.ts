@@ -65,7 +65,7 @@ export function brokerOptions(
   return { persistent, ...changes, users, config: [...basics, ...config] }
 }
 
-/** The options that a reload may change, as in the configuration file. */
+/** The options that a reload may change, in the format of the configuration file. */
 export interface FileChanges {
   readonly commands?: { readonly deny?: readonly string[]; readonly read_only?: boolean }
   readonly apps?: { readonly include?: readonly string[]; readonly exclude?: readonly string[] }

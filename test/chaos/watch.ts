@@ -20,7 +20,7 @@ export class Watch {
   readonly foreign = new Set<string>()
   /** Whether the configuration excludes some apps, including new ones, for some time. */
   leavesOut = false
-  /** Whether another hub has replaced the first one, whose messages may then be cleared and published again. */
+  /** Whether a different hub has replaced the first hub, whose messages may then be cleared and published again. */
   identityChanged = false
   /** Whether the bridge has received outdated lists, and may have published them. */
   outdated = false

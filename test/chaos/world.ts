@@ -1,4 +1,4 @@
-/** One bridge with its environment: a hub in this process, a broker in another, proxies in between, and an observer. */
+/** A bridge and its environment: a hub in this process, a broker in another process, proxies, and an observer. */
 
 import { mkdtempDisposable, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -170,7 +170,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return this.#secrets.key
   }
 
-  /** Replaces the configuration file atomically, because a starting bridge may read it. Text is written unchanged. */
+  /** Replaces the configuration file atomically, because a starting bridge may read it. Writes a string unchanged. */
   async configure(changes: FileChanges | string = {}): Promise<void> {
     const path = `${this.#configPath}.new`
     await writeFile(path, typeof changes === 'string' ? changes : configFile(changes))
@@ -198,7 +198,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy.reset()
   }
 
-  /** Publishes a retained message on any topic, as the harness. Repeats it until the broker accepts it. */
+  /** Publishes a retained message on any topic, as the harness. Repeats the publish until the broker accepts it. */
   async plant(topic: string, payload: string): Promise<void> {
     for (let tries = 0; tries < 400; tries += 1) {
       await until('the watcher', () => this.observer.ready, 20_000)
@@ -263,7 +263,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return this.brokerProxy.links.some(({ closedAt }) => closedAt === undefined)
   }
 
-  /** Takes effect when the broker starts again. */
+  /** Changes the broker's configuration. The changes take effect when the broker starts again. */
   async configureBroker(changes: BrokerChanges = {}): Promise<void> {
     await this.broker.configure(brokerOptions(this.#options, this.#secrets, changes))
   }
@@ -326,7 +326,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return agrees(await this.disagreement())
   }
 
-  /** Whether the hub and, if one was received, its `info` message show a connected realtime channel. */
+  /** Whether the hub, and the latest `info` message if there is one, show a connected realtime channel. */
   get realtimeIsUp(): boolean {
     const info = this.observer.seen.findLast(({ topic }) => topic === `${BASE}/${HUB}/info`)
     return this.hub.connections.subscribers > 0 && (info === undefined || info.text.includes('"realtime":"connected"'))
@@ -336,7 +336,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     const excuses = new Set(this.excuses)
     const lagMs = longestLag(this.#forgotAt - LAG_LOOKBACK_MS)
     const waitedMs = [...this.#waits()].reduce((sum, [pid, ms]) => sum + ms - (this.#waitedBefore.get(pid) ?? 0), 0)
-    // A new bridge sends no events for changes that occurred while it started.
+    // A new bridge sends no events for changes that occurred while it was starting.
     if (this.bridges.length > 1) excuses.add('another bridge')
     if (this.watch.identityChanged) excuses.add('another hub')
     return {

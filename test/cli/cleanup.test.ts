@@ -182,7 +182,7 @@ describe('cleanup of a fleet', () => {
       /hub2mqtt\/bridge\/shard-[12]\/state, this member of a fleet is running: stop it first/,
     )
     await Promise.all(world.processes.map((one) => one?.stop()))
-    // No member can have the first topic. The second is a command that was retained by mistake.
+    // No member can have the first topic. The second topic has a command that was retained by mistake.
     const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
     const similar = { 'hub2mqtt/kitchen/info': '{"owner":"shard-1"}' }
     const foreign = { ...FOREIGN, ...none, ...similar }

@@ -20,7 +20,7 @@ import { until } from '../support/until.ts'
 
 type Environment = Readonly<Record<string, string>>
 
-/** Any free port. */
+/** Lets the program use any free port. */
 const PORTS: Environment = { HUB2MQTT_HTTP_PORT: '0' }
 
 const program = (args: readonly string[], env: Environment = {}) =>
@@ -173,7 +173,7 @@ describe('a folder that cannot be created', () => {
   test.each([
     ['a file', import.meta.filename],
     ['below a file', join(import.meta.filename, 'app')],
-    // There, Node's recursive `mkdir` does not end.
+    // Below /proc, Node's recursive `mkdir` never returns.
     ['below /proc', '/proc/hub2mqtt/app'],
   ])('is reported in one line: %s', async (_, folder) => {
     const stderr = expect.stringMatching(/^hub2mqtt: .*: cannot be used as the folder of an app \(E[A-Z]+\)\n$/)
@@ -293,7 +293,7 @@ describe('the demo', () => {
   test('connects an emulated hub to its own broker, with only the port configured, and ends cleanly', async () => {
     const port = await freePort()
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
-    // An open port may not be the broker's, because the demo tries each port before it selects one.
+    // Wait for this line, because an open port proves nothing: the demo opens each port before it selects one.
     await demo.untilLine('Ctrl-C stops it')
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')

@@ -10,7 +10,7 @@ import { Observer } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** The answer has the topic `reply/1` under MQTT 5. Under 3.1.1 it has the topic `reply` and contains a mark. */
+/** Under MQTT 5, the answer has the topic `reply/1`. Under MQTT 3.1.1, it has the topic `reply` and contains a mark. */
 const ask = (broker: BrokerOptions, clock: Clock = systemClock) =>
   request(
     {

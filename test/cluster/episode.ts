@@ -1,4 +1,4 @@
-/** Injects one fault into a fleet while clients send commands, and returns the violations that it causes. */
+/** Injects one fault into a fleet while clients send commands, and returns the violations that the fault causes. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
 import { until } from '../support/until.ts'
@@ -120,7 +120,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
   const said = new Map<string, number>()
   for (const hub of world.hubs.values()) for (const text of spoken(hub)) said.set(text, (said.get(text) ?? 0) + 1)
   const answers = world.observer.seen.filter(({ topic, at }) => at >= startedAt && topic.endsWith('/result/speak'))
-  // One transaction may be a prefix of another.
+  // Compare complete transactions, because one may be a prefix of another.
   const confirmations = new Map(answers.filter(({ text }) => isOk(text)).map(({ text }) => [transactionOf(text), text]))
   let confirmed = 0
   for (const { text, transaction, hub } of asked) {
@@ -131,7 +131,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
     confirmed += 1
     if (times === 0) violations.push(`"${text}" was confirmed, and ${hub} never said it: ${confirmation}`)
   }
-  // A hub changes its member at most once per epoch. More changes mean that two members served it at the same time.
+  // A hub changes its member at most once per epoch. More changes mean that two members served it at once.
   const epochs = roster.epoch - epochBefore
   const requests = world.asked(startedAt).filter(({ path }) => !path.startsWith('unsubscribe'))
   for (const [hub, ofHub] of Map.groupBy(requests, (one) => one.hub)) {

@@ -85,7 +85,7 @@ describe('a fleet whose store another program writes to', () => {
   })
 })
 
-/** Each case has its own bucket and mostly waits, so all cases together take only as long as the slowest. */
+/** Each case has its own bucket and mostly waits, so all cases together take only as long as the slowest case. */
 const BESIDE = { concurrent: true, timeout: 300_000 }
 vi.setConfig({ maxConcurrency: 20 })
 

@@ -7,7 +7,7 @@ import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000
 const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
-/** These clock speeds differ more than those of two machines ever do. */
+/** These clock speeds differ more than the clocks of two machines ever do. */
 const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 
 const step = fc.record({
@@ -70,7 +70,7 @@ function servers(simulation: Simulation): Map<string, number> {
   return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))
 }
 
-/** Starts three members. Resolves when each serves its share. */
+/** Starts three members. Resolves when each member serves its share. */
 async function settled() {
   const simulation = new Simulation(() => 0.5)
   const member = (i: number) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1)
@@ -217,8 +217,8 @@ describe('members that all end at the same time', () => {
           })
         }
         await simulation.run(5_000)
-        // Sorted, because a member that the last one has removed from the roster may detect that after the last one's
-        // answer.
+        // Sort the answers, because a member that the last one has removed from the roster may detect its removal
+        // after the last one's answer.
         expect(answers.sort()).toEqual(['the last one', true, true])
       }),
       { numRuns: runs(30), examples: [[-7, [33, 242, 73]]] },

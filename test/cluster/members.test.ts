@@ -12,7 +12,7 @@ const QUIET_MS = 3_000
 const BESIDE = { concurrent: true, timeout: 120_000 }
 const IN_TURN = { concurrent: false }
 
-/** Restarts stopped members before each case. */
+/** Starts a fleet, and restarts its stopped members before each case. */
 function fleetOf(names: readonly string[], options: () => MembersOptions): () => Members {
   let world: Members
   beforeAll(async () => {
@@ -173,7 +173,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     const wokenAt = Date.now()
     stopped.signal('SIGCONT')
     await until('its hubs again', () => isDeepStrictEqual(world.owners(), owners), 60_000)
-    // After its suspension, the member sends requests only after the other member's last one, except to end its old
+    // After its suspension, the member sends requests only after the other member's last request, except to end its old
     // session.
     const since = world.asked(wokenAt).filter(({ path }) => !path.startsWith('unsubscribe'))
     for (const hub of world.hubs.keys()) {

@@ -151,7 +151,7 @@ export class Members implements AsyncDisposable {
     await until(`hubs served by ${by.join(', ')}`, () => [...this.hubs.keys()].every(isServed), ms)
   }
 
-  /** Restarts stopped members. Resolves when each of these names serves its share. */
+  /** Restarts stopped members. Resolves when each member with one of these names serves its share. */
   async whole(names: readonly string[]): Promise<void> {
     const isOnline = (name: string) => this.text(`hub2mqtt/bridge/${name}/state`) === 'online'
     for (const [i, name] of names.entries()) {

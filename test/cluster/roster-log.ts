@@ -38,8 +38,8 @@ export class RosterLog implements AsyncDisposable {
   }
 
   /**
-   * Resolves when the log has everything in the store. It writes, because a read is not enough. A server that hung may
-   * regard itself as the leader for a while, and answer with old values. A write needs the majority.
+   * Resolves when the log contains everything in the store. Writes a value, because a read is not enough: a server that
+   * was suspended may act as the leader for a while and answer with old values. A write needs a majority of servers.
    */
   async catchUp(): Promise<void> {
     const { kv, key } = await patiently(() => this.#roster())

@@ -1,5 +1,5 @@
 /**
- * Members of a fleet in simulated time. Each has a clock with its own speed, and may be suspended like a paused
+ * Members of a fleet in simulated time. Each member has a clock with its own speed, and may be suspended like a paused
  * process. The store's answers are late, lost, or arrive after the member has stopped waiting for the write.
  */
 import { pino } from 'pino'
@@ -101,7 +101,7 @@ export class Simulation {
     this.#membersOf.set(epoch, names)
   }
 
-  /** Like another program, writes a value to a key, or deletes the key. */
+  /** Writes a value to a key, or deletes the key, as a different program would. */
   junk(key: string, value: string): void {
     this.#revision += 1
     const row = { value, revision: this.#revision }
@@ -124,7 +124,7 @@ export class Simulation {
     }
   }
 
-  /** Loses the store with all its data. Its replacement counts revisions from 1 again. */
+  /** Loses the store with all its data. The new store counts revisions from 1 again. */
   lose(): void {
     this.store.clear()
     this.#membersOf.clear()
@@ -141,14 +141,14 @@ export class Simulation {
     }
   }
 
-  /** Delivers a row late or never. A member that is cut off gets the row only afterwards. */
+  /** Delivers a row late or never. A member that is cut off gets the row only when it is connected again. */
   #deliver(member: Member, task: () => unknown): void {
     if (!this.isWell && this.random() < 0.02) return
     const delay = this.random() < 0.1 ? this.random() * 4_000 : this.random() * 50
     this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
   }
 
-  /** Cached, because hashing takes long. */
+  /** Caches the owners, because hashing takes long. */
   #ownerAmong(names: readonly string[], resource: string): string | undefined {
     const key = [resource, ...names].join(' ')
     if (!this.#ownersAmong.has(key)) this.#ownersAmong.set(key, ownerOf(resource, names))

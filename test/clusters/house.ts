@@ -23,7 +23,7 @@ export interface House {
   bridge(urls: readonly string[], env?: Readonly<Record<string, string>>): RunningBridge
 }
 
-/** Starts a house that ends with the test. */
+/** Starts a house, which is closed at the end of the test. */
 export async function startHouse(): Promise<House> {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
@@ -42,7 +42,7 @@ export async function startHouse(): Promise<House> {
   }
 }
 
-/** Connects a client that receives everything from the broker; it ends with the test. */
+/** Connects a client that receives everything from the broker. The client is closed at the end of the test. */
 export async function observe(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Promise<Observer> {
   // A cluster that has just started may refuse the first connections.
   const connect = () => Observer.on(port, { filter: 'hub2mqtt/#', protocol, comesBack: true }).catch(() => undefined)

@@ -1,4 +1,4 @@
-/** Each Mosquitto forwards everything to the other one. */
+/** Two Mosquittos, each of which forwards everything to the other. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { withoutMosquitto } from '../mqtt/support.ts'
 import { Mosquitto } from '../support/brokers.ts'

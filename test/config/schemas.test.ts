@@ -15,7 +15,7 @@ const refused = expect.stringContaining('refused: ')
 describe('the schema of cron expressions', () => {
   const as = [(text: string) => text, (text: string) => new Map([['com.example.app', text]])]
   const takes = (schema: v.GenericSchema, raw: unknown) => !String(fromFile(schema, raw)).startsWith('refused')
-  /** The options, alone or for each app, that accept a cron expression but not any text. */
+  /** The options, alone or for each app, that accept a cron expression but not arbitrary text. */
   const rows = Object.entries(options).flatMap(([name, { schema }]) =>
     as
       .filter((given) => takes(schema, given('0 4 * * 1')) && !takes(schema, given('each day')))

@@ -9,7 +9,7 @@ import { type Given, load, mistakesOf } from './support.ts'
 const secret = fc.string({ unit: 'grapheme', maxLength: 30 }).map((text) => `S3cr~${text}`)
 const MARK = 'S3cr~'
 
-/** Each configuration has the secret in a different place, right or wrong. */
+/** Each configuration has the secret in a different place, which may be a valid place or not. */
 const places: ((value: string) => Given)[] = [
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: value } } }) }),
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: [value] } } }) }),

@@ -49,7 +49,7 @@ export function mistakesOf(given: Given): readonly string[] {
   }
 }
 
-/** Converts objects to maps, as in a parsed file. */
+/** Converts objects to maps, because a parsed configuration file contains maps. */
 export function maps(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(maps)
   if (typeof value !== 'object' || value === null || value instanceof Map) return value

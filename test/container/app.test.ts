@@ -8,14 +8,14 @@ import { APP_IMAGE, docker, hasDocker } from './support/engine.ts'
 
 const SECRET = 'the-key-of-the-hub'
 
-/** The options file must belong to root, as under the Supervisor. */
+/** The options file must belong to root, as it does under the Supervisor. */
 const isRoot = available(process.getuid?.() === 0, 'the Home Assistant app with its options', 'the test needs root')
 
 describe.runIf(hasDocker)('the Home Assistant app', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
   afterAll(remove)
 
-  /** Like the Supervisor's file, this one is readable only by root. */
+  /** Like the Supervisor's file, this file is readable only by root. */
   function options(values: Readonly<Record<string, unknown>>): string {
     const path = join(folder, 'options.json')
     writeFileSync(path, JSON.stringify(values))
@@ -38,7 +38,7 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
     expect(await docker('logs', container.getId())).not.toContain(SECRET)
   })
 
-  // Files as *File editor* or a careful user creates them, in both cases owned by root.
+  // The files have the modes that *File editor* or a careful user sets. In both cases, root owns the files.
   it.runIf(isRoot)('reads all other options from the file in its folder, and makes the folder private', async () => {
     const source = options({ hub_url: '', hub_api_key: '' })
     const own = join(folder, 'config')

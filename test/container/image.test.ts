@@ -149,7 +149,7 @@ describe.runIf(hasDocker)('a container', () => {
       // 135 is MQTT 5's reason code for "not authorized".
       await expect(button.publish(topic, '{}'), topic).rejects.toMatchObject({ code: 135 })
     }
-    // If a forbidden command had been executed, its answer would have arrived before this one.
+    // If a forbidden command had been executed, its answer would have arrived before this answer.
     await homeAssistant.publish('hub2mqtt/home/cmd/refresh', '{}')
     await until('an answer', () => homeAssistant.texts('hub2mqtt/home/result/refresh').length > other)
     expect(homeAssistant.texts('hub2mqtt/home/result/refresh')).toHaveLength(other + 1)

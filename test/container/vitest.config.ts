@@ -10,7 +10,7 @@ export default defineConfig({
     pool: 'forks',
     // The tests share an engine, and the compose files have fixed ports.
     fileParallelism: false,
-    // Tests remove their containers themselves; the library's cleaner would need another image.
+    // Tests remove their containers themselves; the library's cleaner would need an additional image.
     env: { TESTCONTAINERS_RYUK_DISABLED: 'true' },
   },
 })

@@ -97,7 +97,7 @@ export function named(words: string): { readonly command: Command; readonly argu
   return { command, argument }
 }
 
-/** Omits reads of the list, because the hub's client also reads it itself. */
+/** Returns the operations that the hub received. Omits reads of the list, which the hub's client also sends itself. */
 export const operations = ({ emulated }: Aim) =>
   emulated.requests.map(({ operation }) => operation).filter((name) => name !== 'getApps')
 

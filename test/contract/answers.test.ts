@@ -138,7 +138,7 @@ async function run(started: Started, { command, payload, enables }: Write, plan:
   return `${outcome}: asked ${hub.asked}, executed ${hub.executed}`
 }
 
-/** Runs each case, executed and not executed. Returns the results that differ from the expected ones. */
+/** Runs each case, executed and not executed. Returns the results that differ from the expected results. */
 async function disagreements(
   started: Started,
   write: Write,

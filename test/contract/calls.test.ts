@@ -71,8 +71,8 @@ describe('a call does not reach an operation of a denied command', () => {
     const others = COMMANDS.filter((one) => one.target !== 'bridge' && one.reaches === undefined)
       .map(commandKey)
       .filter((key) => !covered.has(key))
-    // `guard` is for the guardian, two answer from memory, `update-all` sends covered commands, `refresh` reads the
-    // list.
+    // `guard` is for the guardian, `get-crash` and `get-history` answer from memory, `update-all` sends covered
+    // commands, and `refresh` reads the list.
     expect(others).toEqual(['guard', 'get-crash', 'get-history', 'hub/update-all', 'hub/refresh'])
     const installed = apps('POST', '/store', { id: 'com.a' })
     expect(may({ allow: ['hub/call', 'hub/install'], deny: ['update-all'] }, installed)).toBe(true)

@@ -89,7 +89,7 @@ describe('the report for the developer', () => {
     )
   })
 
-  /** Private data: of people, their networks and their settings. */
+  /** Private data of people, including their networks and settings. */
   const PRIVATE = [
     'Erika Mustermann',
     'erika.mustermann@example.org',

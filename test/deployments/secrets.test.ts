@@ -12,7 +12,7 @@ beforeEach(() => {
   cpSync('config/demo/hub2mqtt', join(folder, 'config/demo/hub2mqtt'), { recursive: true })
   mkdirSync(join(folder, 'bin'))
   copyFileSync('config/make-secrets.sh', join(folder, 'config/make-secrets.sh'))
-  // Replaces Mosquitto's tool in a container. It marks the passwords instead of hashing them.
+  // This script replaces Mosquitto's tool in a container. It marks the passwords instead of hashing them.
   writeFileSync(join(folder, 'bin/docker'), '#!/bin/sh\nsed s/:/:hashed-/\n')
   chmodSync(join(folder, 'bin/docker'), 0o755)
 })

@@ -53,7 +53,7 @@ export const appManifest = v.strictObject({
   init: flag,
   homeassistant: v.optional(versionTag),
   services: v.optional(v.array(v.pipe(v.string(), v.regex(/^(mqtt|mysql):(provide|want|need)$/)))),
-  // Permits no strings: an older Supervisor logs and ignores an unknown one, and the folder is then missing.
+  // Permits no strings, because an older Supervisor ignores an unknown string, and the folder is then missing.
   map: v.optional(v.array(volume)),
   ingress: flag,
   ingress_port: v.optional(v.union([port, v.literal(0)])),

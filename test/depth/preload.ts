@@ -1,4 +1,4 @@
-/** Loaded into the bridge: reports on request the functions of `src` that ran since the previous request. */
+/** Loaded into the bridge. Reports, on request, which functions of `src` have run since the previous request. */
 import { Session } from 'node:inspector'
 
 const SRC = new URL('../../src/', import.meta.url).href

@@ -26,7 +26,7 @@ export interface Walk {
 
 export type Walks = Readonly<Record<'usage' | 'get-settings' | 'restart' | 'crash' | 'guarded crash', Walk>>
 
-/** Takes each walk with the default configuration, and a crash also with the guardian on. */
+/** Takes each walk with the default configuration, and the walk of a crash also with the guardian on. */
 export async function takeWalks(): Promise<Walks> {
   const plain = await walksOf({})
   const guarded = await walksOf({ HUB2MQTT_GUARD_WATCH: '*' })

@@ -1,4 +1,4 @@
-/** Behaviours of servers in front of a hub, and of a hub whose answers do not match its state. */
+/** Tests the behaviours of servers in front of a hub, and of a hub whose answers do not match its state. */
 import { describe, expect, test } from 'vitest'
 import { acknowledged, ask, connected, HUE, hubOf, opened } from './support.ts'
 

@@ -12,14 +12,14 @@ export const PUMP = 'net.lindqvist.heatpump'
 export const BLINDS = 'io.bramblewood.blinds'
 export const DOORBELL = 'nl.vandermolen.doorbell'
 
-/** Starts a hub for one test, in which everything is allowed, and states change without delay. */
+/** Starts a hub for one test. Its key has all permissions, and states change without delay. */
 export async function hubOf(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub'] }, settleMs: 0, ...options })
   onTestFinished(() => hub.close())
   return hub
 }
 
-/** Returns apps that do nothing, in place of simulated ones. */
+/** Returns apps that do nothing, in place of simulated apps. */
 export function backendOf(seeds: readonly AppSeed[]): HubApps {
   const nothing = () => {}
   return {

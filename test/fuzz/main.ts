@@ -1,5 +1,5 @@
 /**
- * Feeds bad input to every entry point and measures how long it blocks the event loop:
+ * Feeds bad input to every entry point and measures how long the input blocks the event loop:
  * `node test/fuzz/main.ts --count 100000 --seed 1 --only HTTP --broker mosquitto`.
  */
 import { parseArgs } from 'node:util'

@@ -6,7 +6,7 @@ export interface Entry<T> {
   readonly name: string
   readonly batch: number
   input(random: Random): T
-  /** Inputs to try first, because random ones are rarely like them. */
+  /** Inputs to try first, because random inputs rarely resemble them. */
   readonly first?: readonly T[]
   open(): Opened<T> | Promise<Opened<T>>
 }

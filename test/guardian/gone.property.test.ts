@@ -1,4 +1,4 @@
-/** The guardian's data about an app, with lists that lack the app, events that add it, and restarts of the bridge. */
+/** Tests the guardian's data about apps with lists that lack an app, events that add it, and restarts of the bridge. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
@@ -112,7 +112,7 @@ class House {
     else this.#wish(id, undefined, step.minutes * MINUTE)
   }
 
-  /** Checks the guardian's data about each app that the bridge knows. */
+  /** Checks the guardian's data about each app in the bridge's list. */
   check(): void {
     for (const id of this.apps.all.keys()) {
       const state = this.guard.factsOf('home', id)?.state

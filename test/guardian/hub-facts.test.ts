@@ -1,4 +1,4 @@
-/** The guardian's reactions to a start of the hub, to unavailable devices, and to the size of a version step. */
+/** Tests how the guardian reacts to a start of the hub, to unavailable devices, and to the size of a version step. */
 import { describe, expect, test } from 'vitest'
 import type { AppPatch } from '../../src/hub/app.ts'
 import { Stand } from './stand.ts'

@@ -1,4 +1,4 @@
-/** The guardian's promises, against random events from hubs, users, commands and clocks. */
+/** Tests the guardian's promises with random events from hubs, users, commands and clocks. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { HubCommand } from '../../src/contract/command.ts'
@@ -16,7 +16,7 @@ const BACK_UP_MS = 8 * SECOND
 /** The result of a restart: the app runs, runs with the crash flag, crashes again, or does not change. */
 const ENDS = ['well', 'flagged', 'dies', 'nothing'] as const
 
-/** Commands that concern an app, with a generic call both as a write and as a read. */
+/** Commands that concern an app. Generic calls occur twice, as a write and as a read. */
 const ROWS: readonly HubCommand[] = COMMANDS.filter((row) => row.target !== 'bridge')
   .filter(({ target, about, needs }) => needs === undefined && (target === 'app' || about !== undefined))
   .flatMap((row) => (row.reaches ? [row, { ...row, write: false }] : [row]))
@@ -97,7 +97,7 @@ class Home {
     const { stand } = this
     for (const step of steps) {
       await this.#step(step)
-      // The guardian cannot detect an event between its read and the restart right after it, so let both finish.
+      // The guardian cannot detect an event between its read and the restart that follows, so let both finish.
       await new Promise(setImmediate)
     }
     await stand.clock.advance(5 * MINUTE)
@@ -120,7 +120,7 @@ class Home {
       case 'crash':
         return this.#crash(step.id, { state: 'crashed', crash_message: step.message })
       case 'crash-running':
-        // The guardian cannot distinguish an app that has run with the flag since its crash from one that runs again.
+        // The guardian cannot distinguish an app that ran with the flag since its crash from an app that runs again.
         if (this.#truth(step.id).starting) return
         return this.#crash(step.id, { crash_message: step.message })
       case 'disable':
@@ -291,7 +291,7 @@ test('a clock that is set forwards or back, by hours, delays or advances no rest
     size: 'max',
   })
   const property = fc.asyncProperty(retry, steps, async (times, all) => {
-    // Use only one app: of two that are due at the same time, either may be first.
+    // Use only one app, because if two apps are due at the same time, either may be first.
     const story = all.map((step) => ('id' in step ? { ...step, id: 'a' as const } : step))
     const still = story.filter(({ kind }) => kind !== 'set-clock')
     expect((await new Home(times).run(story)).log).toEqual((await new Home(times).run(still)).log)

@@ -1,4 +1,4 @@
-/** What the guardian's next run knows about an app: after a restart of the bridge, and on a bridge that takes over. */
+/** Tests which data the guardian has about an app after a restart of the bridge, and on a bridge that takes over. */
 import { describe, expect, test } from 'vitest'
 import { CommandError } from '../../src/contract/errors.ts'
 import { Stand } from './stand.ts'
@@ -7,7 +7,7 @@ const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-/** The next run reads what the broker holds. `isStandby`: it is a bridge that already knows the app. */
+/** Starts the next run, which reads the broker's data. `isStandby`: the bridge already has the app's data. */
 const nextRun = async (before: Stand, yaml: string, isStandby = false) => {
   const next = new Stand(yaml)
   await next.clock.advance(before.clock.elapsed())

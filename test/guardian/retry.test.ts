@@ -1,4 +1,4 @@
-/** Limits on restarts: retries after giving up, the budget of a hub, and storms. */
+/** Tests the limits on restarts: retries after giving up, the budget of a hub, and storms. */
 import { describe, expect, test } from 'vitest'
 import { CommandError } from '../../src/contract/errors.ts'
 import type { HubEventPayload } from '../../src/contract/events.ts'
@@ -25,7 +25,7 @@ const untilNext = async (stand: Stand, most = 30 * HOUR) => {
   return (stand.clock.elapsed() - from) / SECOND
 }
 
-/** Starts another bridge with the same app and the retained messages of the broker. */
+/** Starts a new bridge with the same app and the retained messages of the broker. */
 const restartBridge = async (before: Stand, options: string, patch: Parameters<Stand['say']>[1]) => {
   const { state, history, memory } = before.facts('a')
   const after = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`)
@@ -94,7 +94,7 @@ describe('an app that was given up', () => {
     expect(await untilNext(stand)).toBe(seconds)
   })
 
-  /** Returns a stand whose app is given up right before noon. */
+  /** Returns a stand with an app that the guardian gives up right before noon. */
   const tiredAt = async (retry: string, options: string) => {
     const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${retry}${options} }`)
     await stand.clock.advance(24 * HOUR - 20 * SECOND)

@@ -294,7 +294,7 @@ describe('an app that runs with the flag of a crash', () => {
     after.say('a', flag)
     await after.clock.advance(HOUR)
     expect(after.restarted).toEqual([])
-    // An app that was not restarted yet still waits for its restart.
+    // An app that was not restarted yet is still waiting for its restart.
     const waiting = new Stand().start('a')
     waiting.say('a', flag)
     const next = new Stand()

@@ -88,7 +88,7 @@ interface Truth {
   updatedAt: number
   crashesSince: number
   offeredAt: number
-  /** Restarts that count: not those after a storm or after the app was given up. */
+  /** Restarts that count, which excludes restarts after a storm or after the app was given up. */
   counted: number[]
   /** Whether the latest crash was in a storm, and how many restarts did not count because of a storm. */
   isSpared: boolean
@@ -203,7 +203,7 @@ class Simulation {
       this.#every(9 * DAY + 7 * HOUR, () => this.#restartHub(home))
     }
     this.#every(6 * DAY + 5 * HOUR, () => this.#restartBridge())
-    // At night: in the quiet hours, and shortly before them.
+    // These outages are at night, in the quiet hours and shortly before them.
     this.#at(2 * DAY + 2 * HOUR + 40 * MINUTE, 10 * DAY, () => this.#loseInternet(6 * HOUR + 20 * MINUTE))
     this.#at(4 * DAY + 22 * HOUR + 10 * MINUTE, 6 * DAY, () => this.#loseInternet(22 * HOUR + 50 * MINUTE))
     this.#at(13 * HOUR + 5 * MINUTE, 4 * DAY, () => this.#leaveOut())
@@ -370,7 +370,7 @@ class Simulation {
     home.crashes.clear()
   }
 
-  /** Makes all apps that need the internet crash, and again whenever they are started. */
+  /** Makes all apps that need the internet crash, now and whenever they are started during the outage. */
   #loseInternet(checkedAt: number): void {
     this.figures.outages += 1
     this.#outageUntil = this.#elapsed() + OUTAGE_MS
@@ -385,7 +385,7 @@ class Simulation {
         })
       }
     }
-    // At `checkedAt` on a clock that is never set.
+    // Check at the time `checkedAt` of a clock that is never set.
     this.clock.after(checkedAt - (this.#elapsed() % DAY), () => {
       for (const { id, upSince, broken } of affected) {
         if (upSince === null && !broken && !id.endsWith('ignored'))

@@ -89,7 +89,7 @@ class Follower {
     this.#samples.follow('home', { apps, subscribe: () => () => {} })
   }
 
-  /** Adds a read of the app's memory; returns whether the memory is found to rise. */
+  /** Adds a read of the app's memory. Returns whether a rise is detected. */
   read(minute: number, bytes: number, limit?: number): boolean {
     const id = this.#id
     this.#elapsed = minute * MINUTE
@@ -118,7 +118,7 @@ function watch(series: Series, limit: number | undefined, everyMinutes: number, 
 
 const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1)
 
-/** Leaks that are missed without a limit: slow or uneven ones look like noise, fast ones like an app that warms up. */
+/** Leaks missed without a limit: slow or uneven leaks look like noise, fast leaks like an app that is warming up. */
 const KNOWN_MISSES = [
   '1 MiB an hour',
   '2 MiB an hour, noisy',

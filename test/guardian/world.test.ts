@@ -1,4 +1,4 @@
-/** The guardian in the bridge as users run it: an emulated hub, a real broker, and an observing client. */
+/** Tests the guardian in the bridge as users run it, with an emulated hub, a real broker, and an observing client. */
 import { test as base, describe, expect } from 'vitest'
 import { BROKERS } from '../support/brokers.ts'
 import { until } from '../support/until.ts'

@@ -9,7 +9,7 @@ import { testedVersions } from './support/versions.ts'
 const CHROMIUM = process.env['CHROMIUM'] ?? 'chromium'
 const PUMP = appId('net_lindqvist_heatpump')
 
-// Use the older version, as the page of the newest one needs parts of Home Assistant that the tests do not install.
+// Use the older version, because the newest version's page needs parts of Home Assistant that tests do not install.
 const [version] = await testedVersions()
 const hasChromium = hasProgram(CHROMIUM, ['--version'], 'the picture', 'apt-get install chromium')
 

@@ -67,7 +67,7 @@ describe.each(FORMS)('Home Assistant accepts every message as %s', (form) => {
     ]),
     ...HOSTILE_IDS.map((id): [string, Wish] => [
       `the id ${JSON.stringify(id).slice(0, 30)}`,
-      // With the longest id, the guardian and all permissions, a device would be above the size limit of this check.
+      // With the longest id, the guardian and all permissions, a device would exceed the size limit of this check.
       { app: { id }, ...(id.length >= 200 && { guarded: false, missing: EVIDENCE }) },
     ]),
     ['nothing known', { app: { name: null, version: null, author: null } }],
@@ -423,7 +423,7 @@ describe('the state of an update entity', () => {
 test('the largest device stays far below the limit of Home Assistant', () => {
   const largest = (wish: Wish) => Math.max(...[...messages('device', wish).values()].map((payload) => payload.length))
   expect(largest({ ...withSettings, missing: EVIDENCE })).toBeLessThan(13 * 1024)
-  // With all permissions.
+  // With all permissions, the devices have more entities.
   expect(largest(withSettings)).toBeLessThan(14 * 1024)
 })
 

@@ -139,7 +139,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       ...under(HUE, SETTINGS),
     ])
   }
-  /** Waits until exactly the expected entities exist, and none is unavailable or waits for its state. */
+  /** Waits until exactly the expected entities exist, and none is unavailable or still waiting for its state. */
   const allWell = () =>
     vi.waitFor(
       async () => {

@@ -1,4 +1,4 @@
-/** Discovery by the bridge as users run it: the messages on the broker, and when they are published. */
+/** Tests discovery by the bridge as users run it: the messages on the broker, and when they are published. */
 import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -29,7 +29,7 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
   return found
 }
 
-/** The bridge, the hub and its eight apps. */
+/** The number of devices: the bridge, the hub and its eight apps. */
 const ALL = 10
 /** Returns the number of entities for a key that has only the permissions for apps. */
 const rowsOf = (kind: DeviceKind) =>
@@ -148,7 +148,7 @@ describe.concurrent('a hub that shows no identity', () => {
     await world.bridge.stop()
     world.hub.behave('no-identity')
     await world.restart()
-    // The devices of the first run, with the hub's identity, are kept, because it may be the same hub.
+    // The devices of the first run, with the hub's identity, are kept, because the hub may be the same.
     const both = objectIds(await settled(world, 2 * ALL))
     expect(both.filter((id) => id.includes('--20home'))).toHaveLength(ALL)
     expect(both.filter((id) => id.includes(HUB))).toHaveLength(ALL)
@@ -220,7 +220,7 @@ test.concurrent('apps are named with their hub as long as there are several hubs
   expect(nameIn(both, HUE)).toBe('Lumen Lights (Home)')
   expect(nameIn(both, 'homeassistant/device/hub2mqtt--cabin--com_athom_hue/config')).toBe('Philips Hue (Cabin)')
   world.bridge.reload('hubs: { home: { realtime: true } }')
-  // The bridge waits this long, because the hub could return under another name.
+  // The bridge waits this long, because the hub could return under a different name.
   world.clock.jump(20_000)
   expect(await settled(world)).toEqual(before)
 })
@@ -338,7 +338,7 @@ test.concurrent('an update of an unknown version is distinguished from the previ
   await using world = await World.start({ hub: { flavour: 'newer' } })
   const app = 'com.athom.hue'
   const latest = () => JSON.parse(world.observer.last(`hub2mqtt/home/app/${app}/update`) ?? '{}').latest_version
-  // Advance the clock in small steps, because the bridge would reconnect after a long one.
+  // Advance the clock in small steps, because the bridge would reconnect after a long step.
   const anotherMinute = async () => {
     for (let steps = 0; steps < 6; steps += 1) await world.quiet()
   }
@@ -367,7 +367,7 @@ test.concurrent('links to the page are added and removed with its address, while
   await using world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: '0' }, file: 'http: {}\n' })
   const links = async () =>
     [...(await settled(world)).values()].map((payload) => JSON.parse(payload).device.configuration_url)
-  // Only the hub's device has a link, to the hub's own page.
+  // Only the hub's device has a link, which leads to the hub's own page.
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
   world.bridge.reload('http: { public_url: "https://home.example.org/hub2mqtt" }\n')
   expect((await links()).filter((link) => link?.startsWith('https://home.example.org/hub2mqtt/#/'))).toHaveLength(

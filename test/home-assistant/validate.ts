@@ -232,7 +232,7 @@ const UPDATE_VALUES: ReadonlyMap<string, (value: unknown) => boolean> = new Map(
   ['update_percentage', (value) => value === null || (typeof value === 'number' && value >= 0 && value <= 100)],
 ])
 
-/** Returns whether an address is on the web; a missing one is valid. */
+/** Returns whether an address is on the web; a missing address is valid. */
 function isOnTheWeb(url: unknown): boolean {
   return url === undefined || (URL.canParse(String(url)) && /^https?:$/.test(new URL(String(url)).protocol))
 }

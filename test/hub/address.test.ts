@@ -9,7 +9,7 @@ const HTML = '<!doctype html><title>Welcome</title>'
 interface Fixtures {
   /** Everything that other hosts received, as text. */
   readonly received: string[]
-  /** Starts another host on a port; resolves to its URL. */
+  /** Starts a different host on a port. Resolves to its URL. */
   readonly stranger: (port: number, status: number, headers: OutgoingHttpHeaders, body: string) => Promise<string>
 }
 

@@ -9,7 +9,7 @@ interface Request {
   readonly path: string
 }
 
-/** Returns `GET apps/app/:`; the names of parameters and a trailing slash do not matter. */
+/** Returns a row such as `GET apps/app/:`, without the names of parameters and without a trailing slash. */
 const lineOf = ({ method, manager, path }: Request) =>
   `${method} ${manager}${path.replaceAll(/:\w+/g, ':').replace(/(?<=.)\/$/, '')}`
 

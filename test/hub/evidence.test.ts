@@ -1,4 +1,4 @@
-/** Features of a hub are offered until there is evidence against them, and a conclusion ends with its reason. */
+/** The bridge offers every feature of a hub, except while it has evidence that the hub lacks the feature. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { anApp, connected, listed, test } from './support.ts'

@@ -93,7 +93,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
 
 describe.concurrent('an identity', () => {
   test('that is missing once counts neither as another identity nor as proof', async ({ emulated, hold }) => {
-    // Disable polls, because one might be in progress.
+    // Disable polls, because a poll might be in progress.
     const watched = hold(emulated.url, { ...POLLS, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
     await listed(watched)
     const { id, firmware } = watched.hub.status

@@ -18,7 +18,7 @@ const TIMEOUT = 15_000
 const installed = (more: Partial<AppSeed> = {}): AppSeed => ({ id: HUE, version: '1.0.0', update: '1.2.0', ...more })
 const offered: StoreApp = { id: HUE, live: '1.2.0', changelog: { nl: 'Meer', en: 'Shines brighter' } }
 
-/** Starts a hub that reports no versions, so that they come from the store. */
+/** Starts a hub that reports updates without their versions, so that the versions come from the store. */
 async function open(seeds: readonly AppSeed[], offers: readonly StoreApp[], { isOn = true } = {}) {
   const emulated = await emulate({ flavour: 'newer', apps: seeds })
   const watched = hold(emulated.url, { realtime: false })

@@ -1,4 +1,4 @@
-/** A server that takes over the hub's address must not get the key, not even with the first request. */
+/** A server that takes over the hub's address must never get the key, not even with the first request. */
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
@@ -68,7 +68,7 @@ interface Fixtures {
 interface Impostor {
   readonly url: string
   readonly shown: string[]
-  /** Closes all connections and continues with another reply. */
+  /** Closes all connections and continues with a different reply. */
   readonly become: (reply: Reply) => void
 }
 
@@ -253,7 +253,7 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
       const known = client(url)
       await known.hub.identify()
       become(reply)
-      // The session does this before it reads the list, and before a command after a refusal.
+      // The session identifies the hub before it reads the list, and before a command after a refusal.
       await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(known)]
     }

@@ -1,4 +1,4 @@
-/** An emulated hub and the hub client that is connected to it; both end with their test. */
+/** An emulated hub and a hub client that is connected to it. Both are closed at the end of the test. */
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import pino from 'pino'
@@ -70,7 +70,7 @@ export const known = ({ hub }: Watched, id: string) => hub.apps.all.get(id)
 export const asked = (hub: EmulatedHub, operation: string) =>
   hub.requests.filter((request) => request.operation === operation).length
 
-/** Returns whether the known apps equal those of the hub. */
+/** Returns whether the client's apps equal the apps of the emulated hub. */
 export const agree = (emulated: EmulatedHub, { hub }: Watched) =>
   emulated.apps.size === hub.apps.all.size &&
   [...emulated.apps.values()].every(({ id, state, version }) => {

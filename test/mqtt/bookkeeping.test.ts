@@ -16,7 +16,7 @@ class Model {
   readonly foreign = new Map<string, string>()
   readonly #recall: PayloadSource = (topic) => this.wanted.get(topic) ?? undefined
   #wire: { entry: Entry; payload: string | null }[] = []
-  /** Topics on which the broker holds a payload other than the wanted one. */
+  /** Topics on which the broker holds a payload that differs from the wanted payload. */
   readonly #denied = new Set<string>()
   #online = false
   #knowing = false
@@ -68,7 +68,7 @@ class Model {
     this.#pump()
   }
 
-  /** Simulates another client, which publishes on a topic of the bridge and on its own while the bridge is offline. */
+  /** Simulates a client that publishes on a topic of the bridge and on a foreign topic while the bridge is offline. */
   haunt(topic: string): void {
     this.lose(3)
     this.broker.set(topic, 'a')

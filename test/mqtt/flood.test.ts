@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 import { settled, startLink } from './support.ts'
 
-/** Starts a Mosquitto without a limit. By default, it queues 1,000 messages for a subscriber, and drops the others. */
+/** Starts a Mosquitto without a queue limit. By default, Mosquitto queues only 1,000 messages for each subscriber. */
 const patient = () => Mosquitto.start({ config: ['max_queued_messages 0'] })
 
 describe.each(BROKERS)('with a connected broker (%s)', (kind) => {
@@ -39,7 +39,7 @@ describe.skipIf(mosquittoPath === undefined)('a flood of commands from one clien
   test('is answered, and delays neither another client nor events', { timeout: 110_000 }, async () => {
     await using broker = await patient()
     await using bridge = startLink({ url: broker.url })
-    // Answers as the bridge does, with a delay.
+    // Answers with a delay, as the bridge does.
     bridge.messages.push = (message) => {
       const result = message.topic.replace('cmd', 'result')
       queueMicrotask(() => bridge.link.send(result, message.payload.toString(), { isAnswer: true }))

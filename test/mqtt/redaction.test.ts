@@ -1,4 +1,4 @@
-/** The payloads that the link redacts, and those that observers receive. */
+/** Tests which payloads the link redacts, and which payloads observers receive. */
 import { expect, test } from 'vitest'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
@@ -49,7 +49,7 @@ test('a payload that the broker has without the key is not sent again, whether i
   await using first = startLink({ url: broker.url, redact })
   fill(first)
   await settled(first)
-  // The broker has both payloads, so the link keeps only a digest of the second one.
+  // The broker has both payloads, so the link keeps only a digest of the second payload.
   first.link.startOver()
   await settled(first, 2)
   // `online` was published twice, the other messages once.

@@ -114,7 +114,7 @@ describe('a held message', () => {
     expect(entry.text).toBe('a large one')
     set.acked(entry)
     expect(JSON.stringify(entry)).not.toContain('large')
-    // The read-back finds the payload, also on another connection.
+    // The read-back also finds the payload on a different connection.
     expect(set.mayBeOwn('a', 'a large one')).toBe(true)
     set.forget()
     set.found('a', 'a large one')

@@ -47,7 +47,7 @@ class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
 
-/** Waits for a turn of the event loop. A trial on the separate connection takes several. */
+/** Waits for a turn of the event loop. A trial on the separate connection takes several turns. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 class Rig {
@@ -547,7 +547,7 @@ describe('a publish at which connections end', () => {
     ['on a separate connection', true],
     ['on the only connection', false],
   ])('is tried %s', (_where, offersAside) => {
-    /** Ends the separate connection during a publish. Returns whether there was one. */
+    /** Ends the separate connection during a publish. Returns whether there was such a connection. */
     async function end(rig: Rig): Promise<boolean> {
       if (offersAside) return (await rig.aside(lost)).length > 0
       await turn()
@@ -781,7 +781,7 @@ describe('a publish at which connections end', () => {
       rig.wire.published.find(({ topic }) => topic === 'a')?.done(DENIED)
       rig.lose()
     }
-    // The refused message is sent alone, the others are not.
+    // Only the refused message is sent alone.
     expect(rig.attach().wire.sent).toEqual(['b=1', 'c=1'])
   })
 

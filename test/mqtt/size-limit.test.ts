@@ -9,7 +9,7 @@ import { ALL_SCOPES, KEY } from '../support/world.ts'
 import { settled, startLink, type TestLink, test, withoutMosquitto } from './support.ts'
 
 const LIMIT = 4096
-/** Both brokers close the connection, the first with a reason, which may be lost, the second without. */
+/** Both brokers close the connection. The first broker states a reason, which may be lost; the second states none. */
 const LIMITED = [
   ['5', [`message_size_limit ${LIMIT}`, 'max_queued_messages 0']],
   ['3.1.1', [`max_packet_size ${LIMIT}`]],

@@ -1,4 +1,4 @@
-/** Starts a link as the bridge does, and records everything that it reports. */
+/** Starts a link as the bridge does, and records everything that the link reports. */
 import pino, { type Logger } from 'pino'
 import { test as base } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -46,7 +46,7 @@ export interface TestLink extends AsyncDisposable {
   readonly touched: { readonly topic: string; readonly payload: string }[]
   /** The number of connections so far. */
   readonly connected: () => number
-  /** The number of times that the status was `connecting`; an immediate retry with another protocol is not reported. */
+  /** How often the status was `connecting`. An immediate retry with a different protocol is not reported. */
   readonly attempts: () => number
   /** Retained topics that were read back and are not held, as `sweep` lists them. */
   readonly unowned: () => string[]
@@ -85,7 +85,7 @@ export function startLink({
       retainedFilters: ['b/app/+', 'b/state'],
       ...options,
     },
-    // The shortest jittered delays.
+    // Choose the shortest jittered delays.
     { clock, log: log.logger, random: () => 0 },
   )
   link.start({
@@ -129,7 +129,7 @@ export function settled({ link, connected }: TestLink, times = 1): Promise<LinkS
       const status = link.status()
       const idle = status.state === 'connected' && status.queued === 0 && status.unacknowledged === 0
       return idle && status.publishes > 0 && connected() >= times ? status : undefined
-      // Up to 40 MB are sent, on a busy machine.
+      // The link may have to send 40 MB on a busy machine.
     },
     40_000,
   )

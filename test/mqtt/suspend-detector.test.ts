@@ -8,7 +8,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink } from './support.ts'
 
-/** Creates a system clock that can jump without running timers, as in a suspension. */
+/** Creates a system clock that can jump without running timers, as the system's clock does after a suspension. */
 function sleepyClock() {
   let ahead = 0
   let wallAhead = 0
@@ -18,12 +18,12 @@ function sleepyClock() {
     now: () => Date.now() + wallAhead,
     elapsed: () => performance.now() + ahead,
     uptime: () => performance.now() + ahead + suspended,
-    /** Jumps as after SIGSTOP. */
+    /** Jumps like the clocks of a process after SIGSTOP and SIGCONT. */
     stop(ms: number) {
       ahead += ms
       wallAhead += ms
     },
-    /** Jumps as after the suspension of a machine, whose monotonic clock stops too. */
+    /** Jumps like the clocks of a machine after its suspension, during which the monotonic clock stops. */
     suspend(ms: number) {
       wallAhead += ms
       suspended += ms

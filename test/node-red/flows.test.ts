@@ -1,4 +1,4 @@
-/** The flows of config/node-red after the import: a real Node-RED, broker, bridge and emulated hub. */
+/** Tests the imported flows of config/node-red with a real Node-RED, a real broker, the bridge and an emulated hub. */
 import { globSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../support/until.ts'
@@ -62,7 +62,7 @@ describe.skipIf(installation === undefined)('the flows of config/node-red, impor
     }
     world.hub.crash(HUE, 'Error: once more')
     await red.process.untilLine(`${HUE} keeps crashing: it is no longer restarted (Error: once more)`)
-    // The other app has restarts left. A wrong restart of the first app would arrive before this one.
+    // The other app has restarts left. A wrong restart of the first app would arrive before the other app's restart.
     const ofOther = restarts(OTHER)
     world.hub.crash(OTHER)
     await until('the restart', () => restarts(OTHER) === ofOther + 1)

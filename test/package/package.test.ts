@@ -55,7 +55,7 @@ beforeAll(async () => {
 afterAll(remove)
 
 const hub2mqtt = (...args: readonly string[]) => runProgram('npx', ['hub2mqtt', ...args], settings)
-/** Starts a long-lived command. It is stopped as by Ctrl-C, which reaches npx and its child processes. */
+/** Starts a long-lived command. Signals reach npx and its child processes, as with Ctrl-C. */
 const lasting = (...args: readonly string[]) => new Process('npx', ['hub2mqtt', ...args], { ...settings, group: true })
 
 /** Returns the unit's commands and start line, with the paths of this installation. */

@@ -18,7 +18,7 @@ interface Answer {
   readonly source: 'bridge' | 'hub'
 }
 
-/** Returns an answer with values that are `step` seconds apart. The last one is at `end`; `null` leaves one out. */
+/** Returns an answer with values that are `step` seconds apart, the last one at `end`. `null` leaves out a value. */
 function answer(figures: readonly (number | null)[], step = 60, end = Date.now() / 1000): Answer {
   const last = Math.floor(end / step) * step
   const points = figures.flatMap((value, i) =>
@@ -187,7 +187,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
   })
 
   test('have the times of the viewer, also when the clocks change', async () => {
-    // At 01:00 UTC, clocks in Berlin go from 03:00 back to 02:00.
+    // At 01:00 UTC, the clocks in Berlin go back from 03:00 to 02:00.
     const end = Date.parse('2026-10-25T02:00:00Z')
     const view: View = { timezone: 'Europe/Berlin', now: end + 60_000 }
     const { page } = await charts(() => answer([1, 2, 3], 3600, end / 1000), view)

@@ -24,7 +24,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.keyboard.press('ArrowDown')
     expect(await focused(page)).toBe('App 1000')
     for (let i = 1; i < 150; i += 1) {
-      // A row is drawn when the previous one has scrolled into view.
+      // A row is drawn when the previous row has scrolled into view.
       await rowWith(page, `App ${1000 + i}`).waitFor({ state: 'attached' })
       await page.keyboard.press('ArrowDown')
       await until(`App ${1000 + i}`, async () => (await focused(page)) === `App ${1000 + i}`)

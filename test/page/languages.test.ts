@@ -107,7 +107,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
   })
 })
 
-/** Serves an artificial language in place of Dutch: English in brackets. */
+/** Serves the English texts in brackets in place of the Dutch texts. */
 async function marked(): Promise<BrowserContext> {
   const mark = (text: string) => `⟦${text}⟧`
   const texts = english.map(([key, text]) => {

@@ -59,7 +59,7 @@ function mixed(count: number): AppSeed[] {
     }
   })
 }
-/** The share of apps that a filter shows, and the position of the last one. */
+/** The share of apps that a filter shows, and the position of the last of these apps. */
 const FILTERED = {
   Updates: { share: 0.1, fromEnd: -10 },
   Stopped: { share: 0.2, fromEnd: -1 },

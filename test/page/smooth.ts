@@ -68,7 +68,7 @@ interface TraceEvent {
   readonly args?: { readonly name?: string }
 }
 
-/** Returns the tasks of the page's main thread, which is the busiest one of all renderers. */
+/** Returns the tasks of the page's main thread, which is the busiest main thread of all renderers. */
 function tasksOf({ traceEvents }: { readonly traceEvents: readonly TraceEvent[] }): readonly TraceEvent[] {
   const mains = traceEvents.filter(({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain')
   const all = mains.map(({ pid, tid }) =>

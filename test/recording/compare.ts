@@ -1,7 +1,7 @@
 import { unpack } from './pack.ts'
 import type { Recording, Seen, Stage } from './record.ts'
 
-/** Lists the differences between recordings. Each names the stage, client and topic, and both values. */
+/** Lists the differences between recordings. Each difference names the stage, client and topic, and both values. */
 export function differences(before: Recording, after: Recording): string[] {
   const [olds, news] = [unpack(before), unpack(after)]
   const names = (stages: readonly Stage[]) => stages.map(({ name }) => name).join(', ')

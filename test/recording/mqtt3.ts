@@ -3,7 +3,7 @@ import { lineOf } from './compare.ts'
 import { pack, unpack } from './pack.ts'
 import { fold, type Messages, type Recording, type Seen, type Stage } from './record.ts'
 
-/** Keyed by stage, client and topic. An empty list: the topic has no messages. */
+/** Keyed by stage, client and topic. An empty list means that the topic has no messages. */
 export type Exceptions = Readonly<Record<string, Readonly<Record<string, Messages>>>>
 
 export function underMqtt3(five: Recording, exceptions: Exceptions): Recording {

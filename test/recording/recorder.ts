@@ -4,7 +4,7 @@ import { MARKER } from './marker.ts'
 import { pack } from './pack.ts'
 import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './record.ts'
 
-/** aedes mixes retained and live messages; the retained ones are complete after some quiet round trips. */
+/** aedes mixes retained and live messages; retained messages are complete after some quiet round trips. */
 const RETAINED_ROUNDS = 5
 const TIMEOUT_MS = 30_000
 

@@ -4,7 +4,7 @@ import { differences } from './compare.ts'
 import { expected } from './golden.ts'
 import { record } from './scenario.ts'
 
-/** Ten seconds on an idle machine, longer on a busy one. */
+/** The test takes ten seconds on an idle machine, and longer on a busy machine. */
 const LIMIT_MS = 180_000
 
 test.each(BROKERS)(

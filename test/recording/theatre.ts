@@ -17,7 +17,7 @@ const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
 /** The bridge is at rest after this many round trips without other messages. */
 const QUIET_ROUNDS = 5
-/** `reach` advances to timers that are due within this time; `pass` is for later ones. */
+/** `reach` advances to timers that are due within this time; `pass` is for later timers. */
 const NEAR_MS = 5_000
 const MAX_STEPS = 200
 /** The time until discovery publishes a device again. */
@@ -114,7 +114,7 @@ export class Theatre implements AsyncDisposable {
     await this.pass(DISCOVERY_RESTS_MS)
   }
 
-  /** Publishes as another client. */
+  /** Publishes as a client other than the bridge. */
   async say(topic: string, payload: string, { retain }: { readonly retain: boolean }): Promise<void> {
     await this.asker.publish(topic, payload, { retain })
     await this.rest()
@@ -191,7 +191,7 @@ export class Theatre implements AsyncDisposable {
 
   /** Resolves when no message is in transit between hubs, bridge, broker and clients. */
   async rest(): Promise<void> {
-    // Without the bridge's answers, pings do not pass through it, so more rounds are needed.
+    // If the bridge does not answer, pings do not pass through it, so more rounds are needed.
     const rounds = this.#isThere ? QUIET_ROUNDS : 5 * QUIET_ROUNDS
     for (let quiet = 0; quiet < rounds; ) {
       const before = this.#activity

@@ -8,7 +8,7 @@ export interface Parts<H, K extends Broker> {
   readonly observer: Observer
 }
 
-/** The parts are opened on a stack, which `keep` takes over after the last step. An earlier failure closes them. */
+/** The parts are opened on a stack, which `keep` takes over after the last step. Earlier failures close the parts. */
 export abstract class AnyWorld<H, B extends AsyncDisposable, K extends Broker = Broker> implements AsyncDisposable {
   readonly hub: H
   readonly broker: K

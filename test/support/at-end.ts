@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
-/** Creates an empty folder, which `afterAll` keeps for all tests of the file or suite. */
+/** Creates an empty folder. With `afterAll` as `atEnd`, the folder exists for all tests of the file or suite. */
 export function temporaryFolder(atEnd: (remove: () => void) => void = onTestFinished): string {
   const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-'))
   atEnd(remove)

@@ -1,4 +1,4 @@
-/** The bridge as its users run it: a separate process. */
+/** The bridge in a separate process, as users run it. */
 import { fileURLToPath } from 'node:url'
 import { Process } from './process.ts'
 import { PROGRAM, SOURCES } from './program.ts'
@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 export interface BridgeProcessOptions {
   /** The file to start; default: the bundle, or the sources if there are modules to preload. */
   readonly program?: string
-  /** The whole environment except PATH and HOME: the configuration as `HUB2MQTT_…`. */
+  /** The environment except PATH and HOME. Contains the configuration as `HUB2MQTT_…`. */
   readonly env?: Readonly<Record<string, string>>
   readonly config?: string
   /** Modules to load before the program, as URLs. */

@@ -71,7 +71,7 @@ export class Mosquitto implements AsyncDisposable {
     return broker
   }
 
-  /** Takes effect with the next `run`. */
+  /** Changes the configuration. The changes take effect with the next `run`. */
   async configure({ acl, users, persistent = false, config = [] }: MosquittoOptions): Promise<void> {
     const lines = [
       `listener ${this.port} 127.0.0.1`,
@@ -100,7 +100,7 @@ export class Mosquitto implements AsyncDisposable {
     await this.#process?.stop(signal)
   }
 
-  /** Deletes the saved data; only while the broker is stopped. */
+  /** Deletes the saved data. Must be called only while the broker is stopped. */
   async forget(): Promise<void> {
     await rm(join(this.#folder, 'mosquitto.db'), { force: true })
   }
@@ -137,7 +137,7 @@ export function passwordHash(password: string, salt = randomBytes(12)): string {
 
 export type BrokerKind = 'mosquitto' | 'aedes'
 
-/** The available brokers. Together they cover both protocols: the embedded one supports only 3.1.1. */
+/** The available brokers. Together, they cover both protocols, because the embedded broker supports only 3.1.1. */
 export const BROKERS = mosquittoPath === undefined ? (['aedes'] as const) : (['mosquitto', 'aedes'] as const)
 
 const PROTOCOLS = [

@@ -10,7 +10,7 @@ const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-node
 export interface Certificate {
   /** The subject alternative names; default: the local names. */
   readonly names?: string
-  /** Days; negative: already expired. Default: 2. */
+  /** The validity in days; negative for a certificate that has expired. Default: 2. */
   readonly days?: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Vitest's collector fails at the first file that it cannot parse. This one leaves out incomplete files, which are from
- * child processes that were killed while they wrote their coverage, or that are still writing.
+ * Vitest's collector fails at the first file that it cannot parse. This collector skips incomplete files of child
+ * processes that were killed while they were writing their coverage, or that are still writing.
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'

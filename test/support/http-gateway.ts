@@ -33,7 +33,7 @@ export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
 /** Returns `undefined` if the rule does not apply to the request. */
 export type Rule = (request: GatewayRequest) => Verdict | undefined
 
-/** How long an idle connection stays open, which is as long as with the hub. */
+/** How long an idle connection stays open. The hub has the same limit. */
 const KEEP_ALIVE_MS = 5000
 
 /** Forwards everything to which no rule applies. */
@@ -70,7 +70,7 @@ export class HttpGateway implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Forwards new requests to another hub; open connections stay. */
+  /** Forwards new requests to a different hub. Keeps open connections. */
   moveTo(port: number): void {
     this.#hub = { ...this.#hub, port }
   }

@@ -31,7 +31,7 @@ function findNats(): string | undefined {
   return undefined
 }
 
-/** Whether NATS can be the bridge's broker. Before 2.10 it refuses topics with dots, which app ids contain. */
+/** Whether NATS can be the bridge's broker. NATS before 2.10 refuses topics with dots, which app ids contain. */
 export const natsIsBroker =
   natsPath !== undefined &&
   available(
@@ -57,7 +57,7 @@ const JSZ = v.object({
 })
 
 export interface NatsOptions {
-  /** Default one. */
+  /** Default: 1. */
   readonly nodes?: 1 | 3
   /** Default: `false`. */
   readonly mqtt?: boolean
@@ -238,7 +238,7 @@ export class NatsNode {
     }
   }
 
-  /** Call this only while the node is stopped. */
+  /** Deletes the node's data. Must be called only while the node is stopped. */
   async forget(): Promise<void> {
     await rm(this.#paths.data, { recursive: true })
   }

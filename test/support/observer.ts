@@ -106,7 +106,7 @@ export class Observer implements AsyncDisposable {
 
   async #connect(): Promise<void> {
     const { protocol = '3.1.1', filter = '#', qos = 1, retainAsPublished: rap, username, password } = this.#options
-    // Under MQTT 5 with `rap`, retained messages that are sent again would look like new ones.
+    // Under MQTT 5 with `rap`, retained messages that are sent again would look like new messages.
     const rh = this.#hasReconnected ? { rh: 2 } : {}
     const client = new MqttClient(() => connectTcp({ port: this.#port, host: '127.0.0.1', noDelay: true }), {
       ...(username !== undefined && { username }),
@@ -159,7 +159,7 @@ export class Observer implements AsyncDisposable {
 export async function retainedOn(port: number, options: ObserverOptions = {}): Promise<Map<string, string>> {
   await using observer = await Observer.on(port, options)
   const marker = `marker-${randomBytes(6).toString('hex')}`
-  // In aedes, live messages overtake retained ones. So wait until three rounds bring no retained message.
+  // In aedes, live messages overtake retained messages, so wait until three rounds bring no retained message.
   for (let round = 0, quiet = 0, before = -1; quiet < 3; round += 1) {
     await observer.publish(marker, String(round))
     await until('the marker', () => observer.last(marker) === String(round))

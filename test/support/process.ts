@@ -6,12 +6,12 @@ import type { Readable } from 'node:stream'
 import { accepts } from './ports.ts'
 import { until } from './until.ts'
 
-/** The maximum number of lines kept for each output; the oldest are discarded first. */
+/** The maximum number of lines kept for each output; the oldest lines are discarded first. */
 const MAX_LINES = 100_000
 const TIMEOUT_MS = 10_000
 
 /**
- * The children share compiled code, but not with coverage, because V8 then reports only whether a cached
+ * The children share compiled code, except when coverage is measured, because V8 then reports only whether a cached
  * function was called at all.
  */
 const SHARED: NodeJS.ProcessEnv =
@@ -53,7 +53,7 @@ export class Process implements AsyncDisposable {
   /** Epoch milliseconds. */
   readonly startedAt = Date.now()
   endedAt: number | undefined
-  /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while it runs. */
+  /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while the process is running. */
   end: string | undefined
   readonly lines: string[] = []
   readonly errors: string[] = []
@@ -146,7 +146,7 @@ export class Process implements AsyncDisposable {
     if (this.alive && this.#child.connected) this.#child.send(message, () => undefined)
   }
 
-  /** Resolves with the next message from the process. Only for one request at a time. */
+  /** Resolves with the next message from the process. Supports only one request at a time. */
   async request(message: object): Promise<unknown> {
     const answer = once(this.#child, 'message')
     this.send(message)
@@ -200,7 +200,7 @@ export interface RunOptions {
   readonly cwd?: string
 }
 
-/** Runs a program to its end; rejects only if it does not exist. */
+/** Runs a program to its end; rejects only if the program does not exist. */
 export function runProgram(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const env = { ...SHARED, ...(options.env ?? process.env) }

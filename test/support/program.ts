@@ -1,6 +1,6 @@
 /**
- * The program that tests start as a separate process: the bundle, which starts in half the time of the sources. It is
- * built before the first test, unless it is newer than all sources.
+ * The program that tests start as a separate process, usually the bundle, which starts in half the time of the sources.
+ * The bundle is built before the first test, unless it is newer than all sources.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 const FOLDER = join(CHECKOUT, 'node_modules/.cache/hub2mqtt-program')
 
 export const SOURCES = join(CHECKOUT, 'src/bin.js')
-/** The sources with coverage or outside `npm test`, otherwise the bundle. */
+/** The sources if coverage is measured or `npm test` is not used; otherwise the bundle. */
 export const PROGRAM = process.env['TESTED_PROGRAM'] ?? SOURCES
 
 function changedAt(path: string): number {

@@ -50,7 +50,7 @@ export class Random {
     return `x${this.below(1e9).toString(36)}`
   }
 
-  /** Returns an independent generator, so that additional draws from one do not change the other. */
+  /** Returns an independent generator, so that additional draws from one generator do not change the other. */
   fork(label: string): Random {
     let hash = 0x811c9dc5
     for (const char of label) hash = Math.imul(hash ^ char.charCodeAt(0), 0x01000193)

@@ -1,2 +1,2 @@
-/** Returns the number of cases for a property test. `RUNS` allows a longer search than the `usual` one. */
+/** Returns the number of cases for a property test. The variable `RUNS` overrides the `usual` number. */
 export const runs = (usual: number): number => Number(process.env['RUNS'] ?? usual)

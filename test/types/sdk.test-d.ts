@@ -1,4 +1,4 @@
-/** Checked only by the compiler: the interface of apps, under the name by which they import it. */
+/** Checked only by the compiler: the interface of apps, under the name that apps import. */
 
 import type { Hub, Settings, Start } from 'hub2mqtt/sdk'
 import { startApp, type TestApp } from 'hub2mqtt/sdk/testing'

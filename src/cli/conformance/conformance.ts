@@ -145,7 +145,7 @@ async function opened(open: () => Promise<Session>): Promise<Session> {
   return await open()
 }
 
-/** Sends enough simultaneous requests to exceed a hub's rate limit. Resolves to `null` if any remains unanswered. */
+/** Sends enough simultaneous requests to exceed a hub's rate limit. Resolves to `null` if a request gets no answer. */
 export async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading) {
   const path = pathTo(prefix, PROBES.getSessionMe)
   await sleep(clock, CALM_MS)

@@ -1,6 +1,6 @@
 /**
- * The expected behaviour of hubs, from the reference, and from the traffic of real hubs and their official client. Each
- * row judges the evidence; its verdict is `unknown` if something was not tried or could not be observed.
+ * The expected behaviour of hubs, according to the reference and to the traffic between real hubs and their official
+ * client. Each row judges the evidence. Its verdict is `unknown` if something was not tried or could not be observed.
  */
 import { isRecord } from '../../base/json.ts'
 import type { hurry } from './conformance.ts'
@@ -10,7 +10,7 @@ import type { SessionSeen } from './realtime.ts'
 import type { Trial, WritesSeen } from './writes.ts'
 
 export interface Evidence {
-  /** 0: the default port of the scheme. */
+  /** 0 means the default port of the scheme. */
   readonly port: number
   readonly reading: Reading
   readonly session: SessionSeen
@@ -34,7 +34,7 @@ export function firmwareOf({ pings, prefix }: Reading): string | null {
   return firmware !== null && /^[\w.+-]{1,40}$/.test(firmware) ? firmware : null
 }
 
-/** Decides by the firmware or, if it is unknown, by other differences between the kinds. */
+/** Derives the kind from the firmware or, if the firmware is unknown, from other differences between the kinds. */
 export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; readonly because: readonly string[] } {
   const { prefix, answers, records } = reading
   if (prefix === 'managers') return { kind: 'reference', because: ['it answers only below /api/managers/'] }
@@ -119,7 +119,7 @@ const shown =
   ({ writes, reading }) =>
     writes?.trials.get(trial) ?? notTried(whyNot(reading, 'updateApp'))
 
-/** Judges a field of the records. Any record may lack it; some hubs then send `null`. */
+/** Judges an optional field of the records. Some hubs send `null` instead of omitting the field. */
 function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = () => true): Judge {
   return (evidence) => {
     const values = evidence.reading.records.map((record) => record[name]).filter((value) => value !== undefined)

@@ -8,13 +8,13 @@ import { HttpClient } from '../../hub/http-client.ts'
 import type { Method } from '../../hub/operations.ts'
 import type { ConformanceOptions } from './conformance.ts'
 
-/** Pause between two requests, because some hubs refuse faster ones. */
+/** Pause between two requests, because some hubs refuse faster requests. */
 const PAUSE_MS = 200
 const LIMITED_MS = 1500
 const MAX_LIMITED_MS = 30_000
 
 export interface Observation {
-  /** `null`: no answer. */
+  /** The HTTP status; `null` if there was no answer. */
   readonly status: number | null
   /** Why there was no answer. */
   readonly failure: HubErrorCode | null
@@ -44,7 +44,7 @@ export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clo
 export function newClient({ url, key, timeoutMs, clock }: Target) {
   let shown = UNKNOWN_KEY
   let isFirst = true
-  /** The hub that the key may be sent to, and the path of its ping. */
+  /** The hub to which the key may be sent, and the path of the hub's ping. */
   let hub: { readonly ping: string; readonly id: string | null } | undefined
   /** `false` if a connection has been closed since the hub identified itself. */
   let isSure = true
@@ -156,7 +156,7 @@ export function summary({ status, failure, value }: Observation): string {
     : `${status}${error === null || error === 'prose' ? '' : ` ${error}`}`
 }
 
-/** The statuses of a gateway, or of a hub that is starting. */
+/** The status codes that a gateway, or a hub that is starting, answers with. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
 /** Returns `true` if the hub was offline or busy, so that the answer shows nothing about the operation. */

@@ -1,4 +1,4 @@
-/** The requests that change nothing: the operations of the table, and some that show how the hub behaves. */
+/** The table of the hub's operations, and the requests that examine a hub without changing anything. */
 import { isRecord, type Json } from '../../base/json.ts'
 import { decodeScopes } from '../../hub/decode.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'

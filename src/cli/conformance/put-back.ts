@@ -64,7 +64,7 @@ export async function putBack(
 
 type Fate = 'done' | 'left' | 'unseen'
 
-/** @param isLost - A write got no answer. */
+/** @param isLost - `true` if a write got no answer. */
 function nextFor(
   item: Item,
   result: CheckResult,

@@ -109,7 +109,7 @@ export async function openSession(
     seen,
     events,
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
-    /** Waits up to `ms` for a wanted event. Events that have already arrived count from the index `from` on. */
+    /** Waits up to `ms` for a wanted event. Accepts events that have already arrived, starting at the index `from`. */
     async hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       onEvent = () => {

@@ -109,7 +109,7 @@ function operationOf(name: ProbeName, reading: Reading) {
 
 function fieldsOf(records: Reading['records']): Record<string, string> {
   const fields = records.flatMap((record) => Object.entries(record))
-  // Any other name may have been chosen by a user.
+  // Hide other names, because a user may have chosen them.
   const byName = Map.groupBy(fields, ([name]) => (/^[A-Za-z_]\w{0,40}$/.test(name) ? name : '(other)'))
   const kinds = [...byName].map(([name, all]) => [name, new Set(all.map(([, value]) => kindOf(value)))] as const)
   const sorted = kinds.sort(([one], [other]) => (one < other ? -1 : 1))
@@ -126,7 +126,7 @@ function isList(value: unknown): boolean {
   }
 }
 
-/** Hashes the hub's id as well, so that the app's id cannot be guessed without it. */
+/** Hashes the hub's id as well, because otherwise the app's id could be guessed from the hash. */
 function hashed(app: string, hubId: string | null): string {
   return `app-${hash('sha256', `${hubId ?? ''}\n${app}`).slice(0, 8)}`
 }

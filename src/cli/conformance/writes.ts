@@ -19,7 +19,7 @@ const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
 
-/** Results that follow from several answers. The names are those of the expectations. */
+/** Trials whose results follow from several answers. Their names match the names of expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'
@@ -72,7 +72,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   const trials = new Map<Trial, Verdict>()
   const touched = new Set<Item>()
   const lost = new Set<Item>()
-  /** `true` for an operation whose change was also reported by an event. */
+  /** Whether an event reported the change that an operation made. */
   const announced = new Map<ProbeName, boolean>()
   const eventsSoFar = () => session?.events.length ?? 0
   return { trials, touched, lost, tryAll }
@@ -154,7 +154,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return isOk(response)
   }
 
-  /** Tries the operations that people notice: a report to the app's developer, and speech. */
+  /** Tries the operations that people notice, which are a report to the app's developer and speech. */
   async function tryWords(): Promise<void> {
     const bare = await keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
@@ -165,7 +165,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     else skip(`speech-output/say: ${summary(response)}`, ['speakReference'])
   }
 
-  /** Installs a lower version and then the newest one. */
+  /** Installs a lower version and then the newest version. */
   async function tryDowngrade({ version, channel, origin, updateAvailable }: AppRecord): Promise<void> {
     if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
       return skip('the version of the app is not higher', ['installFromAppStore'], 'downgrade')
@@ -263,7 +263,7 @@ function unchanged(trial: Trial, response: Observation, record: AppRecord): Verd
   return verdict(false, `${summary(response)}, but ${found.join(', ') || 'the record does not show it'}`)
 }
 
-/** Any other text may be a name. */
+/** The known states. Any other text may be a name, which must not be reported. */
 const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])
 
 function shownValue(value: unknown): string {

@@ -90,7 +90,7 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
   }
 }
 
-/** Checks that a publish at the first address arrives at each other address. Skips addresses that do not answer. */
+/** Checks that a message to the first address arrives at the other addresses. Skips addresses that do not answer. */
 async function examineSharing(urls: readonly string[], config: Config, clock: Clock): Promise<Finding[]> {
   const [first = '', ...others] = urls
   const findings: Finding[] = []

@@ -23,10 +23,10 @@ const { ok, note, problem } = about('NATS')
 
 /** Time limit for each call and each connection. */
 const TIMEOUT_MS = 5_000
-/** A key that is never used, and a revision that it never has. */
+/** A key that is never used, and a revision that this key never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
-/** How many foreign names to show, and how many to read to find them. */
+/** Maximum number of foreign names to show, and of names to read to find them. */
 const MAX_NAMED = 3
 const MAX_READ = 20
 
@@ -188,7 +188,7 @@ async function namesBelow(prefix: string, filter: string, { jsm, stream, subject
   return Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length + prefix.length))
 }
 
-/** Lists the keys of members whose values no member writes, such as an epoch that is out of range. */
+/** Lists the members' keys with values that no member writes, such as an epoch that is out of range. */
 async function foreignRows(open: Bucket, prefix: string): Promise<string[]> {
   const found: string[] = []
   for (const key of await namesBelow(prefix, memberKey('*'), open)) {

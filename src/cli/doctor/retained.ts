@@ -84,7 +84,7 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
 /** Accepts additional keys, which later versions may send. */
 const INFO = v.object(BRIDGE_INFO.entries)
 type Served = v.InferOutput<typeof INFO>['hubs']
-/** Maximum number of hubs named in a finding, because there may be a thousand. */
+/** Maximum number of hubs named in a finding, because a fleet may have a thousand hubs. */
 const MAX_NAMED = 5
 
 /** Hides a string that is longer than any real value. */
@@ -94,7 +94,7 @@ type Hub = readonly [name: string, host: string]
 const here = (hubs: Config['hubs']) => Object.entries(hubs).map(([name, { url }]): Hub => [name, new URL(url).host])
 const there = (hubs: Served) => Object.entries(hubs).map(([name, { url_host }]): Hub => [name, url_host])
 
-/** Lists hubs as text; `names` contains the names and addresses in it. */
+/** Lists hubs as text; `names` contains the names and addresses in the text. */
 function named(hubs: readonly Hub[]) {
   const few = hubs.slice(0, MAX_NAMED)
   const more = hubs.length > MAX_NAMED ? ` and ${hubs.length - MAX_NAMED} more` : ''
@@ -102,7 +102,7 @@ function named(hubs: readonly Hub[]) {
   return { shown: shown + more, names: few.flat() }
 }
 
-/** Finds a running bridge with the same base topic, and compares its hubs with the configured ones. */
+/** Finds a running bridge with the same base topic, and compares its hubs with the configured hubs. */
 export function examineOther(messages: RetainedMessages, topics: Topics, { hubs }: Config): Finding[] {
   const { ok, note, problem } = about('broker')
   const state = messages.get(topics.of('bridgeState', {}))
@@ -139,7 +139,8 @@ const REMEDY =
 
 /**
  * Must be called before the client subscribes to anything. Home Assistant subscribes to sensors, bridges do not. The
- * empty message removes a sensor that does not exist. Under MQTT 5, the broker reports whether a client received it.
+ * empty message removes a sensor that does not exist. Under MQTT 5, the broker reports whether a client received this
+ * message.
  */
 export async function checkForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return

@@ -1,6 +1,6 @@
 /**
- * Tests the broker's access rules with messages that are not retained. Only a running bridge reads the test messages.
- * It refuses the commands, because their names are unknown.
+ * Tests the broker's access rules with messages that are not retained. If a bridge is running, it receives the test
+ * messages, but refuses the commands among them, because their names are unknown.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
@@ -12,9 +12,9 @@ import { about, type Finding } from './finding.ts'
 
 const { ok, problem } = about('broker')
 
-/** Longer than a permitted message takes to arrive. */
+/** A permitted message arrives within this time. */
 const ECHO_MS = 2_000
-/** Longer than the discovery message of an app, which is the longest message that the bridge cannot shorten. */
+/** The discovery message of an app, the longest message that the bridge cannot shorten, is smaller than this. */
 const LONG_KIB = 16
 /** Allowance for the header of the packet and the topic. */
 const OVERHEAD = 512
@@ -47,7 +47,7 @@ export async function examineRules(
     const lacking = await sendToItself(connection, topic, payload, echoing)
     if (lacking !== undefined) refused.push(`${lacking} ${topic}`)
   }
-  // The bridge need not publish commands. If it is not allowed to, the test cannot show whether it may read them.
+  // If the rules forbid publishing commands, which the bridge does not do, reading commands cannot be tested.
   const commands = await Promise.all(
     testCommands(topics, config).map(async (topic) => ({
       topic,
@@ -99,7 +99,7 @@ async function sendToItself(
 
 /**
  * Returns no findings if the broker accepts long messages, or if its rules prevent the test. Uses a separate
- * connection, because the broker may close it when a message is too long.
+ * connection, because the broker may close the connection when a message is too long.
  */
 export async function examineSize(session: SessionOptions, topic: string, echoing: Echoing): Promise<Finding[]> {
   const long = LONG_KIB * 1024

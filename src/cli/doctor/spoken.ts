@@ -3,7 +3,7 @@ import { connect as connectTls } from 'node:tls'
 import type { WebSocket } from 'ws'
 import { fromUrl } from '../../base/hosts.ts'
 
-/** Longer than a port in the local network takes to answer. */
+/** A port in the local network answers within this time. */
 const TIMEOUT_MS = 2_000
 /** A CONNECT packet: MQTT 3.1.1, clean session, no client id, no login. */
 const CONNECT = Buffer.from([0x10, 12, 0, 4, ...Buffer.from('MQTT'), 4, 2, 0, 10, 0, 0])

@@ -59,7 +59,7 @@ export function requestOf(request: Request, accepts: v.ObjectEntries) {
 interface Declared {
   readonly doc: string
   readonly needs: Needs
-  /** The path in the API documentation, if it differs. `reference` accepts only this one, other flavours both. */
+  /** The path in the API documentation, if it differs. `reference` accepts only this path, other flavours both. */
   readonly alias?: string
   /** Set if apps need no permission, because the endpoint concerns only the calling app. */
   readonly own?: true

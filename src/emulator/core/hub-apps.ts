@@ -34,7 +34,7 @@ export interface HubApps {
   disable(id: string): void | Promise<void>
   restart(id: string): void | Promise<void>
   collectGarbage(id: string): void | Promise<void>
-  /** The latest standard output and error of the app; `undefined` if it is not a process. */
+  /** The latest standard output and error of the app; `undefined` if the app is not a process. */
   output(id: string): string | undefined
   locales(id: string): Readonly<Record<string, unknown>>
   /** Sends a request to an app's web API. @throws HubError 404 for unknown endpoints, 503 if the app is not running */

@@ -54,7 +54,7 @@ export type OperationName = { [I in keyof Managers]: keyof Managers[I] }[keyof M
 type Named = Readonly<Partial<Record<OperationName, Endpoint>>>
 const names = (endpoints: Named, name: string): name is OperationName => Object.hasOwn(endpoints, name)
 
-/** In the order of the documentation. */
+/** The endpoints of the managers, in the order of the documentation. */
 export const ENTRIES: readonly Entry[] = Object.entries<Named>(MANAGERS).flatMap(([item, endpoints]) =>
   Object.entries(endpoints).flatMap(([name, endpoint]) => (names(endpoints, name) ? [{ name, item, endpoint }] : [])),
 )

@@ -1,4 +1,4 @@
-/** The folder of an app: copies it durably within limits, refuses unsafe links, and reads its texts. */
+/** Copies the folder of an app durably and within limits, refuses unsafe links, and reads the app's texts. */
 import { globSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -32,7 +32,7 @@ const OWN_NAMES = [...FILES, 'lost+found']
 
 export const holdsHub = (folder: string): boolean => existsSync(join(folder, DATABASE))
 
-/** Creates a folder and its parents, like `mkdirSync` with `recursive`, which does not end below `/proc`. */
+/** Creates a folder and its parents. Avoids `mkdirSync` with `recursive`, which never returns below `/proc`. */
 export function makeFolders(folder: string, mode = 0o777): void {
   if (existsSync(folder)) return
   const parent = dirname(folder)
@@ -40,7 +40,7 @@ export function makeFolders(folder: string, mode = 0o777): void {
   try {
     mkdirSync(folder, { mode })
   } catch (error) {
-    // Another process may have created it.
+    // Another process may have created the folder.
     if (!existsSync(folder)) throw error
   }
 }
@@ -50,7 +50,7 @@ function makeFolder(folder: string): void {
   try {
     makeFolders(folder, 0o700)
     const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
-    // The hub deletes unused code and changes the mode, which must not happen to a folder of another program.
+    // Refuse the folder of another program, because the hub deletes unused code and changes the folder's mode.
     if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and contains no hub`)
     for (const name of FILES) {
       const path = join(folder, name)
@@ -60,7 +60,7 @@ function makeFolder(folder: string): void {
       }
     }
     const apps = join(folder, APPS_FOLDER)
-    // Each start removes unused code from this folder, which must not happen to the target of a link.
+    // Refuse a link, because each start removes unused code from this folder.
     if (lstatSync(apps, { throwIfNoEntry: false })?.isDirectory() === false) {
       throw new HubDataError(`${apps}: is not a folder; it was not changed`)
     }
@@ -115,7 +115,7 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-/** Like `syncFolder`, but synchronous: for startup, when no requests are waiting. */
+/** Like `syncFolder`, but synchronous. Used at startup, when no requests are waiting. */
 function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
@@ -196,7 +196,7 @@ export function transaction<T>(sql: DatabaseSync, task: () => T): T {
 /** Checks an existing database before anything is written, so that a foreign file is not changed. */
 function inspect(path: string): void {
   if (!existsSync(path)) return
-  // A writable connection merges the WAL on close; a read-only one leaves an empty WAL if there was none.
+  // A writable connection merges the WAL on close; a read-only connection leaves an empty WAL if there was none.
   useFile(path, { readOnly: existsSync(`${path}-wal`) }, unreadable(path), (sql) => check(sql, path)).close()
 }
 

@@ -28,13 +28,13 @@ const MAX_TEXT = 200
 const MAX_LEVELS = 100
 /** Maximum number of ignored fields in a warning. */
 const MAX_IGNORED = 20
-/** Maximum number of mistakes in an error message, and the maximum length of each mistake. */
+/** Maximum number of problems in an error message, and the maximum length of each problem. */
 const MAX_MISTAKES = 20
 const MAX_MISTAKE_LENGTH = 400
 
-/** The id is a folder name and part of topics: at least two parts of letters, digits, `-` and `_`. */
+/** The id is used as a folder name and in topics. It has at least two parts of letters, digits, `-` and `_`. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$/
-/** Relative, with `/`; no part begins with a dot. */
+/** A relative path with `/` as the separator, in which no part begins with a dot. */
 const MAIN = /^[A-Za-z0-9_@-][A-Za-z0-9_@.-]*(\/[A-Za-z0-9_@-][A-Za-z0-9_@.-]*)*$/
 const COLOR = /^#[0-9A-Fa-f]{6}$/
 

@@ -1,4 +1,4 @@
-/** The apps' code: copies it from the store into the data folder, and removes code that no app uses. */
+/** Copies the code of apps from the store into the data folder, and removes code that no app uses. */
 
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
@@ -47,9 +47,9 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
 ])
 
 /**
- * The app's row in the state names the folder with its code. An update unpacks the new code, changes the row, and
- * removes the old folder; a rollback restores the row and removes the new folder. If the hub is killed in between, the
- * next start removes the folder that no row names.
+ * An app's row in the state names the folder with the app's code. An update unpacks the new code, changes the row, and
+ * removes the old folder; a rollback restores the row and removes the new folder. If the hub is killed before the
+ * update ends, the next start removes the folder that no row names.
  */
 export type Packages = ReturnType<typeof packagesOf>
 
@@ -87,7 +87,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
       .toSorted((one, other) => compareVersions(other.version, one.version))[0]
   }
 
-  /** Returns the offered versions. The store has one folder for each: `STORE/<id>/<version>/app.json`. */
+  /** Returns the offered versions. The store has one folder for each version: `STORE/<id>/<version>/app.json`. */
   function offers(id: string): Offer[] {
     if (store === undefined || !v.is(AppId, id)) return []
     const ofApp = resolve(store, id)

@@ -20,7 +20,7 @@ const Flag = v.pipe(
 )
 const AppRow = v.object({
   id: v.string(),
-  /** Folder of the current code: an absolute path, stored as a relative one if it is in the data folder. */
+  /** Folder of the current code: an absolute path, stored as a relative path if it is in the data folder. */
   folder: v.string(),
   version: v.string(),
   enabled: Flag,
@@ -34,7 +34,7 @@ const AppRow = v.object({
   exitSignal: v.nullable(v.string()),
 })
 
-/** The stored part of an app. The record that clients see combines it with the manifest. */
+/** The stored part of an app. The record that clients see combines this part with the manifest. */
 export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
 
 /** The fields that clear a previous crash. The number of crashes is kept. */
@@ -158,7 +158,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   } satisfies HubStore & Record<string, unknown>
 }
 
-/** Keeps settings of an earlier installation. Returns the names of the added settings. */
+/** Adds missing settings and returns their names. Keeps the values of settings that already exist. */
 export function addSettings(
   state: SqliteState,
   id: string,

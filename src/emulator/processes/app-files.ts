@@ -64,7 +64,7 @@ export async function filesIn(folder: string, below = '', files = new Map<string
     if (entry.isDirectory()) await filesIn(folder, path, files)
     else {
       const stat = await lstat(join(folder, path)).catch(() => undefined)
-      // The inode detects a replaced file with the same size and time.
+      // The inode reveals that a file was replaced with a file of the same size and time.
       if (stat !== undefined) files.set(path, `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`)
     }
   }

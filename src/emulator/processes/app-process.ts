@@ -130,7 +130,7 @@ export class AppProcess {
     return this.ended
   }
 
-  /** Kills the process. Its end counts as a crash with this message. */
+  /** Kills the process, which counts as a crash with `reason` as the message. */
   unload(reason: string): void {
     this.#output.note(reason)
     this.#reason ??= reason

@@ -18,7 +18,7 @@ import { allow } from './allowance.ts'
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
 
-/** Characters. */
+/** In characters. */
 const MAX_STACK_LENGTH = 16_384
 
 const FromApp = v.variant('type', [
@@ -62,7 +62,7 @@ const FromApp = v.variant('type', [
   }),
 ])
 
-/** An invalid message that needs an answer. The id of an `answer` belongs to a request from the hub. */
+/** An invalid message that needs an answer. An `answer` needs none; its id belongs to a request from the hub. */
 const InvalidRequest = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>
@@ -225,7 +225,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   return {
     end,
 
-    /** Drops the message if the app does not read. */
+    /** Drops the message if the app does not read its messages. */
     send(message: HubMessage): void {
       if (isEnded) return
       if (isBacklogged()) noteOnce('the app does not read its messages')
@@ -263,7 +263,7 @@ const notRunning = () => new HubError(503, 'not_running', 'The app is not runnin
 
 const NEWLINE = 10
 
-/** Returns the lines that a chunk completes; `undefined` if one is longer than `most` bytes. */
+/** Returns the lines that a chunk completes; `undefined` if a line is longer than `max` bytes. */
 function splitter(max: number): (chunk: Buffer) => string[] | undefined {
   let rest: Buffer[] = []
   let bytes = 0

@@ -25,7 +25,7 @@ export interface World {
   readonly records: Map<string, AppRecord>
 }
 
-/** Interval at which the usage is sent to clients. An answer always contains the latest usage. */
+/** Interval at which events send the usage to clients. Answers always contain the latest usage. */
 const SEND_USAGE_MS = 10_000
 /** Time limit for the start of a new version, after which the previous version is restored. */
 const TRIAL_MS = 10_000
@@ -115,7 +115,7 @@ export class InstalledApp {
     this.#show({})
   }
 
-  /** Restores the current version if the new one does not start. @throws HubError 500 with the reason */
+  /** Restores the current version if the new version does not start. @throws HubError 500 with the reason */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
     const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
     const updated = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }

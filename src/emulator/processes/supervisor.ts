@@ -1,4 +1,4 @@
-/** Starts and stops an app's process. Of several requests during a start or a stop, only the last one counts. */
+/** Starts and stops an app's process. If several requests arrive during a start or a stop, only the last one counts. */
 import type { AppProcess, End } from './app-process.ts'
 
 /**
@@ -68,7 +68,7 @@ export function supervise(
   return {
     process: () => process,
     isUp,
-    /** Resolves when the process has started; waits for the previous one to end. */
+    /** Resolves when the process has started; waits for the previous process to end. */
     start(): Promise<void> {
       started += 1
       wanted = started

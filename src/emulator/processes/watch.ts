@@ -76,7 +76,7 @@ export function watchUsage(clock: Clock, limits: Limits) {
   }
 }
 
-/** Calls `hear` with the usage of a process, unless it has just ended. */
+/** Calls `hear` with the usage of a process, unless the process has just ended. */
 function measure(app: AppProcess, hear: (reading: Reading) => void): void {
   const hearValid = (answer: unknown) => {
     if (v.is(Reading, answer)) hear(answer)

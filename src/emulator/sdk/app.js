@@ -1,4 +1,4 @@
-// The app's own side: its id, its web API, its events and its `stop` listeners.
+// Creates the object `app`, with the app's id, web API, events and `stop` listeners.
 
 class ApiError extends Error {
   status = 404

@@ -4,7 +4,7 @@ import { Socket } from 'node:net'
 import v8 from 'node:v8'
 import { MAX_LINE_BYTES } from './limits.js'
 
-/** The descriptor at which the hub opens the pipe. */
+/** The file descriptor of the pipe to the hub. */
 const PIPE = 3
 
 /** A refusal of the hub. */
@@ -85,7 +85,7 @@ export function connect() {
       try {
         return await answer
       } catch (error) {
-        // Create the error here, so that its stack leads to the caller.
+        // Create the error here, so that its stack points to the caller.
         throw new HubError(error)
       }
     },
@@ -110,7 +110,7 @@ const KEPT = ['constructor', 'open']
 /**
  * Closes gaps in Node's permission model before any code of the app runs: sockets with a path, which Node creates and
  * connects without a check of permissions, and flags that make V8 write files.
- * @param pipe the handle of a pipe: its prototype, which all pipes share, gives the only access to the native functions
+ * @param pipe the handle of a pipe; all pipes share its prototype, which is the only access to the native functions
  */
 function confine(pipe) {
   const { prototype } = pipe.constructor

@@ -5,14 +5,14 @@ export const MAX_SETTINGS = 1000
 export const MAX_SETTING_NAME = 200
 /** The maximum size of a setting's value as JSON. */
 export const MAX_SETTING_BYTES = 256 * 1024
-/** Length of the names of managers, operations and events, in characters. */
+/** Maximum length of the names of managers, operations and events, in characters. */
 export const MAX_NAME = 1000
 /** The maximum size of a message. Sufficient for the largest body that the hub accepts, with JSON escapes. */
 export const MAX_LINE_BYTES = 2 * 1024 * 1024
 
 export const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME
 
-/** Returns the refusal of an invalid setting name; `undefined` for a valid one. */
+/** Returns the refusal of an invalid setting name; `undefined` for a valid name. */
 export function refusedName(name) {
   const usable =
     typeof name === 'string' &&
@@ -40,7 +40,7 @@ export function refusedSetting(name, json, others) {
   return { status: 413, code: 'too_many', message: `There are ${MAX_SETTINGS} settings already` }
 }
 
-/** Returns the refusal of an invalid parameter, or of a missing one if `value` is `undefined`. */
+/** Returns the refusal of an invalid parameter, or of a missing parameter if `value` is `undefined`. */
 export function refusedParameter(name, value) {
   if (value === undefined) return { status: 400, code: 'missing_parameter', message: `Missing Parameter: ${name}` }
   return { status: 400, code: 'invalid_parameter', message: `Invalid Parameter: ${name}` }

@@ -1,5 +1,5 @@
-// Runs one app: the hub starts this file as a separate process in the app's folder. Plain JavaScript, because Node does
-// not strip types below node_modules, and the process may read only this folder and the app's.
+// Runs one app. The hub starts this file as a separate process in the app's folder. Plain JavaScript, because Node does
+// not strip types below node_modules, and the process may read only this folder and the app's folder.
 import { findPackageJSON, registerHooks } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { format } from 'node:util'
@@ -13,12 +13,12 @@ const folder = pathToFileURL(`${process.cwd()}/`).href
 const FOLDERS = [folder, fileURLToPath(folder)]
 const own = new URL('./', import.meta.url).href
 
-/** Characters; the hub has the same limit. */
+/** In characters; the hub applies the same limit. */
 const MAX_STACK_LENGTH = 16_384
 /** Time limit for the hub to read the message of a crash. */
 const CRASH_MESSAGE_MS = 1000
 
-// Ignore a package.json above the app's folder: it may belong to another project with the type `commonjs`.
+// Ignore a package.json above the app's folder, because it may belong to a project with the type `commonjs`.
 registerHooks({
   load(url, context, nextLoad) {
     const isScript = context.format === 'commonjs' && url.endsWith('.js') && url.startsWith(folder)
@@ -63,7 +63,7 @@ try {
 }
 
 /**
- * Whether a package.json in the app's folder applies. `findPackageJSON` returns another path if it cannot read the
+ * Whether a package.json in the app's folder applies. `findPackageJSON` returns a different path if it cannot read the
  * file.
  */
 function hasPackage(url) {
@@ -79,7 +79,7 @@ function worded(error) {
 
 function die(error) {
   const message = worded(error)
-  // If an ES module cannot be parsed, Node prints the place only for an uncaught error.
+  // If an ES module cannot be parsed, Node prints the location only if the error is not caught.
   const isUnparsed = error instanceof SyntaxError && !FOLDERS.some((place) => String(error.stack).includes(place))
   if (!isUnparsed) console.error(message)
   const end = () => {

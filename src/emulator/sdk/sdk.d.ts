@@ -34,8 +34,8 @@ export interface App {
 export type AddRoute = (path: string, handler: (request: ApiRequest) => unknown) => void
 
 /**
- * The handler's return value is sent as JSON; `undefined` becomes `null`. An error becomes a 500, or has its own
- * `status` from 400 to 599 and its `code`.
+ * The handler's return value is sent as JSON; `undefined` becomes `null`. If the handler throws, the answer has the
+ * `status` (400 to 599) and the `code` of the error, or the status 500.
  */
 export interface ApiRequest {
   readonly params: Readonly<Record<string, string>>
@@ -46,9 +46,9 @@ export interface ApiRequest {
 
 /** The hub, within the permissions in the app's `app.json`. Refused calls reject with a `HubError`. */
 export interface Hub {
-  /** The settings of this app; no permission is needed. */
+  /** Returns the settings of this app, which need no permission. */
   manager(name: 'settings'): Settings
-  /** A manager: each of its operations is a method, `hub.manager('apps').getApp({ id })`. */
+  /** Returns a manager, which has a method for each operation: `hub.manager('apps').getApp({ id })`. */
   manager(name: string): Manager
   app(id: string): OtherApp
   /** Makes the hub speak a text. Needs `hub.speech`. */

@@ -35,7 +35,7 @@ export interface AppRequest {
   readonly body?: unknown
 }
 
-/** A running app, as seen from outside. All values are copied as JSON, as between processes. */
+/** A running app, as seen from outside. All values are copied as JSON, as they are between an app and its hub. */
 export interface TestApp {
   /**
    * Sends a request to the app's web API, with the query in the path: `/lights?on=true`. Rejects with a `HubError` that

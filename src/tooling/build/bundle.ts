@@ -8,13 +8,13 @@ import { ROOT } from '../../base/root.ts'
 const root = fileURLToPath(ROOT)
 const MAIN = join(root, 'src/main.ts')
 
-/** Development packages, and packages that a library can do without. */
+/** Development packages, and optional dependencies of libraries. */
 const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 
 /**
  * Modules that are loaded together share a file. Each file has everything that its modules import, except the content
  * of earlier files. Every command needs the first file. A health check, which runs every few seconds, also needs the
- * second one.
+ * second file.
  */
 const FILES = [
   { name: 'start', of: ['src/main.ts'] },
@@ -54,7 +54,8 @@ function fileOf(): (module: string, graph: Graph) => string | null {
 
 /**
  * Replaces imports of built-in modules with `process.getBuiltinModule`. For an import, Node.js reads all exports, and
- * some are getters that load other modules: `node:http` loads undici, which takes longer than this whole program.
+ * some exports are getters that load modules: for `node:http`, Node.js loads undici, which takes longer than this
+ * program.
  * Source: `syncExports` in `lib/internal/bootstrap/realm.js` of Node.js.
  */
 const builtinsAsObjects: Plugin = {
@@ -69,7 +70,7 @@ const builtinsAsObjects: Plugin = {
   }),
 }
 
-/** engine.io-client uses `ws`, but also checks for a built-in WebSocket, which would make Node.js load it. */
+/** engine.io-client uses `ws`, but also checks for Node's own WebSocket, which would make Node.js load its code. */
 const noWebSocketOfNode: Plugin = {
   name: 'no-websocket-of-node',
   transform: {
@@ -86,7 +87,7 @@ const ascii: Plugin = {
   }),
 }
 
-/** Empties the folder first. */
+/** Empties the folder, and writes the bundle to it. */
 export async function bundle(folder: string): Promise<void> {
   await build({
     root,
@@ -107,14 +108,14 @@ export async function bundle(folder: string): Promise<void> {
       outDir: folder,
       emptyOutDir: true,
       target: 'node24',
-      // Node.js would read a source map at each start. A stack trace names the function without it, and comments in the
-      // bundle name the source files.
+      // Node.js would read a source map at each start. Stack traces name the functions even without a source map, and
+      // comments in the bundle name the source files.
       minify: false,
       sourcemap: false,
       license: { fileName: 'licences.md' },
       rolldownOptions: {
         external: isBuiltin,
-        // Some parts load a module on demand that the daemon always loads.
+        // Some parts load a module on demand although the daemon always loads it.
         checks: { ineffectiveDynamicImport: false, bundlerTimings: false },
         output: {
           entryFileNames: 'main.js',

@@ -1,5 +1,5 @@
-// Replaces the package `debug`: libraries check with every packet whether it is enabled, which costs CPU time.
-// If `debug` were enabled, the MQTT library would print passwords.
+// Replaces the package `debug`, because libraries check for every packet whether `debug` is enabled, which costs CPU
+// time. If `debug` were enabled, the MQTT library would print passwords.
 const silent = Object.assign(() => {}, { enabled: false, extend: () => silent })
 
 const debug = () => silent

@@ -18,7 +18,7 @@ const { version, description, homepage } = v.parse(
 const address = new URL(homepage)
 address.hash = ''
 
-/** GitHub has a central registry; other hosts have one next to the repository. */
+/** GitHub has a central registry; other hosts have a registry next to the repository. */
 const registry = address.host === 'github.com' ? 'ghcr.io' : `registry.${address.host}`
 
 const image = `${registry}${address.pathname.toLowerCase()}`

@@ -76,7 +76,7 @@ function treeLines(tree: Tree<Option>, indent: string): string[] {
   )
 }
 
-/** Returns an example with all options. Optional ones are commented out. */
+/** Returns an example configuration with all options. Options that are not required are commented out. */
 export function exampleConfig(): string {
   const hub = treeLines(nest<Option>(Object.entries(hubOptions)), '    ')
   return [

@@ -12,7 +12,7 @@ const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'ma
 export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-2020-12' = 'draft-07'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
     target,
-    // Use the last schema of a pipe: earlier ones only convert maps to objects.
+    // Use the last schema of a pipe, because earlier schemas only convert maps to objects.
     typeMode: 'output',
     ignoreActions: ['transform', 'check', 'finite', 'readonly', 'metadata'],
     overrideSchema({ valibotSchema }) {

@@ -31,7 +31,7 @@ export const NO_PASSWORD =
 const OTHER_ORIGIN =
   'Requests from pages of another origin are refused. Behind a reverse proxy: list it in http.trusted_proxies; its X-Forwarded-Proto must be right.'
 
-/** Maximum number of passwords that wait for their slow comparison. Only one comparison runs at a time. */
+/** Maximum number of passwords that wait to be compared. A comparison is slow, and only one runs at a time. */
 const MAX_WAITING = 8
 const BUSY_MS = 2_000
 
@@ -61,7 +61,7 @@ export class AccessControl {
     return senderOf(request, this.#config())
   }
 
-  /** How to log in. The start-up token is valid only on this machine. Other machines need a password. */
+  /** How callers can log in. The start-up token is valid only on this machine. Other machines need a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'
@@ -178,7 +178,7 @@ export const tooMany = (waitMs: number): Reply =>
 export const isJson = ({ headers }: IncomingMessage): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
 
-/** Returns whether no HTML form can have sent a request, as forms send to other origins without a preflight. */
+/** Returns `true` if no HTML form can have sent the request. Browsers send forms to any origin without a preflight. */
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 
@@ -189,7 +189,7 @@ function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string 
 
 const OF_ONE = { max: 5, everyMs: 30_000 }
 const OF_ALL = { max: 30, everyMs: 2_000 }
-/** Attempts that only addresses without failures may use, so that no address can lock out all others. */
+/** Attempts reserved for addresses without failed attempts, so that no address can lock out all others. */
 const FOR_OTHERS = 10
 const MAX_ADDRESSES = 1000
 
@@ -234,7 +234,7 @@ const digest = (token: string) => createHash('sha256').update(token).digest('bas
 /** Stores only hashes of the session secrets, so that a memory dump reveals no session. */
 export class Sessions {
   readonly #clock: Clock
-  /** The time of the last use by hash, least recently used first. */
+  /** Hash of a session's secret → time of the last use. The least recently used session is first. */
   readonly #used = new Map<string, number>()
   /** The password or start-up token that opened the sessions. */
   #key: string | null = null

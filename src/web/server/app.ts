@@ -38,9 +38,9 @@ export function siteListener(context: AppContext): RequestHandler['answer'] {
     written(error instanceof RequestError ? text(400, 'the request cannot be read') : failed(error, context.log))
   return (incoming, outgoing) => {
     const sender = context.access.senderOf(incoming)
-    // The listener has already checked the host. The adapter would refuse some valid hosts.
+    // Hide the host, which the listener has already checked, because the adapter would refuse some valid hosts.
     incoming.headers.host = undefined
-    // The adapter would print an error to the console, and send its message to the client.
+    // Send the reply here, because the adapter would print errors to the console and send their messages to the client.
     const answer = async (request: Request) => {
       send(incoming, outgoing, await replyOf(await app.fetch(request, { incoming, outgoing, sender })))
       return RESPONSE_ALREADY_SENT
@@ -116,7 +116,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   if (!isGet(request)) return GET_ONLY
   const token = path === '' ? new URLSearchParams(request.url?.split('?')[1]).get('token') : null
   if (token !== null) return enter(context, token, sender)
-  // The page is public if there is a login, because it contains no secrets and shows the login form.
+  // If a password is set, the page is public, because it contains no secrets and shows the login form.
   const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
   if (!isOpen) return text(403, NO_PASSWORD)
   const { frame_ancestors } = live.value.http

@@ -41,7 +41,7 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
 
 const OFF = 'The page and its API are disabled: http.page is false in the configuration.'
 
-/** Logs the reason and returns `undefined` if the listener cannot be opened. Without a page there is no feed. */
+/** Logs the reason and returns `undefined` if the listener cannot be opened. Without the page, there is no feed. */
 export async function openListener(options: ListenerOptions) {
   const { host, port, allowed_hosts: allowedHosts } = options.live.value.http
   const log = options.log.child({ part: 'http' })

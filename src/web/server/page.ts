@@ -19,7 +19,7 @@ const ENCODINGS = { br: '.br', gzip: '.gz' }
 /** Cache control for files whose names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** Occurs only in a checkout without the development packages. */
+/** Sent only by a checkout without the development packages. */
 const NOT_BUILT = 'The page is not built: run npm ci --include=dev && npm run build:page. The API is at api/.'
 
 export class Page {

@@ -5,7 +5,7 @@ export interface Reply {
   readonly status: number
   readonly type?: string
   readonly body: string | Buffer
-  /** Additional headers, which override those of every answer. */
+  /** Additional headers, which override the default headers. */
   readonly headers?: Readonly<Record<string, string>>
 }
 

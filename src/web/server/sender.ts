@@ -20,7 +20,7 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
     address: clients.findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
     /** Whether a trusted proxy sent the request. */
     trusted,
-    /** Whether a program on this machine sent the request, perhaps a tunnel that forwards other machines' requests. */
+    /** Whether a program on this machine sent the request. The program may be a tunnel for other machines' requests. */
     local: !trusted && !isForwarded && isLoopback(peer),
     /** The browser's scheme, if a trusted proxy states it. Traefik states `ws` or `wss` for a WebSocket. */
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
@@ -74,7 +74,7 @@ export function addressOf(text: string): string | undefined {
   return address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** Returns the network of an address. An IPv6 client can usually use 2^64 addresses, so all of them count as one. */
+/** Returns the network of an address. An IPv6 client can usually use 2^64 addresses, so they count as one. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''))

@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import { inUrl, isAllowedHost } from '../../base/hosts.ts'
 import { GET_ONLY, hasBody, headersOf, isGet, pathOf, type Reply, text } from './reply.ts'
 
-/** Answers by path. A rejected promise becomes a 500 without details. */
+/** Functions that answer the requests, by path. A rejected promise becomes a 500 without details. */
 export type Routes = Readonly<Record<string, () => Reply | Promise<Reply>>>
 
 export interface HttpOptions {
@@ -40,7 +40,7 @@ const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
 const FAILED = 'an HTTP request failed'
 const SENDING_MS = 500
-/** Clients send the headers immediately. */
+/** Short, because clients send the headers immediately. */
 const HEADERS_TIMEOUT_MS = 2000
 const MAX_HEADER_BYTES = 8 * 1024
 
@@ -179,7 +179,7 @@ function boundConnections(server: Server, max: number): void {
     idle.add(socket)
     socket.once('close', () => forget(socket))
     if (idle.size + busy.size <= max) return
-    // The new connection is in `idle`. If it is the only idle one, close the connection with the oldest open request.
+    // The new connection is in `idle`. If no other connection is idle, close the one with the oldest open request.
     const [longest] = idle.size > 1 ? idle : busy
     if (longest === undefined) return
     forget(longest)

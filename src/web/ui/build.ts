@@ -47,7 +47,7 @@ function isCurrent(): boolean {
   return sources.every((path) => statSync(`${FOLDER}${path}`).mtimeMs <= builtAt)
 }
 
-/** @throws Error if the sources have a mistake, or if the bundler is not installed */
+/** @throws Error if the sources contain an error, or if the bundler is not installed */
 export async function buildPage(): Promise<void> {
   const { build } = await import('vite')
   await build({
@@ -68,7 +68,7 @@ export async function buildPage(): Promise<void> {
       modulePreload: false,
       reportCompressedSize: false,
       rolldownOptions: {
-        // A build can be slow because the machine is busy.
+        // Do not warn about a slow build, because the machine may be busy.
         checks: { bundlerTimings: false },
         onwarn(warning) {
           throw new Error(warning.message)

@@ -44,7 +44,7 @@ async function flood(world: World, count: number, topic: string): Promise<void> 
   await Promise.all(sending)
 }
 
-/** Sends occasional commands from another client, which must be answered as usual. */
+/** Sends occasional commands from a different client. The bridge must answer them as usual. */
 async function bystander({ load, random }: Scene, ms: number): Promise<void> {
   const endsAt = performance.now() + ms
   while (performance.now() < endsAt) {

@@ -12,9 +12,9 @@ export interface Scene {
 export type Hold = 'broker' | 'bridge' | 'hub' | 'list' | 'answers'
 
 export interface Fault {
-  /** Resolves after the repair of the fault. */
+  /** Resolves when the fault has been repaired. */
   readonly run: (scene: Scene) => Promise<void>
-  /** Whether the bridge can reach the hub throughout. */
+  /** Whether the bridge can reach the hub during the whole fault. */
   readonly hubWell: boolean
   /** How long a message may be delayed between the bridge and the hub or broker, in milliseconds; default: 0. */
   readonly stallMs?: number

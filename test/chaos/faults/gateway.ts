@@ -72,7 +72,7 @@ const answering = (answer: Reply) =>
     return (request) => (concerns(request) ? answer : undefined)
   }, allOrSome)
 
-/** Makes the bridge request the hub's identity, with which each refresh begins. */
+/** Makes the bridge request the hub's identity, because each refresh begins with this request. */
 async function refresh({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))
@@ -252,7 +252,7 @@ export const GATEWAY_FAULTS: Faults = {
   'another server at the address': gateway(
     async (scene) => {
       const { world, random } = scene
-      // Long enough for the bridge to notice the outage.
+      // Make the outage long enough for the bridge to notice it.
       world.hubProxy.refuse(true)
       world.hubProxy.reset()
       await after(3500)

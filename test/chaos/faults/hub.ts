@@ -84,7 +84,7 @@ export const HUB_FAULTS: Faults = {
   'hub answers another shape': hub(behaves('wrong-shape', some)),
   'hub executes no write, with an unclear answer': hub(
     behaves('pretend', ({ random }) => ({ value: random.pick(NO_SUCCESS), operation: APP_WRITES })),
-    // If a gateway turned the refusal into a success, the bridge could not distinguish it from the hub's answer.
+    // If a gateway turned the refusal into a success, the bridge could not distinguish this from the hub's answer.
     { holds: ['answers'] },
   ),
   'hub answers a part of its list (206)': hub(

@@ -7,9 +7,9 @@ import { BASE, PUBLISHED_SETTING, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
 import { type Fault, type Faults, kindOf } from './fault.ts'
 
-/** After several short connections, the bridge waits up to ten seconds before the next one. */
+/** After several short connections, the bridge waits up to ten seconds before it connects again. */
 const ONLINE_MS = 45_000
-/** With one message in flight, each retained message takes a round trip, in turn with all commands. */
+/** If only one message may be in flight, each retained message takes a round trip, and so does each command. */
 const ONE_BY_ONE_MS = 150_000
 
 const limit = kindOf({ hubWell: true, holds: ['broker', 'bridge'] })
@@ -26,7 +26,7 @@ interface LimitOptions {
   readonly timeoutMs?: number
   /** Whether the broker delays messages. */
   readonly holdsBack?: boolean
-  /** How long the bridge must then stay online; default: no requirement. */
+  /** How long the bridge must stay online afterwards; default: no requirement. */
   readonly steadyMs?: number
 }
 
@@ -70,7 +70,7 @@ const CHECK_INTERVAL_MS = 500
 const REQUESTS = 5
 const BIG = 2 * 1024 * 1024
 
-/** The broker is the embedded one, and a setting is too large for its messages. */
+/** Uses the embedded broker, and a setting that is too large for the broker's messages. */
 const embedded: Fault['run'] = async ({ world }) => {
   const { bridge } = world
   const [app = ''] = publishedApps

@@ -1,4 +1,4 @@
-/** Episodes without a fault, and faults that only reveal planted bugs. Campaigns leave them out. */
+/** Episodes without a fault, and faults that only reveal planted bugs. Campaigns leave both out. */
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
 import { appTopic, read, WRITES } from '../commands.ts'

@@ -28,7 +28,7 @@ function withValue({ text, ...answer }: Reply, key: string, value: string): Repl
 const isSettings = (path: string) => /\/setting\/?(\?|$)/.test(path)
 const isSetting = (path: string) => /\/setting\/[^/?]+/.test(path)
 
-/** Makes the bridge read settings for commands, and because it publishes them. */
+/** Makes the bridge read settings, both for commands and for the settings that it publishes. */
 async function readSettings({ load, world, random }: Scene): Promise<void> {
   for (const id of publishedApps) {
     if (world.hub.apps.has(id)) world.hub.change(id, { name: `${id} ${random.word()}` })

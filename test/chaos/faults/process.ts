@@ -40,7 +40,7 @@ function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A bridge loses its connection to the broker or is suspended, another one takes over, and the first one returns. */
+/** A bridge loses its connection to the broker or is suspended, a second bridge takes over, and the first returns. */
 async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   const first = world.bridge
   const absence = {
@@ -124,7 +124,7 @@ export const PROCESS_FAULTS: Faults = {
         await world.bridge.stop('SIGTERM')
         const since = Date.now()
         world.startBridge({ HUB2MQTT_MQTT_KEEPALIVE: '60s' })
-        // `calm` could fail here: under load, there may be no moment at which broker and hub agree.
+        // `calm` could fail here, because under load, there may be no moment at which the broker and the hub agree.
         await until('online', () => world.realtimeIsUp && (world.onlineAt.at(-1) ?? 0) > since, 30_000)
       }
       world.bridge.signal('SIGSTOP')

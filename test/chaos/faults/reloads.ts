@@ -17,7 +17,7 @@ function changed(changes: (scene: Scene) => FileChanges | string): Fault['run'] 
   }
 }
 
-/** Denies commands by a reload while they wait behind slow ones. */
+/** Reloads a configuration that denies commands while these commands wait behind slow commands. */
 function denied(changes: FileChanges, hubRequest: RegExp): Fault['run'] {
   return async (scene) => {
     const { world, random, load } = scene
@@ -33,7 +33,7 @@ function denied(changes: FileChanges, hubRequest: RegExp): Fault['run'] {
     await world.reload(changes)
     const denial: { from: number; to?: number; hubRequest: RegExp } = { from: Date.now(), hubRequest }
     world.denials.push(denial)
-    // Longer than the delay that the checker allows, even on a busy machine.
+    // Wait longer than the delay that the checker allows, even on a busy machine.
     await after(random.int(4000, 5500))
     denial.to = Date.now()
     world.hub.behaveWell()

@@ -10,7 +10,7 @@ import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const stranger = kindOf({ hubWell: true, holds: ['bridge', 'broker'] })
 
-/** A hub's topics are repaired within one poll, the bridge's own within 5 s. The rest is for a busy machine. */
+/** The bridge repairs a hub's topics within one poll, and its own within 5 s. The rest allows for a busy machine. */
 const REPAIR_MS = 9000
 
 /** Returns retained topics of the bridge that change only because of a fault. */
@@ -77,7 +77,7 @@ export const STRANGERS: Faults = {
         settleMs: 0,
         flavour: 'older',
       })
-      // After another fault, the first bridge may be disconnected, so that the second one could not detect it.
+      // After another fault, the first bridge may be disconnected, so that the second bridge could not detect it.
       await until('the first bridge', () => world.brokerProxy.open > 0, 20_000)
       const second = world.startOther({ HUB2MQTT_HUB_URL: other.url, HUB2MQTT_MQTT_CLIENT_ID: 'a-neighbour' })
       await until('the second bridge', () => !second.alive || second.lines.length > 3, 20_000)

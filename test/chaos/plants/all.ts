@@ -6,7 +6,7 @@ export interface Plant {
   readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
   /** The mean time between two actions; short if the bug needs a high load. */
   readonly paceMs?: number
-  /** Whether short runs leave the bug out, because it takes long or another bug already tests its checker. */
+  /** Whether short runs leave the bug out, because its detection takes long or another bug tests the same checker. */
   readonly longRuns?: true
   /** Time limit until the broker agrees with the hub; short if the bug prevents that. */
   readonly timeoutMs?: number

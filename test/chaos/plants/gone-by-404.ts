@@ -1,4 +1,4 @@
-/** Planted bug: every 404 confirms a removal, even if the hub did not send it. */
+/** Planted bug: every 404 confirms a removal, even if the hub did not send the 404. */
 import { HubError } from '../../../src/hub/errors.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'

@@ -1,4 +1,4 @@
-/** Planted bug: permissions are checked only when a command arrives, not after it has waited. */
+/** Planted bug: permissions are checked only when a command arrives, not after the command has waited. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Dispatcher } from '../../../src/bridge/dispatcher.ts'
 import { LiveConfig } from '../../../src/config/live-config.ts'

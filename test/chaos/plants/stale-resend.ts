@@ -1,4 +1,4 @@
-/** Planted bug: after an outage, all states from the outage are sent, not only the newest one. */
+/** Planted bug: after an outage, all states from the outage are sent, not only the newest state. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 import { Sender } from '../../../src/mqtt/sender.ts'
 

@@ -24,7 +24,7 @@ const APPS = [
 ]
 const STORE = [{ id: APP, name: 'Rose garden', version: '2.1.0' }]
 
-/** @param atEnd closes the hub after the test; concurrent tests pass their own */
+/** @param atEnd closes the hub after the test; concurrent tests pass their own function */
 export async function emulate(options: EmulatedHubOptions = {}, atEnd = onTestFinished): Promise<EmulatedHub> {
   const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }
   const hub = await EmulatedHub.start({ keys, settleMs: 0, apps: APPS, store: STORE, ...options })
@@ -32,10 +32,10 @@ export async function emulate(options: EmulatedHubOptions = {}, atEnd = onTestFi
   return hub
 }
 
-/** Shortens pauses, but not deadlines. An event may be late on a busy machine. */
+/** Shortens pauses, but not deadlines. Waits half a second for an event, which may be late on a busy machine. */
 export const hasty = (betweenMs = 1): Clock => ({
   ...systemClock,
-  // Ten times as fast, because on a busy machine the requests take most of the time.
+  // This clock is ten times as fast, because on a busy machine the requests take most of the time.
   elapsed: () => systemClock.elapsed() * 10,
   after(ms, task) {
     const pauses: Readonly<Record<number, number>> = { [BETWEEN_MS]: betweenMs, [LOOK_MS]: 20, [EVENT_MS]: 500 }

@@ -179,7 +179,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
       expect.stringMatching(/only one server holds the leases.*nats stream edit KV_single --replicas 3/s),
     ])
     await kvm.create('hub2mqtt', { replicas: 3 })
-    // A new replica is behind for a moment.
+    // A new replica is out of date for a moment.
     await until('the copies', async () => problemsIn(await found(nats.urls)).length === 0, 30_000)
     expect(await found(nats.urls.slice(0, 1))).toContainEqual(expect.stringContaining('lists one of several servers'))
     await nats.node(2).kill()

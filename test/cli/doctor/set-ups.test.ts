@@ -58,7 +58,7 @@ async function secure(certificate: string, ...more: string[]) {
   return port
 }
 
-/** Trusts the authority of the certificate. */
+/** Trusts the authority that signed the certificate. */
 async function trusted(certificate: string) {
   const known = getCACertificates('default')
   setDefaultCACertificates([...known, authority.pem('ca.pem')])
@@ -468,7 +468,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
         /^ok .*the bridge with the base topic hub2mqtt is online: version 0\.0\.0-test, since .*home at/,
       ),
     )
-    // Doctor must not retain messages, or make the bridge log another bridge or a lost connection.
+    // The doctor must not retain messages, or make the bridge log a second bridge or a lost connection.
     const written = observer.seen.filter(({ retain }) => retain).map(({ topic }) => topic)
     expect(written.filter((topic) => topic !== 'hub2mqtt/bridge/health')).toEqual([])
     expect(bridge.lines.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([])

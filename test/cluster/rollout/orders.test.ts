@@ -1,4 +1,4 @@
-/** Which orders are accepted, which are refused, and which permissions they need. */
+/** Tests which orders are accepted, which are refused, and which permissions they need. */
 import { describe, expect, test } from 'vitest'
 import { APP, BROKER, RESTART, SHORT_PAUSE_MS, Street } from './street.ts'
 

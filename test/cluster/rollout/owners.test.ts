@@ -1,4 +1,4 @@
-/** How a rollout's record is kept on the broker, and which process continues the rollout from it. */
+/** Tests how the record of a rollout is kept on the broker, and which process continues the rollout from its record. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
@@ -152,7 +152,7 @@ async function begin(street: Street, order: object): Promise<void> {
   await until('the rollout to be taken', isTaken, 20_000)
 }
 
-/** Resolves to the records, keyed by the name of the rollout as in its topic. */
+/** Resolves to the records, keyed by the name of the rollout in the topic. */
 async function recordsOn({ broker: { port } }: Street): Promise<Map<string, string>> {
   const prefix = 'hub2mqtt/rollout/'
   const held = [...(await retainedOn(port))].filter(([topic]) => topic.startsWith(prefix))
@@ -171,7 +171,7 @@ describe.skipIf(mosquittoPath === undefined)('a broker', () => {
     expect(await street.ended()).toMatchObject({ state: 'done', done: 2 })
     expect(street.asked()).toEqual([1, 1])
     const answers = street.observer.texts(`hub2mqtt/h0/app/${APP}/result/restart`).map((text) => JSON.parse(text))
-    // This is the answer to the first command, or to the repeated one, which executed nothing.
+    // This is the answer to the first command, or to the repeated command, which executed nothing.
     expect(answers.at(-1)).toMatchObject({ ok: true, transaction: `t/h0/${APP}` })
   })
 

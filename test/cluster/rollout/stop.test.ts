@@ -1,4 +1,4 @@
-/** What a rollout records when its bridge stops or hands over in an orderly way, while steps are under way. */
+/** Tests what a rollout records when its bridge stops or hands over in an orderly way during a step. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
 import type { RunningBridge } from '../../support/bridge.ts'

@@ -16,9 +16,9 @@ import { ALL_SCOPES, type Answer, KEY } from '../../support/world.ts'
 
 export const APP = 'the.app'
 export const RESTART = { command: 'restart', app: APP, pause: '1s' } as const
-/** The broker for tests that do not depend on it. */
+/** The broker for tests that do not depend on the kind of broker. */
 export const BROKER: BrokerKind = BROKERS[0]
-/** Milliseconds. Apps in the last wave are watched for less time. */
+/** In milliseconds. Apps in the last wave are watched for less time. */
 export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
@@ -144,7 +144,7 @@ export class Street implements AsyncDisposable {
     return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
   }
 
-  /** Default: a rollout of restarts with the name `t`. */
+  /** Orders a rollout. By default, the rollout has the name `t` and restarts the app. */
   rollOut(order: object = {}): Promise<Answer> {
     return this.ask('rollout', { ...RESTART, transaction: 't', ...order })
   }
@@ -178,7 +178,7 @@ export class Street implements AsyncDisposable {
     })
   }
 
-  /** Like `until`, while the clock advances. */
+  /** Like `until`, but advances the clock. */
   async passUntil(transaction: string, holds: (rollout: Rollout) => boolean): Promise<Rollout> {
     for (;;) {
       const rollout = this.rollout(transaction)

@@ -28,7 +28,8 @@ const reads = ({ lines }: ReturnType<typeof startBridge>) =>
   lines.filter((line) => line.includes('configuration read again')).length
 /**
  * Makes the bridge check its folder until the check has detected a change, because the test cannot see when a check
- * begins. `probe` must not wait for an answer from the hub or the broker: each jump of the clock may time out requests.
+ * begins. `probe` must not wait for an answer from the hub or the broker, because each jump of the clock may time out
+ * requests.
  */
 const looking = (clock: JumpClock, what: string, probe: () => boolean) => {
   const lookAndProbe = () => {
@@ -110,7 +111,7 @@ describe('a configuration that is read again changes while running', () => {
     expect(await world.request('attic/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload('hubs: {home: {}}')
     await expect.poll(() => topicsOf('attic')).toEqual([])
-    // All other messages about the hub are cleared too, the discovery messages later, as the hub may only be renamed.
+    // All other messages about the hub are cleared too, but discovery later, because the hub may only have a new name.
     const speakingOfIt = async () => {
       const held = await retainedOn(world.broker.port)
       return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)

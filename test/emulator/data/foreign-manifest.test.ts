@@ -1,4 +1,4 @@
-/** Manifests in the form of apps for real hubs, and hostile ones. */
+/** Tests manifests in the format of apps for real hubs, and hostile manifests. */
 import { describe, expect, test } from 'vitest'
 import { type Manifest, ManifestError, parseManifest } from '../../../src/emulator/data/manifest.ts'
 

@@ -16,7 +16,7 @@ import { LIGHTS, manifestOf, writeApp } from './apps.ts'
 export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
 /** Maximum time that a hub writes before it is killed. */
 const MAX_LIFE_MS = 250
-/** Every fourth hub is killed within this time after its start, when some have not opened their data yet. */
+/** Every fourth hub is killed within this time after its start, when some hubs have not opened their data yet. */
 const MAX_START_MS = 800
 const FILES = 8
 
@@ -135,7 +135,7 @@ function foundIn({ state }: HubData): Wanted {
   return found
 }
 
-/** Compares two values; a missing one equals `null`. */
+/** Compares two values; a missing value equals `null`. */
 const same = (one: unknown, other: unknown) => (one ?? null) === (other ?? null)
 
 function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): string[] {

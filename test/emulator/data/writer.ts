@@ -1,5 +1,5 @@
 /**
- * A hub that writes until the test kills it: it prints each write before it begins, and again when it is confirmed.
+ * A hub that writes until the test kills it. Prints each write before the write begins, and again when it is confirmed.
  * Arguments: the data folder, the store, and the number of the round, which is part of every value.
  */
 import { writeSync } from 'node:fs'

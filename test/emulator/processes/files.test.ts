@@ -104,7 +104,7 @@ test('a file that does not belong to the app does not restart it', async () => {
   await app.write('.git/HEAD', 'x')
   await app.write('app.js~', 'x')
   await symlink(folder, join(folder, '.link'))
-  // The hub ignores the files above, and notices only this one.
+  // The hub ignores the files above, and notices only the following change.
   await app.write('app.js', says('two'))
   expect(await app.until('running')).toEqual([...RESTART, 'two', '[hub] running'])
 })
@@ -161,7 +161,7 @@ test('the app keeps running when its folder is removed, and restarts when the fo
   await app.until('crashed: Error: ENOENT')
   await rename(`${folder}-away`, folder)
   expect(await app.until('running')).toEqual(['[hub] changed: app.js, app.json', 'one', '[hub] running'])
-  // Replace the folder with another that has the same names, sizes and times.
+  // Replace the folder with a new folder whose files have the same names, sizes and times.
   await rm(folder, { recursive: true })
   await app.until('no longer exists')
   await mkdir(folder)

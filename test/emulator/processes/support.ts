@@ -1,4 +1,4 @@
-/** Runs the apps of a test as real processes, with requests as from a hub. */
+/** Runs the apps of a test as real processes, and sends them requests as a hub does. */
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'

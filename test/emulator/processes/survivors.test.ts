@@ -34,7 +34,7 @@ function worked(pid: number): number {
 /** CPU time in hundredths of a second; no start takes longer. */
 const BUSY = 50
 
-/** May be an older Node, from which the hub starts a newer one. */
+/** This program may be an older Node, from which the hub starts a newer Node. */
 const OLD = '/usr/bin/node'
 const oldVersion = spawnSync(OLD, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout ?? ''
 const isOld = /^(1\d|2[0-3])\./.test(oldVersion)

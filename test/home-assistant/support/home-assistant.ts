@@ -1,4 +1,4 @@
-/** A real Home Assistant in a separate process, set up as by a user, and queried over its own interfaces. */
+/** A real Home Assistant in a separate process, set up as a user would, and queried over its own interfaces. */
 import { cp, mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../support/ports.ts'
@@ -44,7 +44,7 @@ export interface Notification {
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
-/** Replaces the phone: shows the question as a notification. */
+/** Replaces the phone by showing the question as a notification. */
 const ASK = {
   mode: 'parallel',
   sequence: [
@@ -118,7 +118,7 @@ export class HomeAssistant implements AsyncDisposable {
     await this.#post('onboarding/integration', { client_id: CLIENT_ID, redirect_uri: CLIENT_ID })
   }
 
-  /** Starts the process; resolves when it reports that it is running. */
+  /** Starts the process. Resolves when Home Assistant reports that it is running. */
   async run(): Promise<void> {
     const { command, root } = this.#installation
     const [program, ...first] = command

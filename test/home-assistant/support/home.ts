@@ -139,7 +139,7 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.bridges.push(new BridgeProcess({ config: this.#config, env }))
   }
 
-  /** Starts another hub with one of the first hub's apps; the caller closes it. */
+  /** Starts a second hub with one of the first hub's apps. The caller must close the second hub. */
   static cabin(): Promise<EmulatedHub> {
     const apps = DEFAULT_APPS.filter(({ id }) => id === 'com.athom.hue')
     return EmulatedHub.start({

@@ -24,7 +24,7 @@ export async function installHomeAssistant({ name, runtime }: TestedVersion): Pr
   if (!existsSync(folder)) {
     process.stderr.write(`installing Home Assistant ${name} from PyPI; this takes some minutes, once\n`)
     await mkdir(CACHE, { recursive: true })
-    // Install into a temporary folder, because other processes may read the final one, or install the same version.
+    // Install into a temporary folder, because other processes may read the final folder or install the same version.
     const unfinished = await mkdtemp(join(CACHE, `${name}.`))
     await install(name, runtime, unfinished)
     await rename(unfinished, folder).catch(() => rm(unfinished, { recursive: true, force: true }))

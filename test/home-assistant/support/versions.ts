@@ -1,4 +1,4 @@
-/** The versions of Home Assistant that are tested: the oldest supported one, some between, and the newest. */
+/** The versions of Home Assistant that are tested: the oldest supported version, some in between, and the newest. */
 import { findPython, type Python } from './python.ts'
 
 interface Version {
@@ -68,7 +68,7 @@ export function choose(
   return named
 }
 
-/** Resolves with the versions on PyPI; none if it is not reachable. */
+/** Resolves with the versions on PyPI, or with an empty list if PyPI is not reachable. */
 export async function published(index = PYPI): Promise<Version[]> {
   try {
     const headers = { accept: 'application/vnd.pypi.simple.v1+json' }

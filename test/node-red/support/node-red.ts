@@ -1,4 +1,4 @@
-/** A real Node-RED in a separate process, with the flows as after an import. */
+/** A real Node-RED in a separate process, with the flows as a user has imported them. */
 import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -137,7 +137,7 @@ describe('the command', () => {
     const ask = () => command(['--config', file], { HUB2MQTT_HTTP_PORT: '' })
     written(world.env['HTTP_PORT'] ?? '')
     expect(await ask()).toMatchObject({ status: 0, stdout: expect.stringContaining('"live":true') })
-    // Nothing listens at this address and the default port, unlike perhaps at 127.0.0.1.
+    // Nothing listens on the default port of this address. On 127.0.0.1, another program might.
     written('99999\n  host: 127.9.9.9')
     const why = 'the configuration has mistakes, so the daemon may listen at another address: see hub2mqtt check-config'
     expect(await ask()).toMatchObject({ status: 1, stderr: expect.stringContaining(why) })

@@ -36,7 +36,7 @@ export interface View {
 
 let browser: Promise<Browser> | undefined
 
-/** Starts the browser that the tests of a file share, and that ends with the process. */
+/** Starts the browser that all tests of a file share. The browser ends with the process. */
 export function launch(): Promise<Browser> {
   // CI runs as root, and Chromium has no sandbox for root.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
@@ -82,7 +82,7 @@ export async function profile(view: View = {}): Promise<BrowserContext> {
   return context
 }
 
-/** Console messages because of an offline daemon, a wrong password or an app without an icon. */
+/** Console messages caused by an offline daemon, a wrong password or an app without an icon. */
 const EXPECTED = /^Failed to load resource: (net::ERR_|.*status of (401|403|404|429|5\d\d))|^WebSocket connection to/
 
 function watch(page: Page, url: string): string[] {
@@ -103,7 +103,7 @@ function watch(page: Page, url: string): string[] {
 }
 
 export async function expectAccessible(page: Page): Promise<void> {
-  // The page's content security policy blocks foreign scripts, so evaluate this one from outside.
+  // The page's content security policy blocks foreign scripts, so evaluate this script from outside.
   await page.evaluate(axe.source)
   const violations = await page.evaluate<unknown>(
     `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>

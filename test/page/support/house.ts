@@ -125,7 +125,7 @@ export class House implements AsyncDisposable {
   }
 }
 
-/** Starts a house that ends with the test. */
+/** Starts a house, which is closed at the end of the test. */
 export async function startHouse(options?: HouseOptions): Promise<House> {
   const house = await House.start(options)
   onTestFinished(() => house[Symbol.asyncDispose]())

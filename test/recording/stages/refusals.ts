@@ -79,7 +79,7 @@ export async function refusals(theatre: Theatre): Promise<void> {
   await theatre.stage('commands that the hub does not carry out', () => failures(theatre))
 }
 
-/** Runs one command, fills the app's queue, and sends one more, which is refused. */
+/** Runs one command, fills the app's queue, and sends one more command, which is refused. */
 async function crowd(theatre: Theatre): Promise<void> {
   const { home } = theatre.hubs
   home.hold('getAppLocales')

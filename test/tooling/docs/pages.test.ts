@@ -133,7 +133,7 @@ describe('docs/mqtt.md', () => {
 
 describe('docs/internals/architecture.md', () => {
   const page = text('docs/internals/architecture.md')
-  /** Matches only complete paths, because diagrams contain abbreviated ones, such as `src/…`. */
+  /** Matches only complete paths, because diagrams contain abbreviated paths, such as `src/…`. */
   const paths = [...withoutCode(page).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)].map(([, path = '']) => path)
 
   it.each([...new Set(paths)])('names %s, which exists', (path) => expect(existsSync(path)).toBe(true))

@@ -104,7 +104,7 @@ describe('the live channel', () => {
       const asked = once(alive, 'ping')
       await clock.advance(16_000)
       await asked
-      // After this pong, the pong of the silent client would have arrived as well.
+      // By the time of this pong, a pong of the silent client would have arrived as well.
       const answered = once(alive, 'pong')
       alive.ping()
       await answered

@@ -1,4 +1,4 @@
-/** Calls every route in every way that a client can have access to it. */
+/** Calls every route in every way in which a client can get access. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ROUTES, type Route } from '../../../src/web/server/api/routes.ts'
@@ -48,7 +48,7 @@ interface Way {
   /** The port to connect to; default: the listener's. */
   readonly port?: (door: Door) => Promise<number>
   readonly headers?: Readonly<Record<string, string>> | ((door: Door) => Promise<Readonly<Record<string, string>>>)
-  /** The highest access that is granted. Other routes answer `refusal`. `none`: not even public routes. */
+  /** The highest access that is granted. Other routes answer with `refusal`. `none`: even public routes are refused. */
   readonly may: 'full' | 'read' | 'local' | 'open' | 'none'
   readonly refusal?: 401 | 403
 }

@@ -42,7 +42,7 @@ describe('the search for hubs', () => {
       { name: 'Villa \\u0007', url: pro.url },
     ])
     expect(questions.length).toBeGreaterThan(0)
-    // The user has not entered a key yet, so none may be sent.
+    // The user has not entered a key yet, so no key may be sent.
     for (const { path, ...asked } of [...pro.requests, ...server.requests]) {
       expect(path).toMatch(/\/system\/ping$/)
       expect(asked).not.toHaveProperty('key')

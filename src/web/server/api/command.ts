@@ -1,4 +1,4 @@
-/** Commands over HTTP: the path is the topic, the request body the payload, the reply the answer. */
+/** Commands over HTTP: the path contains the topic, the request body is the payload, and the reply is the answer. */
 import type { Clock } from '../../../base/clock.ts'
 import type { Reply as CommandReply, Requester } from '../../../bridge/requests.ts'
 import { findCommand } from '../../../contract/commands.ts'
@@ -90,7 +90,7 @@ function commandTopic(base: string, segments: readonly string[]): string | undef
   return [base, ...levels.slice(0, at), 'cmd', ...levels.slice(at)].join('/')
 }
 
-/** Returns the topic level of a segment, in which a client may have percent-encoded more than a level requires. */
+/** Converts a segment of a path to a topic level. Clients may percent-encode more characters than a level requires. */
 function levelOf(segment: string): string | undefined {
   if (decodeLevel(segment) !== undefined) return segment
   try {

@@ -109,8 +109,8 @@ export class Feed {
   }
 
   /**
-   * If the payload is a function, it is called whenever the event is sent. It must always return the same short text,
-   * which does not count towards the limit.
+   * If the payload is a function, it is called whenever the event is sent. The function must always return the same
+   * short text, which does not count towards the limit.
    */
   record(topic: string, payload: string | (() => string)): void {
     const event = { at: this.#options.clock.now(), topic, payload }

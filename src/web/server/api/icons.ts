@@ -76,7 +76,7 @@ const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
   [/^<!doctype\s+svg\b/, '>'],
 ]
 
-/** Returns the media type by the content, because the hub's header may be wrong; `undefined` if it is not an image. */
+/** Detects the media type, because the hub's header may be wrong. Returns `undefined` for an unknown type. */
 export function typeOf(body: Buffer): string | undefined {
   const start = body.toString('latin1', 0, 12)
   if (start.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'

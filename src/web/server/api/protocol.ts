@@ -39,8 +39,8 @@ const message = v.strictTuple([text, text])
 export type LiveMessage = v.InferOutput<typeof message>
 
 /**
- * A message that is not retained. The message of an answer has the result topic, and its `data` is always `null`,
- * because only the requester may see it.
+ * A message that is not retained. An event for the answer to a command has the result topic, and its `data` is always
+ * `null`, because only the requester may see the data.
  */
 const event = v.strictObject({ at: time, topic: text, payload: text })
 export type FeedEvent = v.InferOutput<typeof event>
@@ -49,10 +49,10 @@ export type FeedEvent = v.InferOutput<typeof event>
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
 
-/** The close code of the WebSocket when a login is required, such as after a logout or a password change. */
+/** The close code of the WebSocket when a login is required, for example after a logout or a password change. */
 export const LOGIN_DUE = 4401
 
-/** The reasons by hub and unavailable command, which is named as in the configuration (`restart`, `hub/install`). */
+/** Why commands are unavailable, by hub and by the command's name in the configuration (`restart`, `hub/install`). */
 const refusals = v.record(text, v.record(text, text))
 export type Refusals = v.InferOutput<typeof refusals>
 
@@ -99,7 +99,7 @@ export const LIVE_FRAME = v.variant('type', [
 ])
 export type LiveFrame = v.InferOutput<typeof LIVE_FRAME>
 
-/** Maximum time between two frames of the server, in milliseconds. The page is stale after twice that time. */
+/** Maximum time between two frames of the server, in milliseconds. A page without frames for twice as long is stale. */
 export const LIVE_INTERVAL_MS = 5_000
 
 export const API_ERROR = v.strictObject({

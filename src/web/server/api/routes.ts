@@ -1,4 +1,4 @@
-/** The router, the access checks, the OpenAPI document and the documentation use these rows. */
+/** The table of routes, which the router, the access checks, the OpenAPI document and the documentation use. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as v from 'valibot'
@@ -74,7 +74,7 @@ export interface Route {
   readonly run: (context: AppContext, request: ApiRequest) => Reply | Promise<Reply>
 }
 
-/** An SVG that is opened directly must not act as a page. An icon may change with the app's version. */
+/** An SVG that is opened directly must not act as a page. The cache expires, because an app's icon may change. */
 const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-control': 'private, max-age=3600' }
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })

@@ -9,7 +9,7 @@ import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
-/** Has the format of the configuration: `url` is a list of addresses. */
+/** A broker in the format of the configuration, in which `url` is a list of addresses. */
 type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
 /** `broker` is `undefined` to keep the current broker. */
@@ -18,7 +18,7 @@ export interface Choice {
   readonly broker: ChosenBroker | undefined
 }
 
-/** `wrong` has one line for each mistake. */
+/** `wrong` has one line for each error. */
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
 
 /** Checks a hub. The result includes the defaults of the hub's other options. */
@@ -40,7 +40,7 @@ function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknow
   return undefined
 }
 
-/** Checks a broker. `chosen` is missing if the broker is the current one, whose login is kept. */
+/** Checks a broker. `chosen` is missing if this is the current broker, whose login is kept. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,
@@ -67,7 +67,7 @@ export function checkBroker(
 
 const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
 
-/** Keeps everything else in the file, including comments. */
+/** Adds the choice to the text of a configuration file. Keeps everything else in the file, including comments. */
 export function withChoice(text: string, { hub: { name, ...values }, broker }: Choice): string {
   const { isMap, isNode, parseDocument } = yaml()
   const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
@@ -90,7 +90,7 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
   return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }
 
-/** Returns whether a file is JSON. It must stay JSON for the other programs that read it. */
+/** Returns whether a file is JSON. Such a file must stay JSON, because other programs may read it. */
 function isJson(text: string): boolean {
   try {
     return typeof JSON.parse(text) === 'object'
@@ -99,7 +99,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The texts in place of secrets: a mask after the file was written, a placeholder in lines to copy. */
+/** The texts that replace secrets: a mask if the file was written, a placeholder in lines that the user must copy. */
 const WORDS = {
   written: { key: MASK, password: MASK },
   copy: { key: String(hubOptions.api_key.example), password: String(options['mqtt.password'].example) },

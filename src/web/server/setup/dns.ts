@@ -10,7 +10,7 @@ const PTR = 12
 const IN = 1
 const HEADER_BYTES = 12
 const MAX_NAME_BYTES = 255
-/** More than any responder announces. */
+/** Responders announce fewer records than this. */
 const MAX_RECORDS = 64
 const IS_RESPONSE = 0x8000
 
@@ -70,7 +70,7 @@ function* textsOf(data: Buffer): Generator<string> {
   }
 }
 
-/** Reads a name. `end` is the offset after it. Pointers must point backwards, which prevents loops. */
+/** Reads a name. `end` is the offset after the name. Pointers must point backwards, which prevents loops. */
 function readName(packet: Buffer, start: number): { readonly name: string; readonly end: number } {
   const labels: string[] = []
   let end: number | undefined

@@ -85,7 +85,7 @@ async function openSockets(
   return (await Promise.all(opening)).filter((socket) => socket !== undefined)
 }
 
-/** Returns the hubs in an answer. A hub without a usable address in it gets the address of the sender. */
+/** Returns the hubs in an answer. If the answer has no usable address of a hub, uses the sender's address. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
   const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
     records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)

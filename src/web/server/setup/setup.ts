@@ -16,7 +16,7 @@ import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice }
 
 export interface SetupOptions {
   readonly config: Config
-  /** The configuration file, which need not exist. */
+  /** The path of the configuration file, which need not exist. */
   readonly path: string | null
   /** Loads the configuration with this text in place of the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
@@ -190,7 +190,7 @@ function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefi
   return differs && environmentName(`mqtt.${differs[0]}`)
 }
 
-/** Short, because a user waits for the answer. */
+/** Short, because a user is waiting for the answer. */
 const HUB_TIMEOUT_MS = 5_000
 
 export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<SetupTest> {

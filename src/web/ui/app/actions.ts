@@ -1,5 +1,6 @@
 /**
- * An action on several apps runs on one app after another. It ends at the first failure, or when the user stops it.
+ * An action on several apps runs on one app after another. The action ends at the first failure, or when the user
+ * stops it.
  */
 import { effect, signal } from '@preact/signals'
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
@@ -234,7 +235,7 @@ interface Bulk {
   readonly state: 'running' | 'stopping' | 'stopped' | 'failed' | 'lost' | 'done'
 }
 
-/** The latest action on several apps. It continues when the user leaves the view. */
+/** The latest action on several apps. The action continues when the user leaves the view. */
 export const bulk = signal<Bulk | undefined>(undefined)
 export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?.state === 'stopping'
 
@@ -242,7 +243,7 @@ export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isInProgress() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
-/** `why`: why the action is not possible for one of the other apps. */
+/** Returns the apps for which the action is possible; `why`: why it is not possible for one of the other apps. */
 function possible(page: PageContext, action: Action, entries: readonly AppEntry[]) {
   const able: AppEntry[] = []
   let why: string | undefined

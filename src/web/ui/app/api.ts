@@ -79,10 +79,10 @@ export type Ended =
   | Answer
   | { readonly ok: false; readonly error: { readonly code: string | null; readonly message: string } }
 
-/** The target of a command: an app of a hub, or a hub; without either, the bridge. */
+/** The target of a command: an app of a hub, a hub, or, if neither is given, the bridge. */
 export type For = { readonly hub?: string; readonly app?: string }
 
-/** Resolves when the command has ended. `payload` is the payload as on MQTT; an object is sent as JSON. */
+/** Resolves when the command has ended. `payload` is the same as over MQTT; an object is sent as JSON. */
 export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]

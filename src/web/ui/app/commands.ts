@@ -59,10 +59,10 @@ function outcomeOf(command: string, ended: Ended): Outcome {
   }
 }
 
-/** How long an app's row shows a success. It shows a failure until the next command, or until the hub is back. */
+/** How long an app's row shows a success. The row shows a failure until the next command or the return of the hub. */
 const SHOWN_MS = 8_000
 
-/** Shows the progress on the app's row. @param isQuiet whether to show no notice of the result */
+/** Shows the progress on the app's row. @param isQuiet whether to suppress the notice of the result */
 export async function actOn(
   entry: AppEntry,
   command: AppCommand,

@@ -17,7 +17,7 @@ interface Language {
 }
 
 const ENGLISH: Language = { name: 'English', load: () => Promise.resolve({ default: {} }) }
-/** A new language needs a file and a row. */
+/** To add a language, add a file with its texts and a row to this table. */
 const LANGUAGES: ReadonlyMap<string, Language> = new Map([
   ['en', ENGLISH],
   ['nl', { name: 'Nederlands', load: () => import('./languages/nl.json', { with: { type: 'json' } }) }],
@@ -51,7 +51,7 @@ export async function showLanguage(): Promise<boolean> {
     .load()
     .catch(() => undefined)
   const texts = loaded?.default
-  // The user may have chosen another language while the texts were loading.
+  // The user may have chosen a different language while the texts were loading.
   if (texts !== undefined && code === codeOf(choice.peek())) {
     language.value = { code, texts }
     document.documentElement.lang = code

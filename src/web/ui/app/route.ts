@@ -45,7 +45,7 @@ function inAddress<T extends string>(name: string, how: How, first: T, read: (st
       try {
         history[how](null, '', hrefOf(route.value) + (next.size === 0 ? '' : `?${next}`))
       } catch {
-        // Some browsers limit how often the address can change. A later change will update it.
+        // Some browsers limit how often the address can change. A later change will update the address.
       }
     },
   }

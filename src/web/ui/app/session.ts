@@ -60,7 +60,7 @@ function connect(session: Session): Stage {
   return { at: 'open', session, store, channel }
 }
 
-/** Assumes an unchanged session if there is no answer; the next attempt checks it again. */
+/** Assumes an unchanged session if there is no answer; the next attempt checks the session again. */
 async function isUnchanged(before: Session): Promise<boolean> {
   const result = await api.session()
   if (isAway(result)) return true

@@ -206,7 +206,7 @@ const messages = defineStrings('messages', {
   errors: ERROR_CODES,
 })
 
-/** The text before and after the value of each message. Both texts form the whole message if it has no value. */
+/** The text before and after the value of each message. A message without a value consists of both texts. */
 const SENTENCES: readonly (readonly [before: string, after: string, write: (value: string) => string])[] = [
   ['commands.deny names ', '.', (key) => messages.denied({ key })],
   ['commands.read_only is set.', '', () => messages.readOnly],
@@ -216,7 +216,7 @@ const SENTENCES: readonly (readonly [before: string, after: string, write: (valu
   ['The API key lacks ', '.', (scope) => messages.lacks({ scope })],
 ]
 
-/** Translates the frequent messages of hub2mqtt. All others are shown in English. */
+/** Translates the frequent messages of hub2mqtt. All other messages are shown in English. */
 export function inLanguage(message: string): string {
   for (const [before, after, write] of SENTENCES) {
     const value = message.slice(before.length, message.length - after.length)
@@ -261,7 +261,7 @@ export const formatDay = time({ dateStyle: 'full' })
 export const formatMoment = time({ dateStyle: 'medium', timeStyle: 'medium' })
 const formatDate = time({ day: 'numeric', month: 'short' })
 
-/** Formats `at`, in epoch seconds, as a date at midnight or if the step is a day or more, otherwise as a time. */
+/** Formats `at`, in epoch seconds: as a date if it is midnight or the step is at least a day, otherwise as a time. */
 export function formatTick(at: number, step: number): string {
   const date = new Date(at * 1000)
   const isDay = step >= 86_400 || (date.getHours() === 0 && date.getMinutes() === 0)

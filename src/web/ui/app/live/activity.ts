@@ -115,7 +115,7 @@ const PUBLISHED_MS = 100
 const isNear = (one: Entry | undefined, other: Entry, ms: number) =>
   one !== undefined && Math.abs(other.at - one.at) < ms
 
-/** The events that start a group, and the commands that can cause them. An event caused by a command starts none. */
+/** The events that start a group, and the commands that can cause them. An event that a command caused starts none. */
 const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
   crashed: [],
   installed: ['install'],

@@ -55,7 +55,7 @@ function newHub(name: string) {
     since: signal<number | undefined>(undefined),
     info: signal<Payload<'hubInfo'> | undefined>(undefined),
     health: signal<Payload<'hubHealth'> | undefined>(undefined),
-    /** Only the store changes this map. When apps are added or removed, it replaces the whole map. */
+    /** Only the store changes this map. When apps are added or removed, the store replaces the whole map. */
     apps: signal(new Map<string, AppEntry>()),
   }
 }
@@ -73,7 +73,7 @@ type OtherTopicName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
 /** The parsed payloads, so that lists of many apps parse each payload only once. */
 const readOnce = new WeakMap<OtherTopic, { readonly [N in OtherTopicName]?: Payload<N> | undefined }>()
 
-/** Returns `undefined` if the topic has no payload, or one that does not match its schema. */
+/** Returns `undefined` if the topic has no payload, or if the payload does not match the schema. */
 export function readTopic<N extends OtherTopicName>({ topics }: AppEntry, name: N): Payload<N> | undefined {
   for (const one of topics.value.values()) {
     if (one.name !== name) continue
@@ -104,7 +104,7 @@ export class Store {
   readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
   readonly refusals = signal<Refusals>({})
   readonly recent = signal<readonly Entry[]>([])
-  /** The apps, as `hub/id`, whose last update failed. Derived from events, so a restart of the daemon clears it. */
+  /** The apps, as `hub/id`, whose last update failed. Derived from events, so empty after a restart of the daemon. */
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** `true` after the first snapshot. */
   readonly complete = signal(false)
@@ -143,7 +143,7 @@ export class Store {
     return this.away.value.some(({ name }) => name === hub)
   }
 
-  /** Explains why the hub is unusable, or usable only in part. */
+  /** Explains why the hub cannot be used, or can be used only partly. */
   reasonOf({ name, info }: HubEntry): string | undefined {
     const reason = info.value?.reason ?? this.health.value?.hubs[name]?.reason
     return reason == null ? undefined : textFor(terms.hubReasons, reason)

@@ -62,7 +62,7 @@ async function load(): Promise<void> {
 interface ChartProps {
   readonly figure: Figure
   readonly label: string
-  /** The chart in words, for screen readers while no point is selected. */
+  /** A text version of the chart, for screen readers while no point is selected. */
   readonly summary: string
   readonly charted: Charted
   /** The selected time, which several charts can share. */
@@ -182,7 +182,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
   }
 }
 
-/** CPU starts at zero. Memory changes little, so its line is shown in the middle. */
+/** The CPU axis starts at zero. Memory changes little, so its axis covers only the range of the values. */
 const RANGES: Readonly<Record<Figure, (plot: Plot, low: number, high: number) => [number, number]>> = {
   cpu: (_, __, high) => [0, Math.max(1, (high ?? 0) * 1.1)],
   memory: (_, low, high) => {
@@ -205,7 +205,7 @@ function axis(more: Plot.Axis): Plot.Axis {
 
 function line(name: string): Plot.Series {
   const stroke = (plot: Plot) => colour(plot, name)
-  /** Returns the points without neighbours, which the line does not show. */
+  /** Returns the isolated points, which the line does not show. */
   const alone = ({ data }: Plot, series: number) =>
     [...(data[series] ?? []).keys()].filter((i) => {
       const [before, value, after] = [data[series]?.[i - 1], data[series]?.[i], data[series]?.[i + 1]]

@@ -246,7 +246,7 @@ export function Table({ label, children, columns, head }: TableProps) {
 
 export function ScrollTable(props: TableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: users must be able to scroll this element by keyboard.
     <div class="scroll" tabIndex={0}>
       <Table {...props} />
     </div>
@@ -273,7 +273,7 @@ export function Alert({ children }: { readonly children: ComponentChildren }) {
 }
 
 export function Json({ value }: { readonly value: unknown }) {
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and must be reachable by keyboard.
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: users must be able to scroll this element by keyboard.
   return <pre tabIndex={0}>{textOf(value)}</pre>
 }
 

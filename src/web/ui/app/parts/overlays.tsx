@@ -61,7 +61,7 @@ function Dialog({ title, text, action, danger, list, option, answer }: OpenQuest
         <h2 id="confirm-title">{title}</h2>
         <p>{text}</p>
         {list !== undefined && (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and must be reachable by keyboard.
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: users must be able to scroll this element by keyboard.
           <ul tabIndex={0}>
             {list.map(({ name, about, note }, i) => (
               <li key={`${i} ${name}`}>

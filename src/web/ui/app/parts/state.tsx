@@ -119,7 +119,7 @@ export function CommandSwitch(
 
 type GuardState = GuardPayload['state']
 
-/** In sort order, with the most urgent state first. */
+/** How each state of the guardian is shown. The order is the sort order, with the most urgent state first. */
 const APPEARANCES: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: GlyphName }>> = {
   given_up: { tone: 'bad', glyph: 'alert' },
   waiting: { tone: 'warn', glyph: 'clock' },
@@ -130,7 +130,7 @@ const APPEARANCES: Readonly<Record<GuardState, { readonly tone: Tone; readonly g
 }
 const ORDER = Object.keys(APPEARANCES)
 
-/** Apps that the guardian does not watch are last. */
+/** Returns the sort position of an app. Apps that the guardian does not watch come last. */
 export function guardOrder(entry: AppEntry): number {
   const state = readTopic(entry, 'guard')?.state
   return state === undefined ? ORDER.length : ORDER.indexOf(state)

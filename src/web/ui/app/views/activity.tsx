@@ -222,7 +222,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-/** `more` is the button of a group. Only lines of groups can be focused, and get the focus after showing more. */
+/** `more` is the button of a group. Only lines of groups can be focused, which happens when more lines are shown. */
 function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
     <tr tabIndex={more === undefined ? undefined : -1}>

@@ -207,7 +207,7 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
   )
 }
 
-/** Must have the tested values as its key, because the result is valid only for these values. */
+/** The `key` of this component must contain the tested values, because the result is valid only for these values. */
 function Test({ label, ready, test }: { label: string; ready: boolean; test: () => Promise<Result<SetupTest>> }) {
   const { busy, result, run } = useRequest<Result<SetupTest>>()
   const ended = result.value?.ok ? result.value.value : result.value

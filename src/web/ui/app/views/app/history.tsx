@@ -86,10 +86,10 @@ export function CrashCard({ entry }: AppProps) {
   )
 }
 
-/** A longer first line is shown small, because it would fill the screen. */
+/** A longer first line is shown in small text, because large text would fill the screen. */
 const MAX_LARGE = 200
 
-/** The first line is shown large, the unchanged stack below it. */
+/** Shows the first line in large text, and the unchanged stack below it. */
 function CrashMessage({ crash: { message, stack_head } }: { readonly crash: Crash }) {
   const [first = '', ...stack] = (message ?? stack_head ?? terms.noMessage).split('\n')
   return (

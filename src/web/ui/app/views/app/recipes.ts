@@ -73,7 +73,7 @@ actions:
   }
 }
 
-/** If the id is already in use, Node-RED assigns another one. */
+/** If the id is already in use, Node-RED assigns a new id. */
 function node(type: string, name: string, x: number) {
   return { id: `hub2mqtt-${type.replace(' ', '-')}`, type, name, x, y: 80 }
 }

@@ -185,7 +185,7 @@ interface SettingProps {
   readonly read: () => void
 }
 
-/** Whether a value must be neither shown nor sent, because it is masked or may be a secret that is not opened. */
+/** Whether a value must be neither shown nor sent, because it is masked or may be a secret that is still hidden. */
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
@@ -225,7 +225,7 @@ function Setting(props: SettingProps) {
   const isOpen = base !== undefined
   useEffect(() => {
     if (!isOpen) return
-    // When the editor closes, the focus would be lost.
+    // Otherwise, the focus would be lost when the editor closes.
     return () => {
       if (document.activeElement === document.body) line.current?.querySelector<HTMLElement>(PENCIL)?.focus()
     }

@@ -38,7 +38,7 @@ const KINDS = ['crash', 'restart', 'update'] as const
 const TONES = { crash: 'bad', restart: 'info', update: 'ok' } as const
 const RANGES = ['1', '24', '168'] as const
 const REFRESH_MS = 60_000
-/** The minimum period of a chart; a shorter one would show only noise. */
+/** The minimum period of a chart; a shorter period would show only noise. */
 export const SHORTEST_SECONDS = 15 * 60
 
 /** `at`: when the answer arrived, in epoch seconds. */
@@ -111,7 +111,7 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   return { answered: answered.value, failure: failure.value }
 }
 
-/** Returns a point for every period from the first to the last known one. Unknown periods become gaps. */
+/** Returns a point for every period from the first to the last known period. Unknown periods become gaps. */
 function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Charted['points'] {
   const [cpu, memory] = [new Map(cpu_percent), new Map(memory_bytes)]
   const all = [...cpu.keys(), ...memory.keys()]
@@ -122,7 +122,7 @@ function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: Usage
   return { times, cpu: along(cpu), memory: along(memory) }
 }
 
-/** Covers the whole period, or only its known part. */
+/** Returns the data of the charts, for the whole period or only for the part with known values. */
 function chartedOf({ hours, at, points }: Answered, marks: readonly Mark[]): Charted {
   const recent = marks.flatMap((mark) => (mark.at < at + REFRESH_MS / 1000 ? mark.at : []))
   const to = Math.max(at, points.times.at(-1) ?? 0, ...recent)
@@ -182,7 +182,7 @@ function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
 
 /**
  * The charts share the pointer and the marks. @param props.over the covered time, in words
- * @param props.now the current values; default: the latest ones in the charts
+ * @param props.now the current values; default: the latest values in the charts
  */
 export function Figures(props: { charted: Charted; over: string; now?: Readonly<Record<Figure, number | null>> }) {
   const { charted, over, now } = props

@@ -57,7 +57,7 @@ type Typed<T> = { readonly ok: true; readonly value: T } | ReturnType<typeof wro
 
 const wrong = (message: string) => ({ ok: false, message }) as const
 
-/** Restores `\r\n`, which text fields do not keep, if all lines of the previous value ended with it. */
+/** Restores `\r\n` if all lines of the previous value ended with `\r\n`, because text fields do not keep it. */
 function withLineEnds(typed: string, before: unknown): string {
   const lines = typeof before === 'string' ? before.split('\r\n') : []
   const hadCrlf = lines.length > 1 && !lines.some((line) => line.includes('\n') || line.includes('\r'))

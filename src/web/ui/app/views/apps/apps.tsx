@@ -27,7 +27,7 @@ const text = defineStrings('apps', {
   empty: 'There are no apps yet. They appear when the list of a hub has been read.',
 })
 
-/** Includes the columns for the selection and the actions. */
+/** Returns the number of columns, including the columns for the selection and the actions. */
 const widthOf = () => shownColumns.value.length + 2
 
 export function Apps() {
@@ -151,7 +151,7 @@ function HubRow({ item: { hub, count }, place }: { item: Extract<Item, { kind: '
   )
 }
 
-/** `place` is the position in the whole list, from 1. Rendered again only when the app changes. */
+/** `place` is the position in the whole list, starting at 1. The row is rendered again only when the app changes. */
 function AppRow({ entry, place }: AppProps & { readonly place: number }) {
   const page = usePage()
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value

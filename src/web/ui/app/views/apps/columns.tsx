@@ -34,7 +34,7 @@ const text = defineStrings('columns', {
 /** The keys, and the order of the columns, are in `COLUMN_KEYS`. */
 interface Column {
   readonly value: (app: App, entry: AppEntry) => string | number
-  /** Set if the greatest value is first, because users look for it. */
+  /** Set if the greatest value is first, because users look for high values. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
   /** Width in pixels on a wide and on a narrow screen; if missing, the column takes the remaining width. */
@@ -158,7 +158,7 @@ function usage(figure: Figure, width: Column['width'] & object): Column {
 
 /** The index of each value in a sample. */
 const PLACES = { cpu: 1, memory: 2 } as const
-/** Number of points of a line; more would not be visible. */
+/** Number of points of a line; more points would not be visible. */
 const STEPS = 60
 const WIDTH = 64
 const HEIGHT = 22

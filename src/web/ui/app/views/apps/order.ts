@@ -104,7 +104,7 @@ function count(hubs: readonly Members[], store: Store) {
   return counts
 }
 
-/** Returns the memory use by hub, without hubs whose apps report none. */
+/** Returns the memory use of each hub. Omits hubs whose apps report no memory use. */
 function memoryOf(hubs: readonly Members[]): ReadonlyMap<string, number> {
   const memory = new Map<string, number>()
   for (const { hub, apps } of hubs) {
@@ -126,16 +126,16 @@ function sameItem(one: Item, other: Item | undefined): boolean {
 
 interface Range {
   readonly from: number
-  /** The first line after the drawn ones. */
+  /** The first line after the drawn lines. */
   readonly to: number
-  /** The height of the lines before and after the drawn ones, in pixels. */
+  /** The height of the lines before and after the drawn lines, in pixels. */
   readonly above: number
   readonly below: number
 }
 
 /** Shorter lists are drawn completely, so that the browser's search works. */
 const ALL_DRAWN = 100
-/** Number of lines that are drawn before and after the visible ones. The range changes in steps of this number. */
+/** Number of lines that are drawn before and after the visible lines. The range changes in steps of this number. */
 const AROUND = 5
 /** The lines to draw while the scroll position is unknown. */
 const FIRST: Range = { from: 0, to: 30, above: 0, below: 0 }

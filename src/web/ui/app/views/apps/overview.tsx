@@ -75,7 +75,7 @@ export function Overview({ list }: ListProps) {
   )
 }
 
-/** Maximum number of hubs here; the page of the bridge shows all hubs. */
+/** Maximum number of hubs that are shown here; the page of the bridge shows all hubs. */
 const MAX_SHOWN = 4
 
 /** Hubs with a problem are first. */

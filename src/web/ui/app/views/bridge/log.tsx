@@ -139,7 +139,7 @@ function Log() {
       {reader.failure.value !== undefined && <Alert>{reader.failure.value}</Alert>}
       {shown.length === 0 && <p class="empty">{all.length === 0 ? text.empty : text.noMatch}</p>}
       <div class="card" hidden={shown.length === 0}>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard. */}
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: users must be able to scroll this element by keyboard. */}
         <div class="scroll log" ref={box} tabIndex={0} onScroll={onScroll}>
           <Table label={terms.views.log} columns={Object.values(text.columns)} head="hidden">
             {shown.map((line) => (
