@@ -5,7 +5,7 @@ interface BackoffOptions {
   readonly min: number
   /** Upper bound for every later pause, in milliseconds. */
   readonly max: number
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number
 }
 

@@ -18,7 +18,9 @@ export interface LimiterOptions extends Limits {
 }
 
 export interface Turn {
-  /** Tasks of one lane run one after another, and lanes take turns. Default: no lane; such tasks start in order. */
+  /**
+   * Tasks of the same lane run one after another, and lanes take turns. Tasks without a lane (default) start in order.
+   */
   readonly lane?: string
   /** Latest start, in `clock.elapsed()` milliseconds; a task that is still waiting is refused. */
   readonly deadline?: number
@@ -53,7 +55,7 @@ export class Limiter {
     this.#clock = options.clock
   }
 
-  /** Applies other limits for `ms`. */
+  /** Replaces the limits for `ms` milliseconds. */
   restrict(limits: Limits, ms: number): void {
     this.#limits = limits
     this.#restrictedUntil = this.#clock.elapsed() + ms

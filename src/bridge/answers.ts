@@ -10,7 +10,7 @@ import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 /** In bytes. The answer `too_large` omits longer correlation data. */
 const MAX_SHORT_MARK = 256
 
-/** Separate for each app and hub, so that a client's refused commands do not hide those for other apps. */
+/** Counted separately for each app and hub, so that many refusals for one app do not hide refusals for other apps. */
 const REFUSALS_A_MINUTE = 60
 const MINUTE_MS = 60_000
 

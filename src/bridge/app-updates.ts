@@ -1,4 +1,6 @@
-/** Tracks running installs, and when an update without a version was found, to distinguish it from an earlier one. */
+/**
+ * Tracks installs in progress, and when an update without a version was found, to distinguish it from earlier updates.
+ */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
 import { type FoundUpdate, foundIn, shownTime } from '../contract/update-state.ts'
@@ -59,7 +61,9 @@ export class AppUpdates {
     this.#installs.set(keyOf(hub, id), { from: app?.version })
   }
 
-  /** Called when the hub has confirmed the install. Calls `onOver` if it does not report the new version in time. */
+  /**
+   * Called when the hub has confirmed the install. Calls `onOver` if the hub does not report the new version in time.
+   */
   confirm(hub: string, id: string, onOver: () => void): void {
     const key = keyOf(hub, id)
     const install = this.#installs.get(key)

@@ -1,6 +1,6 @@
 /**
- * Runs the steps of a command: find it, read the payload, refuse it if expired, answer a repetition from memory, read
- * the input, check, wait in the queue, check again, run, answer.
+ * Runs the steps of a command: find it, read the payload, refuse it if expired, answer a repeated command from memory,
+ * read the input, check, wait in the queue, check again, run, answer.
  */
 import { within } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
@@ -31,7 +31,7 @@ const MAX_WAITING = 32
 const ANSWER_MS = 1500
 /** How long `stop` waits for the answers to aborted commands. */
 const CUT_MS = 300
-/** The connection of the bridge's own commands, which do not arrive over MQTT. */
+/** The connection number of the bridge's own commands, which do not arrive over MQTT. */
 const NO_CONNECTION = -1
 
 interface Order {
@@ -143,7 +143,7 @@ export class Dispatcher {
     if (topic.hub !== null && !hubs.has(topic.hub))
       throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    // Some inputs do not use what may be forbidden, so authorize the command once its input is known.
+    // For some inputs, other commands do not need the feature that is off, so authorize them once the input is known.
     if (command.target === 'bridge' || command.worksWithout === undefined) this.#authorize(command)
     return command
   }
@@ -294,7 +294,7 @@ export class Dispatcher {
       check()
       request.writeSent = true
     }
-    // Several commands share one read of the list, which checks none of them, so check before each retry.
+    // Several commands share one read of the list, which does not check any of them, so check before each retry.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt

@@ -32,7 +32,7 @@ const DAY_MS = 24 * HOUR_MS
 const SAMPLES_MS = 6 * HOUR_MS
 /** Crashes within this time are reported together. */
 const TOGETHER_MS = 10 * 60_000
-/** The wait for more crashes before they are logged together. */
+/** How long to wait for more crashes before the crashes are logged together. */
 const QUIET_MS = 60_000
 /** The recorded app events, and their names in the evidence. */
 const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'] } = {
@@ -190,8 +190,8 @@ class HubEvidence {
   }
 
   /**
-   * Adopts the broker's evidence if the broker already knows the latest crash of the app. Without evidence of this
-   * crash, the crash was forgotten by a command.
+   * Adopts the broker's evidence if the broker already knows the latest crash of the app. If the broker has no evidence
+   * of this crash, a command has removed the evidence.
    */
   #adopt(app: App, held: HeldCrash | undefined): boolean {
     if (held === undefined || held.crash === null || !knowsCrash(held, app)) return false
@@ -202,7 +202,7 @@ class HubEvidence {
   #crashed(app: App, then: HubThen, changed: Set<string>): void {
     const { id } = app
     changed.add(id)
-    // Another bridge was active at the time of the crash, and this one notices it late.
+    // Another bridge was active at the time of the crash, and this bridge notices the crash late.
     const held = this.#held.get(id)
     if (held !== undefined && this.#adopt(app, held)) return
     const recent = new Set(this.#recentCrashes().flatMap(({ app }) => shortOrNull(app) ?? []))
@@ -219,7 +219,9 @@ class HubEvidence {
     if (others.length > 0) this.#logLater()
   }
 
-  /** Handles an app that had crashed before the bridge knew it, or a crash message that arrives later. */
+  /**
+   * Handles an app that had crashed before the bridge discovered it, or a crash message that arrives after the crash.
+   */
   #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
     const { id, crash_message: message } = app
     const known = this.crashes.get(id)
@@ -279,7 +281,7 @@ class HubEvidence {
       this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, at]))
       const text = together([...crashes.values()], this.#priorEvents.map(withTime))
-      // The last message may already contain all these apps.
+      // The previous log message may already contain all these apps.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())
       if (text !== undefined && isNew) this.#all.log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
@@ -296,7 +298,7 @@ export class Evidence {
   readonly clock: Clock
   readonly log: Logger
   readonly #hubs = new Map<string, HubEvidence>()
-  /** The size of the evidence that was read. */
+  /** The size of the evidence that was read from the broker. */
   #learned = 0
 
   constructor(clock: Clock, log: Logger) {

@@ -71,9 +71,9 @@ export function guardedHub(
     memory,
     apps: (): Iterable<App> => hub.apps.all.values(),
     shows: (app: string) => hub.apps.shows(app),
-    /** Returns whether the hub is known to install a given version of an app. */
+    /** Returns whether the hub is known to be able to install a given version of an app. */
     acceptsVersion: () => isNewer(hub.status),
-    /** Applies changes before it resolves. Returns `false` if, for example, the hub no longer has the app. */
+    /** Reads an app and applies its changes. Returns `false` if, for example, the hub no longer has the app. */
     async read(app: string): Promise<boolean> {
       try {
         await hub.apps.readApp(app)
@@ -92,7 +92,7 @@ export function guardedHub(
         return asHubError(error).code === 'no_answer' ? null : undefined
       }
     },
-    /** Returns the reason if the backup fails. */
+    /** Creates a backup. Returns the reason if the backup fails. */
     async backup(): Promise<string | undefined> {
       // A backup is useless if the update will be refused.
       const refused = refusalsOf(hub, policy())['install']

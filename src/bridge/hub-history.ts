@@ -6,7 +6,7 @@ import type { InsightEntry, InsightLog } from '../hub/decode-evidence.ts'
 import type { Hub } from '../hub/hub.ts'
 
 const HOUR_MS = 3_600_000
-/** The tolerance for a hub clock that is ahead. */
+/** The tolerance for a hub whose clock is ahead. */
 const AHEAD_MS = 60_000
 /** Maximum per log: a week at five-minute intervals. */
 const MAX_POINTS = 2_016

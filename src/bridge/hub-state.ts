@@ -166,7 +166,7 @@ export class HubState {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 
-  /** Call this when data about an app has changed that the hub does not report. */
+  /** Call this when data about an app that does not come from the hub has changed. */
   appChanged(id: string): void {
     const app = this.#hub.apps.all.get(id)
     if (app !== undefined) this.#setApp(app)

@@ -9,7 +9,7 @@ export class LogLevels {
   readonly #options: Pick<BridgeOptions, 'log' | 'clock'>
   readonly #onChange: (logLevel: LogLevel) => void
   #level: LogLevel
-  /** The level to restore, and when, in `clock.elapsed()` milliseconds. */
+  /** The level to restore, and the time to restore it, in `clock.elapsed()` milliseconds. */
   #fallback: { readonly level: LogLevel; readonly at: number } | undefined
   #cancel = () => {}
 

@@ -40,7 +40,7 @@ export interface OwnershipState {
   readonly former: Names
   /** Hubs whose topics are not swept until they have been read again. */
   readonly pendingReads: Pick<ReadonlySet<string>, 'has' | 'size'>
-  /** Hubs whose first list may lack apps. None of their apps counts as removed before a second read. */
+  /** Hubs whose first list may lack apps. Their apps do not count as removed before a second read. */
   readonly fresh: Names
   /** `held`: topics of the records that this process maintains. */
   readonly rollouts: { readonly held: Names }
@@ -92,8 +92,8 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
   if (states.get(owner.hub)?.figures?.isPending(name)) return 'wait'
-  // Until the list has been read, every app would seem removed. The hub's own rows need its status, which arrives
-  // later.
+  // Until the list has been read, every app would appear to be removed. The hub's own rows need its status, which
+  // arrives later.
   const isEarly = { hub: hub.status.reason === 'connecting', app: fresh.has(owner.hub), setting: false }
   return !hub.apps.complete || pendingReads.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'
 }

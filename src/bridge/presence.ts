@@ -1,4 +1,4 @@
-/** Detects other bridges on the same base topic. The one that started first is active, the others are on standby. */
+/** Detects other bridges on the same base topic. The bridge that started first is active; the others are on standby. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
@@ -32,7 +32,7 @@ interface PresenceOptions {
   readonly hubs: ReadonlyMap<string, unknown>
   /** Receives the names of the hubs that another active bridge publishes. */
   readonly upkeep: { readonly former: Pick<FormerHubs, 'add'> }
-  /** Called if a bridge that started later was also active, because it had not detected this one. */
+  /** Called if a bridge that started later was also active, because it had not detected this bridge. */
   readonly onOtherActive: () => void
   readonly clock: Clock
   readonly log: Logger

@@ -8,7 +8,10 @@ import type { Message } from '../mqtt/types.ts'
 const MEMORY_MS = 5 * 60_000
 /** The oldest reads beyond this number are forgotten, because reads may run again. */
 const MAX_READS = 20_000
-/** Beyond this number, writes are refused, because none may be forgotten. They take 50 MB, or 100 MB if all failed. */
+/**
+ * Beyond this number, writes are refused, because no write may be forgotten. This many writes take 50 MB, or 100 MB if
+ * all of them failed.
+ */
 const MAX_WRITES = 100_000
 /** The total length for all reads, and for all writes. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
@@ -53,7 +56,7 @@ class Line {
 export class Replay {
   readonly #clock: Clock
   readonly #writes = new Line()
-  /** Includes writes that failed before any request to the hub, because they may run again. */
+  /** Includes writes that failed before any request was sent to the hub, because they may run again. */
   readonly #reads = new Line()
 
   constructor(clock: Clock) {

@@ -24,7 +24,7 @@ export interface Requester {
 
 export interface Reply {
   readonly outcome: Outcome
-  /** As the bridge would publish it over MQTT. */
+  /** The answer as the bridge would publish it over MQTT. */
   readonly payload: string
 }
 
@@ -70,7 +70,7 @@ export interface CommandEnd {
   /** `unknown` if there is no such command, which limits the number of metric labels. */
   readonly command: string
   readonly outcome: 'ok' | ErrorCode
-  /** From the arrival to the answer. */
+  /** Milliseconds from the arrival of the command to the answer. */
   readonly ms: number
   /** The command's result topic, even if the answer was sent to a different topic. */
   readonly result: string

@@ -11,7 +11,7 @@ const MINUTE_MS = 60_000
 const MAX_BYTES = 16 * 1024 * 1024
 const LONG = 10
 
-/** The numbers of short and long buckets, and the length of a short one. */
+/** The numbers of short and long buckets, and the length of a short bucket. */
 export interface Size {
   readonly minutes: number
   readonly short: number

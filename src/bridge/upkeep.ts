@@ -22,7 +22,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
   readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
   /** Called when no message can remain under a former discovery prefix. */
   readonly onSettled: () => void
-  /** Called if more topics were changed than the bridge remembers. */
+  /** Called if more topics were changed than the bridge can keep track of. */
   readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger

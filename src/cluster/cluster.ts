@@ -1,4 +1,4 @@
-/** Coordinates this bridge with others on its broker: serves its share of a fleet's hubs, and runs rollouts. */
+/** Coordinates this bridge with other bridges on its broker: serves its share of a fleet's hubs, and runs rollouts. */
 import type { Bridge } from '../bridge/bridge.ts'
 import type { Hubs } from '../config/open-hubs.ts'
 import type { HubConfig, Live } from '../config/options.ts'

@@ -25,7 +25,7 @@ export interface Fleet {
   resourcesChanged(): void
   /** Returns whether this member may send requests to hubs and publish now. Called before each request and publish. */
   mayAct(): boolean
-  /** Whether this member acts, and no other member can still be serving what belongs to this one in this epoch. */
+  /** Whether this member acts, and no other member can still be serving this member's resources in this epoch. */
   readonly isSettled: boolean
   /** Stops serving. Resolves to whether a member that can lead remains; `undefined` if unknown. */
   leave(): Promise<boolean | undefined>

@@ -25,7 +25,7 @@ export interface LeasedOptions {
   /** The resources to share; the same array until they change. */
   readonly resources: () => readonly string[]
   readonly onChange: () => void
-  /** Returns whether this member can serve hubs. Without a broker, it cannot. */
+  /** Returns whether this member can serve hubs. A member without a connection to the broker cannot. */
   readonly isFit: () => boolean
   readonly clock: Clock
   readonly log: Logger
@@ -288,7 +288,7 @@ export class LeasedFleet implements Fleet {
   #comeBack(): void {
     this.#isAway = false
     this.#unfitSince = undefined
-    // If the farewell failed, the old lease may still be valid; it does not cover the new row.
+    // If the farewell failed, the old lease may still be valid, but it does not cover the new row.
     this.#lease.lost()
     this.#row = this.#newRow()
     this.#renewLater(0)

@@ -35,7 +35,7 @@ const PING_MS = 2_000
 const AGAIN_MS = 1_000
 /** Minimum time between two reads of a login. */
 const RENEW_MS = 10_000
-/** With this many servers, a bucket survives the failure of one. */
+/** With this many servers, a bucket survives the failure of one server. */
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 

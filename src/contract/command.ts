@@ -45,7 +45,7 @@ export interface Target {
   readonly argument: string
   /** Repeats a rate-limited request (429) until the command expires. Checks the permission before each request. */
   readonly call: Hub['call']
-  /** Like `call`, for an endpoint given by its path. */
+  /** Like `call`, for an endpoint specified by its path. */
   readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
   /** Like `call`, for a read that consists of several operations. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
@@ -82,10 +82,13 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly capabilities?: readonly Capability[]
   /** Returns the effects of an input, if they depend on it; without an input, the effects that every input has. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
-  /** Set for a command that does not queue, unlike the commands that it sends. Only one runs at a time on a hub. */
+  /**
+   * Set for a command that does not queue, unlike the commands that it sends. Each hub runs only one such command at a
+   * time.
+   */
   readonly fansOut?: true
   readonly needs?: 'guard'
-  /** Returns whether the command works for this input without the part that it `needs`. */
+  /** Returns whether the command works for this input without the feature in `needs`. */
   readonly worksWithout?: (input: T) => boolean
   /** Returns the app that the input of a command to the whole hub concerns. */
   readonly about?: (input: T) => string | null
@@ -103,7 +106,7 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly allowed?: false
   /** Returns the app command that this command sends. Denying the app command also denies this command. */
   readonly sends?: (input: T) => RolloutCommand
-  /** Whether a repeated transaction is executed again, because that is harmless, instead of answered from memory. */
+  /** Set if a repeated transaction is executed again, not answered from memory, because repeating it is harmless. */
   readonly repeatable?: true
   /** Returns the data of the answer; `undefined` becomes `null`. @throws CommandError */
   // biome-ignore lint/suspicious/noConfusingVoidType: a synchronous command returns nothing.

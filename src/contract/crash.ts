@@ -102,7 +102,7 @@ export const USAGE_HISTORY = frozen({
 })
 export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 
-/** Replaces a string that is too long to be valid with `null`. Truncated, it could still contain part of a key. */
+/** Replaces a string that is too long to be valid with `null`. A truncated string could still contain part of a key. */
 export const shortOrNull = (text: string | null) => (text === null || text.length > 256 ? null : text)
 
 /** Returns `null` if the message has only one line, and therefore no stack. */

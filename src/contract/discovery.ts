@@ -58,7 +58,7 @@ export function objectIdOf(owner: Owner): string {
   return parts.join(SEPARATOR)
 }
 
-/** Returns whether an object id is `other`, the id of a hub, or belongs to an app of that hub. */
+/** Returns whether an object id is the hub's object id `other`, or belongs to an app of that hub. */
 export function belongsTo(objectId: string, other: string): boolean {
   return objectId === other || objectId.startsWith(`${other}${SEPARATOR}`)
 }
@@ -98,7 +98,7 @@ export function createDiscoveryTopics(prefix: string) {
 export const ORIGIN = 'hub2mqtt'
 const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 
-/** Returns whether a discovery message is from a hub2mqtt instance, this one or another. */
+/** Returns whether a discovery message is from any hub2mqtt instance. */
 export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
 export type DiscoveryTopic = NonNullable<ReturnType<typeof parseDiscoveryTopic>>

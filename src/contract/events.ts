@@ -70,7 +70,7 @@ export function eventsOf({ id, before, after }: Change, at: number): AppEventPay
 
 type CrashState = Pick<App, 'crashed' | 'crash_count'>
 
-/** Returns whether `after` shows another crash than `before`. */
+/** Returns whether `after` shows a crash that happened after `before`. */
 export function crashedAgain(before: CrashState, after: CrashState): boolean {
   if (after.crashed !== true) return false
   return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)

@@ -54,7 +54,7 @@ export async function updateAll({ hub, send, signal }: Target): Promise<{ update
   throw afterSteps(new CommandError(code, message, { status: status ?? undefined, cause: first.error }), updated)
 }
 
-/** Changes an app's channel by installing from it, because hubs do not accept the channel as a value. */
+/** Changes an app's channel by installing the app from the new channel, because hubs offer no other way. */
 export async function changeChannel(target: Target, channel: string): Promise<null> {
   const before = await readListed(target.hub, target.app)
   if (before?.channel === channel) return null

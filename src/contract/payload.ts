@@ -86,7 +86,7 @@ function bare<T>(schema: v.GenericSchema, meaning: (text: string) => T): Payload
   return { schema, enveloped: false, read: (text) => ({ ...BARE, input: () => meaning(text) }) }
 }
 
-/** One of a few words, each mapped to a value, such as those of a switch. */
+/** One of a few words, such as `ON` and `OFF`, each mapped to a value. */
 export function word<const T>(words: readonly (readonly [string, T])[]): PayloadKind<T> {
   const known = new Map(words)
   return bare(v.picklist([...known.keys()]), (text) => {

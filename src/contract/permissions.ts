@@ -20,7 +20,7 @@ export const COMMAND_SELECTORS: readonly string[] = [
 interface CallRule {
   /** Default: any section. */
   readonly section?: Section | undefined
-  /** A pattern: `*` matches any characters, `?` one. */
+  /** A pattern: `*` matches any characters, `?` a single character. */
   readonly item: string
   readonly methods: readonly Method[]
 }
@@ -163,7 +163,9 @@ export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Re
   return Object.fromEntries(refusals.flatMap(([key, refusal]) => (refusal === undefined ? [] : [[key, refusal]])))
 }
 
-/** Returns a function that checks whether an app is visible. In patterns, `*` matches any characters, `?` one. */
+/**
+ * Returns a function that checks whether an app is visible. In patterns, `*` matches any characters, `?` a single one.
+ */
 export function appFilter(include: readonly string[], exclude: readonly string[]): (id: string) => boolean {
   return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))
 }

@@ -37,7 +37,7 @@ const OF_BRIDGE = '{base}/bridge/'
 /** Returns the topic that a fleet member uses instead of a bridge topic. */
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
-/** `member` follows `bridge` in a fleet member's own topics. `alone`: no other member takes over its hubs. */
+/** `member` follows `bridge` in a fleet member's own topics. `alone`: no other member takes over this member's hubs. */
 export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
   const ownForm = (topic: string) => (member === undefined ? topic : formOf(topic, member))
@@ -122,7 +122,7 @@ export function createTopics(base: string, member?: string, alone = false) {
 
     /**
      * Returns whether a topic is a result topic, or outside of the base topic and the discovery prefix.
-     * @param only the permitted first levels of topics outside; empty: any topic
+     * @param only the permitted first levels of topics outside the base topic; if empty, any topic is permitted
      */
     mayAnswerOn(topic: string, discoveryPrefix: string, only: readonly string[]): boolean {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
@@ -139,7 +139,7 @@ export function createTopics(base: string, member?: string, alone = false) {
 /** Brokers may close a connection that publishes to a topic with more levels than 128 (EMQX) or 200 (Mosquitto). */
 const MAX_ANSWER_LEVELS = 64
 
-/** First levels that cannot be a hub's name. */
+/** First topic levels that cannot be the name of a hub. */
 const NO_HUBS: ReadonlySet<string> = new Set(['bridge', 'fleet', 'rollout'])
 
 function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner | undefined {

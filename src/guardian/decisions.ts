@@ -47,7 +47,7 @@ export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimit
   return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
-/** Returns when apps of a hub that had too many restarts may restart again; `undefined`: now. */
+/** Returns when apps of a hub that had too many restarts may restart again; `undefined` if they may restart now. */
 export function budgetUntil(times: readonly number[], now: number, limits: RestartLimits): number | undefined {
   const oldest = times.filter((at) => at > now - limits.window).at(-limits.hub_max_restarts)
   return oldest === undefined ? undefined : oldest + limits.window

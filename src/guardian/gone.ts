@@ -7,14 +7,14 @@ const HOUR_MS = 3_600_000
 const MEMORY_MS = 24 * HOUR_MS
 /** Maximum per hub; the newest apps are kept. */
 const MAX_APPS = 50
-/** Limits on the broker: history entries per app, and characters for all apps. */
+/** Limits of the data on the broker: history entries per app, and characters for all apps. */
 const MAX_ENTRIES = 5
 const MAX_LENGTH = 64 * 1024
 
 interface Gone {
   /** The app as last seen, or its state as saved by an earlier run. */
   readonly state: WatchedApp | SavedState
-  /** In `elapsed` milliseconds; may be before this run. */
+  /** In `elapsed` milliseconds; may be before the start of this run. */
   readonly since: number
 }
 

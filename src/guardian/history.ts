@@ -3,7 +3,10 @@ import type { HistoryEntry, Reason } from '../contract/guard.ts'
 
 export type History = readonly HistoryEntry[]
 
-/** Returns the events since the restart count was last reset. `resetAfter`: the time of the newest event before that. */
+/**
+ * Returns the events since the restart count was last reset. `resetAfter`: the time of the newest event before the
+ * reset.
+ */
 export function sinceReset(history: History, resetAfter: string | null | undefined): History {
   const end = history.findIndex(({ at }) => at === resetAfter)
   return end === -1 ? history : history.slice(0, end)
@@ -43,7 +46,7 @@ export const RETRY = 'tried again after giving up'
 export const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
 
 const FROM = 'from '
-/** Returns the message of an update. `formerOf` reads the earlier version back from it. */
+/** Returns the message of an update. `formerOf` reads the earlier version from this message. */
 export const updatedFrom = (version: string) => FROM + version
 const formerOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
 

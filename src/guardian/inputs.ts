@@ -110,7 +110,10 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   settle(turn, watched)
 }
 
-/** Returns whether an app stopped without a new crash. Some hubs leave the flag set on an app that is running again. */
+/**
+ * Returns whether an app stopped without a new crash. Some hubs leave the crash flag set on an app that is running
+ * again.
+ */
 function isCleanStop({ app, isCleanlyStopped }: WatchedApp, before: App): boolean {
   return isStopped(app) && (isUp(before) || isCleanlyStopped)
 }
@@ -151,7 +154,7 @@ function versionChanged(turn: Turn, watched: WatchedApp, from: string | null, to
   if (watched.installs === 0) watched.installedBy = null
 }
 
-/** Updates the app's offer, and for how long the offer has been seen. */
+/** Updates the app's offer, and the time for which the offer has been seen. */
 function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   const gap = now - (watched.seenAt ?? now)
   watched.seenAt = now

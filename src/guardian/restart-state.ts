@@ -144,7 +144,7 @@ export function restarting(watch: RestartState, now: number): RestartState {
   }
 }
 
-/** Undoes the last restart, because the hub did not carry it out. */
+/** Removes the record of the last restart, because the hub did not carry out the restart. */
 export function withdrawn(watch: RestartState, sentAt: number): RestartState {
   const { phase, recent } = watch
   const ended = phase === 'given_up' ? { ...watch, sentAt: null } : idle(watch)

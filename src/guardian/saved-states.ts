@@ -14,7 +14,7 @@ type SavedName = (typeof NAMES)[number]
 export const isSavedName = (name: string): name is SavedName => NAMES.some((one) => one === name)
 
 export class SavedStates {
-  /** By hub and app; the hub's own entry has an empty app. */
+  /** By hub and app; the app is empty in the hub's own entry. */
   readonly #hubs = new Map<string, Map<string, Partial<Record<SavedName, string>>>>()
   /** Apps that had disappeared from their hub when the state was saved, by hub and app. */
   readonly #gone = new Map<string, Map<string, GoneApp>>()

@@ -17,7 +17,10 @@ const MIN_FALL = 0.1
 const SAME_LEVEL = 1.05
 /** Minimum rise of each step, as a fraction of the step of a steady climb. */
 const MIN_STEP = 0.25
-/** Buckets per step, and the minimum ratio of the later half's rise to the earlier half's (less: memory levels off). */
+/**
+ * Buckets per step, and the minimum ratio of the later half's rise to the earlier half's rise. If the ratio is lower,
+ * memory levels off.
+ */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
 /** Without a known limit, a rise of at least this fraction is reported. */
@@ -101,7 +104,8 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 
 /**
  * Whether memory rises: over six hours towards the limit (without a limit, by a large fraction), or over two hours so
- * fast that it would reach the limit in another hour. It must rise in every step, and above all levels freed before.
+ * fast that it would reach the limit in another hour. Memory must rise in every step, and above all levels from which
+ * it was freed before.
  * @param limit bytes; `undefined` if unknown
  */
 export function isRising(
@@ -129,8 +133,8 @@ function endsOf(levels: readonly MemorySample[]): { readonly start: number; read
 }
 
 /**
- * Whether the level is above every level that was freed before, each group's minimum is above the previous one, and
- * the later half climbs about as fast as the earlier half.
+ * Whether the level is above every level from which memory was freed before, each group's minimum is above the previous
+ * minimum, and the later half climbs about as fast as the earlier half.
  */
 function climbs(levels: readonly MemorySample[], peak: number, { size, steady }: typeof HOURS): boolean {
   const { start, level } = endsOf(levels)
@@ -154,7 +158,10 @@ function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
 }
 
-/** Returns the trend to publish: two digits, or the previous value if it is close, so that few reads change it. */
+/**
+ * Returns the trend to publish: two digits, or the previous value if it is close, so that few reads change the
+ * published trend.
+ */
 export function shownTrend(before: number | null, now: number | null): number | null {
   if (now === null) return null
   const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))

@@ -1,4 +1,4 @@
-/** Updates in the update window: selects the next app, one at a time over all hubs, and checks each result. */
+/** Updates in the update window: selects the next app, one at a time across all hubs, and checks each result. */
 import { nextAfter } from '../base/cron.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { Offer } from '../contract/guard.ts'

@@ -63,7 +63,7 @@ export class WatchedApp {
   /** Number of installs in progress, and who requested them. */
   installs = 0
   installedBy: string | null = null
-  /** `null` if that was so long ago that the update may be tried again. */
+  /** `null` if the failure was so long ago that the update may be tried again. */
   updateFailedAt: number | null = null
   /** Whether the log has reported that the app is excluded from updates. */
   isUnholdableLogged = false
@@ -82,7 +82,10 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
-/** Returns whether a restart is in progress. The second list with the running app ends it; the first may predate it. */
+/**
+ * Returns whether a restart is in progress. The restart ends with the second list in which the app is running, because
+ * the first such list may predate the restart.
+ */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)
 }
@@ -129,7 +132,7 @@ export function settle(turn: Turn, watched: WatchedApp): void {
   publish(turn, watched)
 }
 
-/** Resets the count of restarts, and marks the history: a later run must not count the older events again. */
+/** Resets the count of restarts, and marks the history, so that a later run does not count the older events again. */
 export function countAfresh(watched: WatchedApp, state = watched.watch): void {
   watched.watch = watch.afresh(state)
   if (watched.watch !== state) watched.resetAfter = watched.history[0]?.at ?? null

@@ -4,7 +4,7 @@ import { uniqueId } from '../contract/discovery.ts'
 import type { Entity, Platform } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
-/** Home Assistant refuses a number with smaller steps, and its default of 1 refuses decimals. */
+/** Home Assistant refuses numbers with smaller steps, and its default step of 1 does not allow decimals. */
 const MIN_STEP = 0.001
 
 /** A part of a device: an entity, or a trigger for automations. Keys that are `undefined` are not sent. */

@@ -77,7 +77,7 @@ export function hubDevice(entities: readonly Entity[], hub: HubFacts, surroundin
     owner: { kind: 'hub', hubId: hub.id },
     info: {
       name: hubName(name),
-      // Guessed from the form of the API: a key that may only read apps cannot read the model.
+      // Guess the model from the form of the API, because an API key that may only read apps cannot read the model.
       ...(hub.api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }),
       sw_version: tidy(hub.firmware),
       configuration_url: new URL(hub.url).origin,

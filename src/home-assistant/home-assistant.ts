@@ -206,7 +206,7 @@ export class HomeAssistant implements Discovery {
     const before = this.#bridgeId
     this.#bridgeId = id
     const objectId = objectIdOf({ kind: 'bridge', hubId: id })
-    // Withdraw first, so that Home Assistant can give the former entity ids to the new entities.
+    // Withdraw the former device first, so that Home Assistant can give its entity ids to the new entities.
     if (before !== null && before !== id) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
     this.#publisher.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
     if (before === id) return
@@ -249,7 +249,7 @@ export class HomeAssistant implements Discovery {
     return policyOf(this.#options.live.value)
   }
 
-  /** Counts configured hubs. If only known hubs counted, a late hub would rename the apps of other hubs. */
+  /** Counts all configured hubs. Otherwise, a hub that connects late would change the names of other hubs' apps. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
     return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1

@@ -58,9 +58,9 @@ export class Publisher {
   readonly #pacer: ReturnType<typeof newPacer>
   /** Object id → function that creates the device on demand, because many apps' messages would take much memory. */
   readonly #wanted = new Map<string, () => Device>()
-  /** Object id → what the link holds. */
+  /** Object id → the device as published by this run. */
   readonly #published = new Map<string, Published>()
-  /** Object id → what the broker held when the connection began. */
+  /** Object id → the messages that the broker held when the connection began, by topic. */
   #found = new Map<string, Map<string, string>>()
   /** Devices to send again although nothing changed: only the discovery messages, or the states as well. */
   readonly #again = new Map<string, 'messages' | 'states'>()

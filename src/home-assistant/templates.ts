@@ -75,7 +75,7 @@ export const withMessage = <F extends string>(message: F) =>
     `{% set m=${field(message)} %}{% if m %}${linesOf('m')}{{ dict(value_json, ${LINES})|to_json }}{% else %}{{ value }}{% endif %}`,
   )
 
-/** Quotes a string, so that its receiver does not mistake it for JSON. */
+/** Quotes a string, so that the receiver does not mistake it for JSON. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
 
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
@@ -86,7 +86,10 @@ export const WHOLE_FLAG: Template<never> = {
   jinja: `{{ value if value_json is boolean else 'None' }}`,
 }
 
-/** A text entity cannot be unknown. Other values become empty, and so do long texts, which could be saved truncated. */
+/**
+ * A text entity cannot be unknown. Values other than strings become empty. So do long strings, because a truncated
+ * string could be saved.
+ */
 export const WHOLE_TEXT: Template<never> = {
   fields: [],
   jinja: `{{ value_json if value_json is string and value_json|length <= ${MAX_STATE} else '' }}`,

@@ -6,7 +6,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
-  /** Set for a write whose response body was too large. `body` is empty, but the status still counts. */
+  /** Set for a write whose response body was too large. `body` is empty, but the status is still valid. */
   readonly isCut?: true
 }
 

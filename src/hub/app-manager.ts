@@ -28,7 +28,7 @@ const OVERTAKEN_MS = 60_000
 export interface AppsUpdate {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** Whether to suppress events, because the apps were only discovered, or the filter changed. */
+  /** Whether to send no events, because the apps were only discovered, or the filter changed. */
   readonly silent: boolean
   /** Whether these changes complete a read of the list. */
   readonly read: boolean
@@ -46,7 +46,7 @@ export class AppManager {
   readonly #clock: Clock
   /** Returns whether the configuration shows an app; hidden apps are ignored. Changed only by `setFilter`. */
   shows: (id: string) => boolean
-  /** The filter with which the list was last read; `undefined` if it is the current one. */
+  /** The filter with which the list was last read; `undefined` if the filter has not changed since. */
   #formerlyShown: ((id: string) => boolean) | undefined
   readonly #hidden = new Set<string>()
   readonly #apps = new Map<string, App>()
@@ -67,7 +67,10 @@ export class AppManager {
   #reading: Promise<void> | undefined
   #nextRead: Promise<void> | undefined
 
-  /** Set while the known apps belong to the previous hub. Called after their removal, before the new apps appear. */
+  /**
+   * Set while the known apps belong to the previous hub. Called after these apps are removed, before the new apps
+   * appear.
+   */
   #onReplaced: (() => void) | undefined
   /** Increases whenever a different hub answers at this address. */
   generation = 0
@@ -119,7 +122,7 @@ export class AppManager {
     return this.live && known !== undefined ? known : await this.readApp(id)
   }
 
-  /** Reads one app, even while live. @throws the errors of `getApp` */
+  /** Reads one app from the hub, even if the list is `live`. @throws the errors of `getApp` */
   async readApp(id: string): Promise<App> {
     for (let reads = 1; ; reads += 1) {
       this.#refuseIfDestroyed()
@@ -166,7 +169,7 @@ export class AppManager {
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(filled)
-    // The first read of the list, which is running, applies the event.
+    // The read of the list that is in progress will apply the event.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, filled)
@@ -321,7 +324,9 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** Returns a list known to be the hub's, because it has its id or the known apps, or a ping confirms the hub. */
+  /**
+   * Returns a list that is known to be from the hub: it has the hub's id or the known apps, or a ping confirms the hub.
+   */
   async #readVerified(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

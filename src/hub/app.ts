@@ -111,7 +111,7 @@ export interface Change {
   readonly after: App | undefined
 }
 
-/** Ignores an update of an unknown app, because the event may be late, and the app uninstalled. */
+/** Ignores an update of an unknown app, because the event may be late, and the app may have been uninstalled. */
 export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   const { id } = event
   const before = apps.get(id)
@@ -120,7 +120,9 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   return before === after ? undefined : { id, before, after }
 }
 
-/** Applies the events to the list first, because they may be newer. Otherwise, an app would change back and forth. */
+/**
+ * Applies the events to the list first, because they may be newer than it. Otherwise, apps would change back and forth.
+ */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()
   for (const [id, patch] of list) {

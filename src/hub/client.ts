@@ -37,7 +37,7 @@ export class HubClient {
     return this.hub.observed(name, this.#call(name, parameters, mayLeave, false))
   }
 
-  /** Reads to verify a result; accepts only the hub's own response. @throws HubError */
+  /** Reads data to verify a result; accepts only the hub's own response. @throws HubError */
   readVerified<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.hub.observed(name, this.#call(name, parameters, undefined, true))
   }

@@ -68,7 +68,7 @@ export function decodeSpace(value: unknown) {
   return { total: bytes(total), free: bytes(free) }
 }
 
-/** Decodes a time to ISO 8601, from a string, from seconds or milliseconds, or from an object that contains it. */
+/** Converts a time to ISO 8601: a string, seconds or milliseconds, or an object that contains one of these. */
 export function decodeTime(value: unknown): string | null {
   if (isRecord(value)) return decodeTime(['value', 'date', 'createdAt'].map((key) => value[key]).find(isTime))
   const at = isTime(value) ? timeOf(value) : Number.NaN

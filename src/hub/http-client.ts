@@ -19,7 +19,7 @@ export interface RestOptions {
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
   readonly beforeRequest?: (() => void) | undefined
-  /** Called when a connection was lost or the last one has closed, because the next one may lead to another server. */
+  /** Called when a connection was lost or the last one has closed, because the next may lead to a different server. */
   readonly onDisconnected?: ((isLost: boolean) => void) | undefined
 }
 
@@ -29,7 +29,7 @@ export interface Sending {
   readonly maxBytes?: number | undefined
   /** Whether to send the API key. */
   readonly key: boolean
-  /** Whether to use a new connection: an open one may lead to a server that is no longer at the address. */
+  /** Whether to open a new connection, because an open one may lead to a server that is no longer at the address. */
   readonly isFresh?: boolean | undefined
   /** Called just before the request is sent; if it throws, the request is not sent. */
   readonly mayLeave?: (() => void) | undefined
@@ -42,7 +42,7 @@ export class HttpClient {
   readonly #prefix: string
   /** Exists only while it is in use, to save memory, because most of a thousand hubs are idle. */
   #pool: Pool | undefined
-  /** Each for one request. */
+  /** Pools that each serve a single request. */
   readonly #fresh = new Set<Pool>()
   #closed = false
 
@@ -118,7 +118,8 @@ export class HttpClient {
 
 /**
  * Creates the handler of one request, which records whether it was sent. undici calls `onRequestStart` just before it
- * writes to an open connection. A request that fails earlier cannot have reached the hub; one that fails later may.
+ * writes to an open connection. A request that fails earlier cannot have reached the hub; a request that fails later
+ * may have reached it.
  * @param cuts whether to drop the body of a response that is too large; otherwise the request fails
  */
 function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['mayLeave'][]) {

@@ -43,7 +43,7 @@ export class Hub {
     this.#clock = clock
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = (isLost: boolean) => {
-      // While the realtime channel is open, connections that were closed because they were idle do not cast doubt.
+      // While the realtime channel is open, the end of idle connections casts no doubt on the hub's identity.
       if (isLost || this.status.realtime !== 'connected') this.#client.hub.doubt()
     }
     const hasApp = (id: string) => this.apps.all.has(id)
@@ -134,7 +134,7 @@ export class Hub {
     return this.#client.readVerified(name, parameters)
   }
 
-  /** Updates the status from the outcome, like `call`. @throws HubError */
+  /** Calls an endpoint, and updates the status from the outcome, like `call`. @throws HubError */
   async callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
     const { operation, app } = endpoint
     if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
@@ -158,7 +158,7 @@ export class Hub {
     return this.#client.requestApp(id, path)
   }
 
-  /** Reads the list immediately, to get newly shown apps. */
+  /** Changes the filter, and reads the list immediately to get newly shown apps. */
   setFilter(shows: (appId: string) => boolean): void {
     this.apps.setFilter(shows)
     this.#session.wake()
@@ -179,7 +179,7 @@ export class Hub {
   }
 
   /**
-   * Marks the operation as missing if another request succeeds. A 404 may also mean that the app is missing, so it
+   * Marks the operation as missing if a different request succeeds. A 404 may also mean that the app is missing, so it
    * counts only if the app exists, and only the second time in a row.
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {

@@ -42,7 +42,7 @@ interface Definition<I extends object> {
   readonly optional?: true
   /** Maximum size of the response; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number
-  /** Set if `decode` gets the response as text, because parsing it in one step may block the event loop. */
+  /** Set if `decode` receives the response as text, because parsing it in one step may block the event loop. */
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
@@ -83,7 +83,7 @@ function row(definition: Definition<object>): Operation<object, unknown> {
 
 interface StoreInstall {
   readonly appId: string
-  /** Stable, beta or alpha; on newer hubs live or test. Default: the app's current channel. */
+  /** `stable`, `beta` or `alpha`; on newer hubs `live` or `test`. Default: the app's current channel. */
   readonly channel?: string | undefined
   /** Newer hubs only. Default: the newest version of the channel. */
   readonly version?: string | undefined
@@ -186,7 +186,7 @@ const ROWS = {
   getFlows: row({ ...FLOWS, path: '/flow' }),
   getAdvancedFlows: row({ ...FLOWS, path: '/advancedflow' }),
   getLogs: row({ ...LARGE, manager: 'insights', path: '/log', scope: 'hub.insights.readonly', decode: decodeLogs }),
-  // Not `:id`, which always stands for an app.
+  // The path does not use `:id`, which always stands for an app.
   getLogEntries: row({
     ...SMALL,
     manager: 'insights',

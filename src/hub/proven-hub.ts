@@ -60,7 +60,7 @@ export class ProvenHub {
   #identity: Identity | undefined
   /** Whether the hub has identified itself, and nothing has cast doubt on that since. Set only by this class. */
   isProven = false
-  /** Number of lost connections so far, and that number when the last successful identity check began. */
+  /** Number of lost connections: so far, and up to the start of the last successful identity check. */
   #losses = 0
   #checkedLosses = 0
   #proving: Promise<void> | undefined
@@ -88,7 +88,7 @@ export class ProvenHub {
     this.#losses += 1
   }
 
-  /** Whether the next connection may lead to another server. */
+  /** Whether the next connection may lead to a different server. */
   get #isUnsure(): boolean {
     return this.#losses !== this.#checkedLosses
   }

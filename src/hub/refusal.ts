@@ -109,7 +109,7 @@ function oneLine(value: unknown, clean: Clean): string {
 
 /**
  * Returns `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3), but at least one second and
- * at most `most` (default: five minutes). `undefined` if the header is missing.
+ * at most `maxMs` (default: five minutes). `undefined` if the header is missing.
  */
 export function retryAfter(answer: Answer, now: number, maxMs = MAX_RETRY_AFTER_MS): number | undefined {
   const value = header(answer, 'retry-after') ?? ''

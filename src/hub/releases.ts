@@ -11,7 +11,7 @@ export interface Release {
 const MAX_RELEASES = 5_000
 
 export class Releases {
-  /** `isNamed`: the hub itself reports the newest version. */
+  /** `isNamed` is `true` if the hub itself reports the newest version. */
   readonly #all = new Map<string, { readonly release: Release; readonly isNamed: boolean }>()
   /** By app id. */
   readonly all: ReadonlyMap<string, { readonly release: Release }> = this.#all

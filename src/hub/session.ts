@@ -18,7 +18,7 @@ const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
 /** Pauses while a hub answers 429 without `Retry-After`; doubled each time. */
 const LIMITED_MS = { min: 1000, max: 30_000 }
-/** Minimum time between early reads of the list for one reason: an unknown app, or a lost realtime channel. */
+/** Minimum time between early reads of the list because of an unknown app or a lost realtime channel. */
 const EARLY_READ_MS = { unknownApp: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
 
@@ -61,7 +61,7 @@ export class Session {
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
   #cancelUnknownApp: (() => void) | undefined
-  /** Set by `start`; resolves after `stop`, when everything has ended. */
+  /** Set by `start`; resolves after `stop`, when all tasks have ended. */
   ended: Promise<void> | undefined
 
   constructor(
@@ -282,7 +282,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** Reads even the identity, as the session may have ended because the hub is shutting down. */
+  /** Reads the identity too, because the session may have ended because the hub is shutting down. */
   #onRealtimeLost(): void {
     this.#apps.live = false
     this.#stale = true

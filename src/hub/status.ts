@@ -76,8 +76,8 @@ export class StatusTracker {
 const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**
- * A granted scope includes all scopes below it, as `hub.app` includes `hub.app.control`. `undefined` (not reported)
- * grants everything, because the hub itself checks each request.
+ * A granted scope includes all scopes below it: `hub.app` includes `hub.app.control`. `undefined` (not reported) grants
+ * everything, because the hub itself checks each request.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
   if (granted === undefined || needed === undefined) return true

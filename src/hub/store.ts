@@ -19,7 +19,10 @@ import { newerThan, type Release } from './releases.ts'
 export const STORE_URL = 'https://apps-api.athom.com/api/v1'
 
 interface StoreEntry {
-  /** `null`: unreachable for days. `undefined`: no response yet, so the previous run's release applies. */
+  /**
+   * `null` if the store has been unreachable for days; `undefined` before the first response, while the previous run's
+   * release applies.
+   */
   readonly releases: Offers | null | undefined
   /** In `clock.elapsed()` milliseconds, like `dueAt`. */
   readonly answeredAt: number
@@ -227,7 +230,7 @@ const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   ['test', 'test'],
 ])
 
-/** Returns whether the store may list an app. It lists no apps under development, and only ids of this form. */
+/** Returns whether the store may list an app. The store lists no apps under development, and only ids of this form. */
 const isInStore = ({ id, origin, channel }: App) =>
   origin === 'appstore' && CHANNELS.has(channel) && /^[a-z0-9][\w.-]{0,127}$/i.test(id)
 

@@ -12,7 +12,7 @@ import type { Hub } from './hub.ts'
 import { type Body, OPERATIONS, type OperationName } from './operations.ts'
 import { STAND_IN } from './refusal.ts'
 
-/** The effect that a write requested, for comparison with its response and with a later check. */
+/** The requested effect of a write, for comparison with the response and with a later check. */
 export interface WriteEffect {
   /** `null` if the operation is not one of `OPERATIONS`. */
   readonly operation: OperationName | null

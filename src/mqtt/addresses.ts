@@ -55,7 +55,7 @@ export class Addresses {
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
     this.current.notBefore = now + this.current.pacing.after(failure, ended)
-    // In a cluster, the client with the same id would disconnect this one at every address.
+    // In a broker cluster, the other client with the same id would disconnect this client at every address.
     const candidates = failure.code === 'taken_over' ? [this.current] : this.#all
     const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
     const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))
@@ -134,7 +134,10 @@ const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
 /** The wait if the broker ends connections soon after accepting them; short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
-/** Connections that end sooner are unsteady. An MQTT 3.1.1 broker gives no reason, even for a takeover (`wordless`). */
+/**
+ * Connections that end sooner are unsteady. `wordless` applies to MQTT 3.1.1 brokers, which give no reason for a
+ * takeover.
+ */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
 /** This many consecutive unsteady connections are suspicious. */
 const UNSTEADY_LIMIT = 5

@@ -71,7 +71,7 @@ export class InboundQueue {
       this.dropped += 1
       return false
     }
-    // Copy the payload, because a view would keep the whole network buffer.
+    // Copy the payload, because a view would keep the whole network buffer in memory.
     this.#queue.push({ ...message, payload: Buffer.from(message.payload) })
     this.#bytes += message.payload.length
     this.isFull = this.#exceeds(1)
@@ -114,7 +114,8 @@ export class InboundQueue {
 const ECHO_MS = 5_000
 
 /**
- * Recognises echoes of this link's publishes. MQTT 3.1.1 brokers always send them, MQTT 5 brokers if they ignore `nl`.
+ * Recognises echoes of this link's publishes. MQTT 3.1.1 brokers always send echoes; MQTT 5 brokers send them only if
+ * they ignore the `nl` (No Local) option.
  */
 export function echoFilter(
   clock: Clock,
@@ -140,8 +141,8 @@ export function echoFilter(
     },
 
     /**
-     * On a command topic, the echo of a message that clears it looks like an empty command. Clearing a stored `restart`
-     * would restart the app. Under MQTT 5, the subscription excludes echoes.
+     * On a command topic, the echo of a message that clears it looks like an empty command. For example, clearing a
+     * stored `restart` would restart the app. Under MQTT 5, the subscription excludes echoes.
      */
     clearing(topic: string): void {
       if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)

@@ -19,7 +19,8 @@ const UNSPECIFIED = 0x80
 /** Mosquitto's PUBACK for a message beyond its `message_size_limit`. MQTT defines this code, but not for a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
 /**
- * Replaces `PACKET_TOO_LARGE`. Brokers never send "Payload format invalid", because the link declares no format.
+ * Replaces `PACKET_TOO_LARGE`. Means "Payload format invalid", which brokers never send, because the link sets no
+ * format.
  */
 export const TOO_LARGE_STAND_IN = 0x99
 

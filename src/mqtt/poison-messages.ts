@@ -1,7 +1,7 @@
 /**
  * Finds items that end connections. Some brokers end a connection after a publish that they do not accept, and
- * resending the item would end every connection. So an item that may have caused a loss becomes a suspect, which is
- * only sent alone, so that it must be the cause of the next loss.
+ * resending the item would end every connection. Therefore, an item that may have caused a loss becomes a suspect,
+ * which is only sent alone: if the connection is lost again, the suspect is the cause.
  *
  * | Event | Counts against |
  * | --- | --- |
@@ -26,7 +26,7 @@ export const GIVE_UP_AFTER = 3
 const REFUSAL_MS = 500
 /** Fixed header, length fields and packet id. */
 const PACKET_OVERHEAD_BYTES = 16
-/** The wait before a size is retried, because the broker's limit may have changed; doubles with each failure. */
+/** How long to wait before a size is retried, in case the broker's limit has changed; doubles with each failure. */
 const RELEARN_MS = 5 * 60_000
 const MAX_DOUBLINGS = 8
 /** Few brokers have a lower limit, so smaller payloads become suspects only with evidence. */
@@ -120,8 +120,8 @@ export class PoisonMessages {
     for (const item of untried.length > 0 ? untried : items) item.losses += 1
     if (untried.length > 0) this.doubted = true
     else if (items.some(({ losses, sentBytes }) => losses >= SUSPECT_AFTER && sentBytes > LEAST_LIMIT)) {
-      // The second consecutive loss with these items in flight: earlier acknowledgements, perhaps by another broker,
-      // are no longer valid.
+      // The second consecutive loss with these items in flight: earlier acknowledgements, perhaps by a different
+      // broker, are no longer valid.
       this.#largestAccepted = LEAST_LIMIT
       this.doubted = true
     }
@@ -162,7 +162,7 @@ export class PoisonMessages {
 
   #isTooLarge({ sentBytes }: Item): void {
     this.#tooLargeFrom = Math.min(this.#tooLargeFrom, sentBytes)
-    // Another broker accepted more, or the broker's configuration has changed.
+    // A different broker accepted larger payloads, or the broker's configuration has changed.
     if (sentBytes <= this.#largestAccepted) this.#largestAccepted = 0
   }
 

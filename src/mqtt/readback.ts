@@ -139,7 +139,7 @@ export class ReadBack {
       if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') complete.push(filter)
     }
-    // In parallel, as far as the broker accepts the markers, because each filter takes two round trips.
+    // Read as many filters in parallel as the broker accepts markers, because each filter takes two round trips.
     for (let done = 0; done < filters.length; ) {
       const next = filters.slice(done, done + this.#connection.receiveMaximum)
       done += next.length

@@ -39,7 +39,7 @@ export class Entry {
   seq = 0
   queued = false
   awaited = false
-  /** Consecutive connections lost while the topic was unacknowledged. */
+  /** Number of consecutive connections that were lost while the topic was unacknowledged. */
   losses = 0
   sentAt = 0
   sentBytes = 0
@@ -95,7 +95,7 @@ export class Retained {
     entry.source = source
     const wanted = textOrDigest(payload, entry)
     if (entry.wanted === wanted) {
-      // Nothing else can return the text again.
+      // Keep the text, because no source can return it again.
       if (entry.marked && source === undefined) entry.text = payload ?? undefined
       return false
     }
@@ -157,7 +157,7 @@ export class Retained {
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    // A running read-back may already have found the wanted payload.
+    // A read-back that is in progress may already have found the wanted payload.
     entry.held = OTHER
     this.#enqueue(entry)
   }
@@ -264,7 +264,8 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // Keep the wanted string instead of an equal copy. Other strings are kept until the wanted one is known.
+    // Reuse the wanted string instead of keeping an equal copy. Keep a different string until the wanted payload is
+    // known.
     const found = textOrDigest(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)
@@ -296,8 +297,8 @@ export class Retained {
   }
 
   /**
-   * Ends the read-back and queues the difference, starting with the topics that delay `online`. Where `isReadBack`, the
-   * broker holds only messages that were found.
+   * Ends the read-back and queues the difference, starting with the topics that delay `online`. If `isReadBack` returns
+   * `true` for a topic, the broker holds a message there only if one was found.
    */
   settle(isReadBack: (topic: string) => boolean): void {
     this.#isReadBack = isReadBack
@@ -354,7 +355,7 @@ export class Retained {
   }
 }
 
-/** A payload other than the wanted one. No payload is '', because an empty one clears the topic. */
+/** Stands for any payload except the wanted one. No real payload is '', because an empty payload clears the topic. */
 const OTHER = ''
 
 /** Returns the text, or its digest if the source can return the text again. */

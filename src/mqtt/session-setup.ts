@@ -24,7 +24,7 @@ const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // Receives only new publishes (`rh: 2`) by other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
-/** `readBack` must get each message that is not a command; `done` stays pending if the connection ends first. */
+/** `readBack` must receive each message that is not a command; `done` stays pending if the connection ends first. */
 export function setUpSession(connection: Connection, options: SessionSetupOptions) {
   const { link, clock, journal } = options
   const { retainedFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = link
@@ -64,7 +64,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
 
   /**
    * Drops the connection and stays pending if no SUBACK arrives in time. Mosquitto always drops the SUBACK if a filter
-   * has more retained messages than it queues. In that case, the received messages prove the grant.
+   * has more retained messages than it queues. In that case, the received messages prove that the subscription was
+   * granted.
    */
   async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const startedAt = clock.elapsed()
@@ -130,7 +131,7 @@ export function reread(
 const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 
 /**
- * Repeats denied subscriptions until all are granted or the connection ends. A cluster that has just lost a node
+ * Repeats denied subscriptions until all are granted or the connection ends. A broker cluster that has just lost a node
  * temporarily denies subscriptions, and access rules may change during a connection.
  */
 export async function resubscribe(

@@ -62,7 +62,7 @@ export async function withSession<T>(
   }
 }
 
-/** Tries the addresses in turn. Rejects with the failure of the first if none accepts a connection. */
+/** Tries the addresses in turn. If none accepts a connection, rejects with the failure of the first address. */
 async function connectToAny(options: SessionOptions, late: Promise<never>): Promise<Connection> {
   const { urls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options.broker
   // If one address hangs, leave time for the others.
@@ -100,7 +100,7 @@ async function connect(
       if (!(await login.retry(failure))) throw noConnection(failure)
     } catch (error) {
       connection?.drop(CLOSED_BY_US)
-      // Invalid certificates throw before there is a connection.
+      // An invalid certificate causes an error before a connection is opened.
       throw connection === undefined ? noConnection(errorFailure(error, false)) : error
     }
   }

@@ -19,7 +19,7 @@ export interface BrokerOptions extends Credentials {
   readonly rejectUnauthorized?: boolean | undefined
   /** Default: 30,000 ms; rounded to seconds for the broker. */
   readonly keepaliveMs?: number | undefined
-  /** The limit for CONNACK; default: 10,000 ms. */
+  /** How long to wait for CONNACK; default: 10,000 ms. */
   readonly connectTimeoutMs?: number | undefined
 }
 
@@ -66,13 +66,13 @@ export interface LinkOptions extends BrokerOptions {
   readonly maximumPacketSize?: number | undefined
   /** The limit on unacknowledged publishes; default: 32, or the broker's limit if that is lower. */
   readonly window?: number | undefined
-  /** The limit for a PUBACK or SUBACK; after it, the connection is considered dead (default: 30,000 ms). */
+  /** How long to wait for a PUBACK or SUBACK before the connection is considered dead (default: 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
   /** The approximate interval for testing the preferred address while another one is in use (default: 5 minutes). */
   readonly preferredAfterMs?: number | undefined
   /**
-   * The limit for the self-test (default: 30,000 ms). A slow broker may acknowledge immediately and send its retained
-   * messages later; the bridge must not overwrite messages that it has not read.
+   * The time limit of the self-test (default: 30,000 ms). A slow broker may acknowledge immediately and send its
+   * retained messages later; the bridge must not overwrite messages that it has not read.
    */
   readonly probeTimeoutMs?: number | undefined
 }
@@ -163,7 +163,7 @@ export interface LinkHandlers {
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** Called before the link moves to the preferred address, without publishing `offline`. */
   readonly onMove?: () => void
-  /** Whether a command is running, so that the link should stay at its address. Default: never. */
+  /** Returns whether a command is running, so that the link should stay at its current address. Default: never. */
   readonly isBusy?: () => boolean
   /**
    * Called when another client publishes a different message on one of `watchedFilters`, retained or not; '' for a
