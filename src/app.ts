@@ -1,4 +1,4 @@
-/** Creates the daemon's parts in stages, each of which uses only earlier ones. */
+/** Creates the daemon's parts in stages. Each stage uses only parts from earlier stages. */
 import { Bridge } from './bridge/bridge.ts'
 import type { Signals } from './cli/signals.ts'
 import { openCluster } from './cluster/cluster.ts'

@@ -8,7 +8,7 @@ import { shownText } from './observability/controls.ts'
 
 const io = {
   env: process.env,
-  // A getter, because Node.js opens stdin on first access.
+  // This is a getter, because Node.js opens stdin on first access.
   get stdin() {
     return process.stdin
   },
@@ -47,7 +47,7 @@ function explain(error: unknown): number {
   return error instanceof UsageError ? exitCodes.usage.code : exitCodes.failed.code
 }
 
-/** Time limit for closing connections, as a WebSocket to a hub that does not respond would take half a minute. */
+/** Time limit for closing connections, because a WebSocket to a hub that does not respond would take half a minute. */
 const LINGER_MS = 500
 
 process.exitCode = await Promise.try(main).catch(explain)

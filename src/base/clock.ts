@@ -1,4 +1,4 @@
-/** Time as a dependency, so that tests can control it. */
+/** Provides the time as a dependency, so that tests can control it. */
 import { uptime } from 'node:os'
 
 export interface Clock {

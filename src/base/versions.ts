@@ -5,8 +5,8 @@ export const VERSION =
   /^\d{1,9}(\.\d{1,9}){0,3}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?(\+[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$/
 
 /**
- * Returns a negative number if `one` is older than `other`, a positive one if it is newer, otherwise 0. Ignores build
- * metadata (after a `+`).
+ * Returns a negative number if `one` is older than `other`, a positive number if `one` is newer, otherwise 0. Ignores
+ * build metadata (after a `+`).
  */
 export function compareVersions(one: string, other: string): number {
   const [a, b] = [parse(one), parse(other)]
@@ -55,7 +55,7 @@ function compareMarks(a: readonly string[], b: readonly string[]): number {
 
 const NUMBER = /^\d+$/
 
-/** Compares two identifiers; numeric ones are older than alphanumeric ones. */
+/** Compares two identifiers; numeric identifiers are older than alphanumeric identifiers. */
 function compareMark(a: string, b: string): number {
   const [isNumber, otherIs] = [NUMBER.test(a), NUMBER.test(b)]
   if (isNumber && otherIs) return Number(a) - Number(b)

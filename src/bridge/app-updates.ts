@@ -88,7 +88,7 @@ export class AppUpdates {
     for (const key of this.#installs.keys()) if (key.startsWith(keyOf(hub, ''))) this.#end(key)
   }
 
-  /** Ends a confirmed install; an unconfirmed one continues. */
+  /** Ends an install if the hub has confirmed it. An unconfirmed install continues. */
   #settle(key: string): void {
     if (this.#installs.get(key)?.cancel !== undefined) this.#end(key)
   }

@@ -1,6 +1,6 @@
 /**
- * Runs the steps of a command: find it, read the payload, refuse it if expired, answer a repeated command from memory,
- * read the input, check, wait in the queue, check again, run, answer.
+ * Runs the steps of a command: find the command, read the payload, refuse an expired command, answer a repeated command
+ * from memory, read the input, check the permission, wait in the queue, check again, run, and answer.
  */
 import { within } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
@@ -101,7 +101,7 @@ export class Dispatcher {
     return isLeader && (hub === null || !Object.hasOwn(live.value.hubs, hub))
   }
 
-  /** Sends a command of the bridge itself, as any client would. */
+  /** Sends a command of the bridge itself in the same way as a client's command. */
   send({ hub, app, command, payload, by, isCurrent }: OwnCommand): Promise<Outcome> {
     const { topics, clock } = this.#options
     const sent = {
@@ -189,7 +189,7 @@ export class Dispatcher {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // In MQTT 3.1.1, an empty value looks like a message that clears a retained one.
+      // In MQTT 3.1.1, an empty value looks like a message that clears a retained message.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)

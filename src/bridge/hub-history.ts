@@ -56,7 +56,7 @@ async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Query):
   return isUsable ? { resolution_seconds: seconds, cpu_percent, memory_bytes, source: 'hub' } : undefined
 }
 
-/** Returns whether a log has this owner and kind. Older hubs name a log `cpu`, newer ones `homey:app:<id>:cpu`. */
+/** Returns whether a log has this owner and kind. Older hubs name a log `cpu`, newer hubs `homey:app:<id>:cpu`. */
 function isOf({ owner, id, units }: InsightLog, of: string, kind: Kind): boolean {
   return owner === of && (id === kind.id || id === `${of}:${kind.id}`) && (units ?? kind.units) === kind.units
 }

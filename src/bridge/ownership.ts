@@ -10,7 +10,7 @@ import type { HubFigures } from './hub-figures.ts'
 import type { PublishedSettings } from './published-settings.ts'
 
 export interface Ownership {
-  /** `peer`: another bridge with the same base topic. */
+  /** `peer` means another bridge with the same base topic. */
   readonly whose: 'ours' | 'peer' | 'foreign'
   /** `wait`: keep the message until the verdict is certain. Only `ours` can be `clear`. */
   readonly verdict: 'keep' | 'clear' | 'wait'
@@ -61,7 +61,7 @@ export function ownership(topic: string, payload: string | undefined, state: Own
   return topic === topics.availability || topics.parseMember(topic) !== undefined ? PEER : FOREIGN
 }
 
-/** Returns whether the apps of all hubs, and the ids of all hubs that have one, are known. */
+/** Returns whether the apps of all hubs, and the ids of all hubs that send an id, are known. */
 export function areComplete(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }

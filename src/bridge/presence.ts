@@ -75,7 +75,7 @@ export class Presence {
 
   /**
    * @param occupied whether another bridge may be active, because the retained state is `online` or unknown, or because
-   * this bridge has detected one before. The other bridges have `ANSWER_MS` to answer.
+   * this bridge has detected another bridge before. The other bridges have `ANSWER_MS` to answer.
    */
   connected(occupied: boolean): void {
     const waits = occupied ? ANSWER_MS : 0

@@ -1,6 +1,6 @@
 /**
- * Stores CPU and memory usage of all apps for a week: a bucket per minute for six and a half hours, and one per ten
- * minutes for seven days. Uses `clock.elapsed`, so that setting the system clock has no effect.
+ * Stores CPU and memory usage of all apps for a week: one bucket per minute for six and a half hours, and one bucket
+ * per ten minutes for seven days. Uses `clock.elapsed`, so that setting the system clock has no effect.
  */
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { App, Apps } from '../hub/app.ts'
@@ -38,7 +38,10 @@ const HEAD = 4
 const lengthOf = ({ short, long }: Size) => HEAD + 2 * (short + long)
 export const bytesOf = (size: Size) => lengthOf(size) * Float32Array.BYTES_PER_ELEMENT
 
-/** The bucket's start in epoch milliseconds, percent of one core, bytes. Null if unknown or not running. */
+/**
+ * The bucket's start in epoch milliseconds, percent of one core, and bytes. `null` if unknown, or if the app is not
+ * running.
+ */
 export type Sample = [at: number, cpu: number | null, memory: number | null]
 
 export interface History {

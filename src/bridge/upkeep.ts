@@ -39,14 +39,17 @@ export class Upkeep {
   /** Former hubs on this base topic, and hubs of another bridge. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /** Hubs that are not swept until their list is read: on request (`requested`) or, if that fails, at the `next` read. */
+  /**
+   * Hubs that are not swept until their list is read, either on request (`requested`) or, if that fails, by the `next`
+   * read.
+   */
   readonly #pendingReads = new Map<string, 'requested' | 'next'>()
   /** Hubs whose first list has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
   /** Contains the hub ids at the last sweep; a new hub id causes another sweep. */
   #state: OwnershipState
   readonly #cancelRereads = new Set<() => void>()
-  /** A sweep over many hubs is expensive, and each new hub requests one. */
+  /** A sweep over many hubs is expensive, and each new hub requests a sweep. */
   readonly #sweeping: Throttle
   /** Topics of this bridge that another client has changed. */
   #touched = new Set<string>()

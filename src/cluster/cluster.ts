@@ -47,7 +47,9 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
       else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
     },
 
-    /** Starts rollouts immediately, because a client may request one as soon as the bridge has published `online`. */
+    /**
+     * Starts rollouts immediately, because a client may request a rollout as soon as the bridge has published `online`.
+     */
     roleChanged(isOnline: boolean): void {
       if (port === undefined) return
       const isLeader = fleet?.isLeader ?? true

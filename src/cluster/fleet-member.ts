@@ -191,7 +191,8 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 }
 
 /**
- * Passes the states of other members and their hubs to the live channel. `hubs`: the hubs that this member serves.
+ * Passes the states of other members and their hubs to the live channel.
+ * @param hubs the hubs that this member serves
  */
 export function followPeers(
   topics: Topics,

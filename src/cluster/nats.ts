@@ -1,6 +1,6 @@
 /**
- * The store of a fleet: a key-value bucket of NATS JetStream. A lost bucket may be created again and then counts its
- * revisions from 1. Each bucket therefore has a mark, and all its keys begin with the mark.
+ * The store of a fleet: a key-value bucket of NATS JetStream. A lost bucket may be created again, and its revisions
+ * then start at 1 again. Each bucket therefore has a mark, and all its keys begin with the mark.
  */
 import { randomUUID } from 'node:crypto'
 import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
@@ -39,7 +39,10 @@ const RENEW_MS = 10_000
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
-/** Returns connection options. One `tls://` address enables TLS for all servers, as all receive the same password. */
+/**
+ * Returns connection options. One `tls://` address enables TLS for all servers, because all servers receive the same
+ * password.
+ */
 export function accessTo(servers: readonly string[], login: () => Credentials) {
   return {
     servers: [...servers],
@@ -214,7 +217,7 @@ export class NatsStore implements Store, AsyncDisposable {
       for await (const entry of entries) {
         const { key, revision } = entry
         const text = textOf(entry)
-        // Another bucket has replaced this one.
+        // A new bucket has replaced this bucket.
         if (key === MARK_KEY && text !== mark) break
         if (!key.startsWith(prefix)) continue
         cancel()
@@ -229,7 +232,9 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 }
 
-/** First version that confirms only one of several conflicting writes: github.com/nats-io/nats-server/issues/4320 */
+/**
+ * The first version that confirms only one of several conflicting writes: github.com/nats-io/nats-server/issues/4320
+ */
 const CONFIRMS_ONCE = '2.9.21'
 export const CONFIRMS_TWICE =
   'a NATS cluster of this version may confirm two conflicting writes, so that two bridges may serve one hub for a while'

@@ -13,7 +13,7 @@ interface UrlRules {
   readonly schemes: readonly string[]
   readonly withPath: readonly string[]
   readonly example: string
-  /** Completes the message that the address must not contain a user name or password. */
+  /** The end of the message that the address must not contain a user name or password. */
   readonly credentials: string
 }
 

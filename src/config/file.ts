@@ -65,12 +65,12 @@ const SYNTAX: Readonly<Record<string, string>> = {
 }
 
 const NOT_YAML = 'this is not valid YAML or JSON; look for a missing quote, colon or space here'
-/** All other faults concern syntax that only YAML has. */
+/** The faults that can occur in JSON. All other faults concern syntax that only YAML has. */
 const IN_JSON: ReadonlySet<string> = new Set([TWICE, TOO_DEEP])
 const NOT_JSON = 'this is not valid JSON; look for a missing quote, comma or bracket here'
 
 const require = createRequire(import.meta.url)
-/** Loads the parser on demand, because environment variables alone do not need it. */
+/** Loads the parser on demand, because it is not needed if all options come from environment variables. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
 /** Returns `undefined` if the parser, which is recursive, has overflowed the stack. */
@@ -140,7 +140,10 @@ function parse(text: string) {
   }
 }
 
-/** Reads the file. If it has mistakes, adds them and returns `undefined`. A missing file is empty unless `required`. */
+/**
+ * Reads the file. If the file has mistakes, adds them and returns `undefined`. A missing file is empty unless
+ * `required`.
+ */
 export function readConfigFile(
   path: string,
   readFile: ReadFile,

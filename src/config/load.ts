@@ -1,4 +1,4 @@
-/** Combines file and environment into one validated value, or reports all mistakes. */
+/** Combines the configuration file and the environment into one validated value, or reports all mistakes. */
 import { readdirSync } from 'node:fs'
 import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
@@ -38,7 +38,7 @@ export const variables: readonly string[] = [
   ...fileKeys(options).map(environmentName),
 ]
 
-/** Returns a path, which need not exist; `null` if no file is configured. */
+/** Returns the path of the configuration file, which need not exist; `null` if no file is configured. */
 export function configFileOf({ file, env }: LoadOptions): string | null {
   return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
 }
@@ -65,7 +65,7 @@ function readTop<T extends Table>(table: T, { sources, reading }: Opened): Value
 
 /** Returns `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
-  // Ignore mistakes here, because a mistake in the option itself is reported later, with all others.
+  // Ignore mistakes here, because a mistake in the option itself is reported later, with all other mistakes.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
   if (hubs_dir === null) return undefined
@@ -80,7 +80,7 @@ export function loadConfig(request: LoadOptions) {
   const opened = open(request)
   const { file, readable, env, reading } = opened
   const { mistakes } = reading
-  // An unreadable file may name hubs, so do not report their absence as well.
+  // An unreadable file may configure hubs, so do not also report that hubs are missing.
   const required = readable && request.requireHub !== false
   if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is now empty')
   const folder = readFolderOf(request, opened)
@@ -109,7 +109,10 @@ export function loadConfig(request: LoadOptions) {
   }
 }
 
-/** Returns the configuration of a first run, which has no hubs and perhaps no file; `undefined` for any other. */
+/**
+ * Returns the configuration of a first run, which has no hubs and perhaps no file; `undefined` for any other
+ * configuration.
+ */
 export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
   try {
     const loaded = loadConfig({ ...request, requireHub: false, requireFile: false })
@@ -121,7 +124,7 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * Loads these options for programs other than the daemon. The rest of the configuration may be invalid, or contain
+ * Loads the HTTP options for programs other than the daemon. The rest of the configuration may be invalid, or contain
  * secrets that the program does not need. The file may not even be valid YAML. If one of these options has a mistake,
  * its default is returned.
  */

@@ -28,7 +28,10 @@ export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   return [...value.values()].map((one) => String(secretOf(one)))
 }
 
-/** Converts an environment variable's text to the value that a file would contain. Unsuitable text stays as it is. */
+/**
+ * Converts an environment variable's text to the value that a file would contain. Text that cannot be converted is
+ * returned unchanged.
+ */
 export function fromText(schema: v.GenericSchema, text: string): unknown {
   switch (schema.type) {
     case 'boolean':
@@ -85,7 +88,7 @@ export function integer(minimum: number, maximum: number) {
   )
 }
 
-/** If there are more choices, a message names only the most similar one. */
+/** If there are more choices, a message names only the most similar choice. */
 const MAX_LISTED = 10
 
 /** One of several words. YAML reads a word such as `5` as a number, which is accepted as the word. */

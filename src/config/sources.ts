@@ -9,7 +9,10 @@ export interface Source {
   /** The file; `undefined` for the environment. */
   readonly path?: string | undefined
   readonly root: FileMap
-  /** Returns the place of a path, or of its existing part: `hub2mqtt.yaml line 3`, or the variable's name. */
+  /**
+   * Returns the place of an option, or of the existing part of its path: `hub2mqtt.yaml line 3`, or the variable's
+   * name.
+   */
   readonly where: (keys: Keys) => string
   /** Resolves a path against the location of this source. */
   readonly resolvePath: (path: string) => string
@@ -45,8 +48,8 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
 const ADDRESS: ReadonlySet<string> = new Set(['enabled', 'host', 'port'])
 
 /**
- * Finds the listener's address in the text of a file that may be neither valid YAML nor valid JSON. The parser is no
- * help: after a missing quote, for example, it finds no keys. In JSON, later sections count as part of `http`.
+ * Finds the listener's address in the text of a file that may be neither valid YAML nor valid JSON. The parser cannot
+ * be used: after a missing quote, for example, it finds no keys. In JSON, later sections count as part of `http`.
  */
 export function httpInText(text: string, table: Table): Source {
   const found = new Map<string, unknown>()

@@ -16,7 +16,9 @@ export function tokenFileOf(
   return token_file ?? (configFile === null ? null : `${configFile}.token`)
 }
 
-/** Returns the stored token; `undefined` unless it is in a plain file that no other user can read or has created. */
+/**
+ * Returns the stored token; `undefined` unless the token is in a plain file that no other user can read or has created.
+ */
 export function readToken(file: string): string | undefined {
   const found = readTokenFile(file)
   return found?.isPrivate ? found.token : undefined
@@ -39,13 +41,16 @@ function readTokenFile(file: string): { readonly token: string; readonly isPriva
   }
 }
 
-/** Returns whether no other user can read the file. Root may use other users' tokens, as it may start their daemons. */
+/**
+ * Returns whether no other user can read the file. Root may use other users' tokens, because root may start their
+ * daemons.
+ */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))
 }
 
-/** Returns the stored token, or a new one, which is stored if possible. */
+/** Returns the stored token, or a new token, which is stored if possible. */
 export async function startToken(
   file: string | null,
   log: { warn(fields: object, message: string): void },

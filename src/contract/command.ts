@@ -49,7 +49,7 @@ export interface Target {
   readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
   /** Like `call`, for a read that consists of several operations. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
-  /** Sends another command to an app of the hub, as any client would. */
+  /** Sends another command to an app of the hub in the same way as a client's command. */
   readonly send: (app: string, command: string) => Promise<Outcome>
   /** The report of the app's latest crash, in Markdown; `null` if there is none. */
   readonly report: () => string | null

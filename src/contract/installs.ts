@@ -24,7 +24,7 @@ export async function install(target: Target, id: string, wanted: StoreVersion):
   return await installOver(await readListed(target.hub, id), target, id, wanted)
 }
 
-/** Updates an installed app; never installs a new one. */
+/** Updates an installed app; never installs a new app. */
 export async function installUpdate(target: Target, wanted: StoreVersion): Promise<null> {
   const { hub, app } = target
   const before = await readListed(hub, app)

@@ -164,7 +164,7 @@ export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Re
 }
 
 /**
- * Returns a function that checks whether an app is visible. In patterns, `*` matches any characters, `?` a single one.
+ * Returns a function that checks whether an app is visible. In patterns, `*` matches any characters, `?` exactly one.
  */
 export function appFilter(include: readonly string[], exclude: readonly string[]): (id: string) => boolean {
   return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))

@@ -47,5 +47,5 @@ export interface RolloutStep {
 /** An error code, or `crashed` or `not_running` if the command succeeded but the app is not running. */
 export type RolloutFailure = Omit<Rollout['failed'][number], keyof RolloutStep>
 
-/** The record of a rollout on the broker: everything that a successor needs to continue it. */
+/** The record of a rollout on the broker, with everything that another process needs to continue the rollout. */
 export type Rollout = Readonly<v.InferOutput<typeof ROLLOUT>>

@@ -23,7 +23,7 @@ const count = v.pipe(amount, v.integer(), v.minValue(0))
 const list = <S extends v.GenericSchema>(schema: S) => v.pipe(v.array(schema), v.readonly())
 const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
 
-/** Must match the type `App`: an extra or missing key is a type error, here or in `publications.ts`. */
+/** Must match the type `App`. An extra or missing key is a type error, here or in `publications.ts`. */
 export const APP = v.strictObject({
   id: text,
   name: v.nullable(text),
@@ -93,7 +93,7 @@ export const HUB_EVENT = v.strictObject({
   at: time,
 })
 
-/** Events on an app's topic; `EVENT_OF_HUB`: all events on a hub's topic. */
+/** Events on an app's topic. `EVENT_OF_HUB` contains all events on a hub's topic. */
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 

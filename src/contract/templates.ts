@@ -1,6 +1,6 @@
 /** A template such as `{base}/{hub}/app/{app}` builds topics and filters, and parses topics into parameters. */
 
-/** Levels that need no encoding. One or two dots need encoding, because some tools read them as a path. */
+/** Levels that need no encoding. The levels `.` and `..` need encoding, because some tools interpret them as paths. */
 const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
 /** Characters that `encodeURIComponent` does not encode. */
 const UNCODED = /[!'()*~]/g
@@ -11,7 +11,7 @@ export type TemplateParameter<T extends string> = T extends `${string}{${infer N
 
 export type Parameters = Readonly<Record<string, string>>
 
-/** Encodes an id or name as one topic level, without `/ + # $` or NUL. Only the empty text becomes a single `%`. */
+/** Encodes an id or name as one topic level, without `/ + # $` or NUL. Only an empty string becomes a single `%`. */
 export function encodeLevel(text: string): string {
   if (PLAIN.test(text)) return text
   if (text === '') return '%'

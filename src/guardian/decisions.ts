@@ -16,7 +16,7 @@ const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
-/** An obstacle to a restart: a time to wait for, a condition that ends by itself, or a reason not to restart at all. */
+/** An obstacle to a restart, which is a time to wait for, a temporary condition, or a reason not to restart at all. */
 type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 
 export function obstacle(it: Situation): Obstacle {
@@ -79,7 +79,10 @@ export function isBad(crashes: number, sinceUpdateMs: number): boolean {
   return crashes >= BAD_CRASHES && sinceUpdateMs <= BAD_WITHIN_MS
 }
 
-/** Returns epoch milliseconds; `undefined` outside quiet hours. `hours`: for example, `23:00-07:00`; `null`: none. */
+/**
+ * Returns the end of the current quiet hours in epoch milliseconds; `undefined` outside quiet hours.
+ * @param hours for example `23:00-07:00`; `null` if there are no quiet hours
+ */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
   const [start, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))

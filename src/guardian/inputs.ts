@@ -40,7 +40,7 @@ function wasStopped({ app, watch: { phase, lastCrash } }: WatchedApp): boolean {
   return phase === 'given_up' && isStopped(app) && headOf(app.crash_message) !== lastCrash?.message
 }
 
-/** Plans the configured restart after a start of the hub. `isNow`: the hub has just started. */
+/** Plans the configured restart after a start of the hub. @param isNow whether the hub has just started */
 export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isNow: boolean): void {
   const after = patterns.afterBoot(watched.id)
   if (hub.boot === undefined || after === undefined) return
@@ -203,7 +203,7 @@ function checkProbes(turn: Turn, watched: WatchedApp, reportsUsage: boolean | un
   settle(turn, watched)
 }
 
-/** `links`: the numbers of the app's devices, as just read. */
+/** Handles the numbers of the app's devices, which have just been read. */
 export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
   const rule = turn.patterns.unavailable(watched.id)
   const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)

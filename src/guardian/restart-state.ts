@@ -10,7 +10,7 @@ export const START_MS = 60_000
 const MAX_TIMES = 100
 
 export class RestartState {
-  /** Whether a command has turned watching on or off; `null`: the configuration decides. */
+  /** Whether a command has turned watching on or off; `null` if the configuration decides. */
   readonly switched: boolean | null = null
   readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up' = 'idle'
   readonly why: Reason = 'unknown'
@@ -114,7 +114,7 @@ export function stopped(watch: RestartState): RestartState {
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
-/** Plans a restart. `forced`: restart the app even though it is running. */
+/** Plans a restart. @param forced whether to restart the app even though it is running */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt }
 }
@@ -164,7 +164,9 @@ export function isCalm(watch: RestartState, now: number): boolean {
 
 export type SavedState = Pick<GoneApp, 'guard' | 'history' | 'memory'>
 
-/** Restores the state of an earlier run. Its times are wall-clock times: `elapsed` time of this run plus `offset`. */
+/**
+ * Restores the state of an earlier run. The saved times are wall-clock times, which are `elapsed` time plus `offset`.
+ */
 export function restored({ guard: state, history, memory }: SavedState, now: number, offset: number): RestartState {
   const switched = memory?.enabled ?? null
   if (state === null) return { ...UNTOUCHED, switched }

@@ -13,7 +13,7 @@ const MIN_BUCKETS = 3
 const MIN_RISE_BYTES = 4 * 1_048_576
 /** A fall of this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
-/** A level up to this multiple of an earlier peak counts as the same level as that peak. */
+/** A level up to this multiple of an earlier peak counts as equal to that peak. */
 const SAME_LEVEL = 1.05
 /** Minimum rise of each step, as a fraction of the step of a steady climb. */
 const MIN_STEP = 0.25

@@ -13,14 +13,18 @@ const VERIFY_MS = 10 * 60_000
 /** Time for a hub that has accepted the install but not the requested version. */
 const OTHER_MS = 60_000
 
-/** Returns whether the update window is open. `now`: epoch milliseconds. */
+/** Returns whether the update window is open. @param now epoch milliseconds */
 export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: number): boolean {
   if (window.start === null) return false
   const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length)
   return opened !== undefined && opened <= now
 }
 
-/** Updates an offer. `gapMs`: time since the app was last seen, counted per version. `at`: epoch milliseconds. */
+/**
+ * Updates an offer.
+ * @param gapMs time since the app was last seen, which is added up per version
+ * @param at the current time in epoch milliseconds
+ */
 export function offerOf(app: App, before: Offer | null, gapMs: number, at: number): Offer | null {
   const { update_available, latest_version: version } = app
   if (update_available !== true) return null
@@ -40,7 +44,8 @@ export function startUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // Name the version. Otherwise, the hub could install a newer one that was not held, or that is too large a step.
+    // Name the version. Otherwise, the hub could install a newer version that was not held, or that is too large a
+    // step.
     const isNamed = hold_days > 0 || (acceptsVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }

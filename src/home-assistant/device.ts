@@ -128,7 +128,7 @@ export function deviceDiffers({ before, after }: Change): boolean {
 /** The fields from which an app's device is created. */
 const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies readonly (keyof App)[]
 
-/** The public store: each app has a page under its id. */
+/** The public store, in which each app has a page under its id. */
 const STORE = 'https://homey.app/a/'
 
 function below(publicUrl: string | null, path: string): string | undefined {

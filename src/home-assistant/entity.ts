@@ -16,7 +16,7 @@ interface ReadableOwner {
   readonly bridge: 'bridge'
 }
 
-/** The topics that an entity of a device may read: rows of the contract's table. */
+/** The topics that an entity of a device may read, which are rows of the contract's table. */
 export type Readable<D extends DeviceKind> = {
   readonly [N in PublicationName]: Publications[N]['of'] extends ReadableOwner[D] ? N : never
 }[PublicationName]
@@ -137,7 +137,7 @@ export function commandOf(entity: Entity): Command | undefined {
   return command
 }
 
-/** Returns whether an entity is offered. `hub`: `undefined` for the bridge's own entities. */
+/** Returns whether an entity is offered. @param hub `undefined` for the bridge's own entities */
 export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined, policy: CommandPolicy): boolean {
   if (entity.when === 'guard' && !policy.guarded) return false
   if (entity.from !== undefined && hub?.permits(entity.from) !== 'yes') return false

@@ -34,7 +34,7 @@ interface HomeAssistantOptions {
 /** A hub with an id. */
 interface DiscoveredHub {
   readonly facts: HubFacts
-  /** Everything that all devices of the hub depend on, as text. */
+  /** All data that affects all devices of the hub, as text. */
   readonly signature: string
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }

@@ -1,4 +1,4 @@
-/** The discovery messages of a device: one for the device, or one for each component. */
+/** The discovery messages of a device. There is either one message for the device, or one for each component. */
 import { isRecord, parseJson } from '../base/json.ts'
 import type { DiscoveryTopics, Form } from '../contract/discovery.ts'
 import type { Device, OfferedComponent } from './device.ts'

@@ -46,7 +46,7 @@ export const crashReasonOf = <F extends string>(key: F) =>
 export const wordOf = <F extends string>(key: F, otherwise: string) =>
   reading(key, `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`)
 
-/** Renders attributes. `keys`: attribute → key of the payload. */
+/** Renders attributes. @param keys attribute → key of the payload */
 export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
   return { fields: Object.values(keys), jinja: `{{ {${entriesOf(keys)}}|to_json }}` }
 }
@@ -60,7 +60,10 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 
-/** Renders the attributes `message` and `stack` of a message, and additional ones: name → key of the payload. */
+/**
+ * Renders the attributes `message` and `stack` of a message, and additional attributes (`keys`: name → key of the
+ * payload).
+ */
 export function messageOf<const F extends string>(message: F, keys: Readonly<Record<string, F>>): Template<F> {
   return {
     fields: [message, ...Object.values(keys)],
@@ -68,7 +71,7 @@ export function messageOf<const F extends string>(message: F, keys: Readonly<Rec
   }
 }
 
-/** Renders the payload, with its message reduced to the first line, and the other lines in `stack`. */
+/** Renders the payload with only the first line of its message in `message`, and the other lines in `stack`. */
 export const withMessage = <F extends string>(message: F) =>
   reading(
     message,

@@ -1,4 +1,4 @@
-/** The apps of one hub: read over REST, and kept current by realtime events. */
+/** The apps of one hub, which are read over REST and kept current by realtime events. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Clock, sleep } from '../base/clock.ts'
 import {

@@ -38,7 +38,10 @@ export interface App extends Unknown {
 
 const UNKNOWN: Omit<App, 'id'> = { ...new Unknown() }
 
-/** How the process last ended, as older hubs report it. A symbol, so that it is not published. */
+/**
+ * How the app's process last ended, which only older hubs report. The key is a symbol, so that the value is not
+ * published.
+ */
 export const EXIT = Symbol('exit')
 interface WithExit {
   readonly [EXIT]?: { readonly code: number | null; readonly signal: string | null } | undefined

@@ -120,7 +120,7 @@ export class HubClient {
 
   /** Sends a GET request to an app's own web API, and returns the HTTP status. @throws HubError */
   async requestApp(id: string, path: string): Promise<number> {
-    // Source: the official client's paths for app sections.
+    // The official client uses these paths for app sections.
     const whole = `/api/app/${encodeSegment(id)}${path}`
     if (!path.startsWith('/') || !isPath(whole)) throw new HubError('invalid_argument', 'Expected a path.')
     return (await this.hub.request('GET', whole, { once: true })).status

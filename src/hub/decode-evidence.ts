@@ -52,7 +52,7 @@ export function decodeInfo(value: unknown) {
   const { loadavg, cpus, totalmem, freemem, uptime, videoCoreTemperature } = info
   const [one, five, fifteen] = list(loadavg).map((load) => numberIn(load, 0, 1e6, 2))
   return {
-    /** Over the last one, five and fifteen minutes. */
+    /** Averages over the last one, five and fifteen minutes. */
     load: [one ?? null, five ?? null, fifteen ?? null],
     cpus: numberIn(Array.isArray(cpus) ? cpus.length : cpus, 1, 1024),
     memory: { total: bytes(totalmem), free: bytes(freemem) },

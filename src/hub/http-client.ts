@@ -19,7 +19,10 @@ export interface RestOptions {
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
   readonly beforeRequest?: (() => void) | undefined
-  /** Called when a connection was lost or the last one has closed, because the next may lead to a different server. */
+  /**
+   * Called when a connection was lost or the last connection has closed, because the next connection may lead to a
+   * different server.
+   */
   readonly onDisconnected?: ((isLost: boolean) => void) | undefined
 }
 
@@ -29,7 +32,7 @@ export interface Sending {
   readonly maxBytes?: number | undefined
   /** Whether to send the API key. */
   readonly key: boolean
-  /** Whether to open a new connection, because an open one may lead to a server that is no longer at the address. */
+  /** Whether to open a new connection, because an open connection may lead to a server that has left this address. */
   readonly isFresh?: boolean | undefined
   /** Called just before the request is sent; if it throws, the request is not sent. */
   readonly mayLeave?: (() => void) | undefined

@@ -91,7 +91,7 @@ export class Hub {
     await this.#session.ended
   }
 
-  /** Returns whether the API key and the hub permit an operation, as far as known in advance. */
+  /** Returns whether the API key and the hub permit an operation, as far as this is known in advance. */
   permits(name: OperationName): 'yes' | 'forbidden' | 'unsupported' {
     const { missing, scopes } = this.status
     if (missing.has(name)) return 'unsupported'
@@ -144,7 +144,8 @@ export class Hub {
       return answer
     } catch (error) {
       const { code } = asHubError(error)
-      // A refusal by an app, or of an unknown operation, does not concern the hub or the API key as a whole.
+      // If an app refuses the call, or the operation is unknown, the refusal does not concern the hub or the whole API
+      // key.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
     }

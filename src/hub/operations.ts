@@ -46,7 +46,7 @@ interface Definition<I extends object> {
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  /** For a write that may return the app's record: returns the values that the record should have. */
+  /** Set for a write that may return the app's record. Returns the values that the record should have. */
   readonly shows?: (body: Body | Json | undefined) => AppPatch
 }
 
@@ -87,7 +87,7 @@ interface StoreInstall {
   readonly channel?: string | undefined
   /** Newer hubs only. Default: the newest version of the channel. */
   readonly version?: string | undefined
-  /** Newer hubs only: whether to respond when the app is installed, not when the installation begins. */
+  /** Newer hubs only: whether the hub responds when the app is installed, not when the installation begins. */
   readonly waitForInstall?: boolean | undefined
 }
 
@@ -129,7 +129,7 @@ const ROWS = {
     method: 'POST',
     path: '/app/:id/crashlog',
     scope: 'hub.app.readonly',
-    // Optional in the API reference; newer hubs require the message, but accept an empty one.
+    // The message is optional in the API reference. Newer hubs require it, but accept an empty message.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
   }),
   getAppSettings: row({ method: 'GET', path: '/app/:id/setting', scope: 'hub.app.control', decode: decodeSettings }),

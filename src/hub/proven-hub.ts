@@ -26,7 +26,7 @@ export interface HubCall {
   readonly ms: number
 }
 
-/** Maximum number of identity checks if connections close as soon as they open. */
+/** Maximum number of identity checks for a request if connections close as soon as they open. */
 const MAX_PROOFS = 3
 
 /** Limits on requests after a 429, and how long they apply. */
@@ -253,7 +253,7 @@ export class ProvenHub {
       const sentId = header(answer, 'x-homey-id')
       // Ignore an id that contains the API key, because the id becomes part of topics.
       const id = sentId !== null && clean(sentId) === sentId ? sentId : null
-      // Any server can answer like a hub without an id, so it must not replace a hub that has sent one.
+      // Any server can answer like a hub without an id, so such an answer must not replace a hub that has sent its id.
       const isNameless = id === null && (this.#identity?.id ?? null) !== null
       if (isGreeting(answer) && !isNameless) {
         return { id, firmware: header(answer, 'x-homey-version'), api: prefix }

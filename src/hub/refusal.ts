@@ -84,7 +84,10 @@ export function lacksLicence(words: string): boolean {
   return /subscription inactive|invalid serial number/i.test(words)
 }
 
-/** Returns the hub's own text about a failure: untrusted, so truncated and on one line; empty if there is none. */
+/**
+ * Returns the hub's own text about a failure, or an empty string. The text is untrusted, so it is truncated to one
+ * line.
+ */
 function hubWords(answer: Answer, clean: Clean): string {
   return hubText(answer, 'error_description', clean) || hubText(answer, 'error', clean)
 }

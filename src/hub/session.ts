@@ -122,7 +122,7 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // As in `#readWhenPermitted`, a hub that limits requests is not offline.
+        // A hub that limits requests is not offline (see `#readWhenPermitted`).
         if (failure.code === 'rate_limited' && this.#status.current.online) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
@@ -155,7 +155,7 @@ export class Session {
   }
 
   async #makeSure(): Promise<void> {
-    // A new check may become necessary during the first one, for example because of a new API key.
+    // During the first check, a second check may become necessary, for example because of a new API key.
     for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined

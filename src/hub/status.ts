@@ -19,7 +19,7 @@ class Unknown {
   readonly missing: ReadonlySet<OperationName> = new Set()
 }
 
-/** Replaced as a whole, never mutated. */
+/** A status is never mutated; each change creates a new object. */
 export type HubStatus = Unknown
 
 export const UNKNOWN_STATUS: HubStatus = { ...new Unknown() }
@@ -90,7 +90,7 @@ const REASONS: Readonly<Record<string, string>> = {
   unsupported: 'failed',
 }
 
-/** Returns the reason as a code of the MQTT contract; `null` if the hub is usable. */
+/** Returns the reason as an error code of the MQTT contract; `null` if the hub is usable. */
 export function reasonOf({ reason }: HubStatus): string | null {
   return reason === null ? null : (REASONS[reason] ?? reason)
 }

@@ -121,7 +121,9 @@ export class Store implements AsyncDisposable {
     }
   }
 
-  /** Returns the apps to look up, longest overdue first. Also passes known releases to hubs, and drops unused ones. */
+  /**
+   * Returns the apps to look up, longest overdue first. Also passes known releases to hubs, and drops unused releases.
+   */
   #due(): string[] {
     const wanted = new Set<string>()
     for (const [hub, { apps }] of this.#followed) {
@@ -221,7 +223,7 @@ const MAX_VERSION = 64
 
 type Offers = { readonly [C in 'live' | 'test']: Release | undefined }
 
-/** Maps an app's channel to the release that a hub would install; without a channel, the live one. */
+/** Maps an app's channel to the release that a hub would install. Without a channel, this is the live release. */
 const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   [null, 'live'],
   ['stable', 'live'],
@@ -260,7 +262,9 @@ function withChangelog(release: Release | undefined, log: Json | undefined): Rel
   return releaseOf(release.version, isRecord(entry) ? (entry['changelog'] ?? entry) : entry)
 }
 
-/** Returns one line, in English if available, without HTML, links or images, as Home Assistant renders Markdown. */
+/**
+ * Returns one line, in English if available, without HTML, links or images, because Home Assistant renders Markdown.
+ */
 function lineOf(changelog: unknown): string | null {
   const text = isRecord(changelog) ? (changelog['en'] ?? Object.values(changelog)[0]) : changelog
   if (typeof text !== 'string') return null

@@ -38,7 +38,7 @@ export class Addresses {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
 
-  /** The first address; `undefined` if it is the current one. */
+  /** The first address; `undefined` if it is the current address. */
   get preferred(): Address | undefined {
     const [first] = this.#all
     return first === this.current ? undefined : first
@@ -70,7 +70,9 @@ export function shownUrl(url: string): string {
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-/** Chooses credentials and protocol version for the next connection, depending on why the last one was refused. */
+/**
+ * Chooses credentials and protocol version for the next connection, depending on why the last connection was refused.
+ */
 export class Login {
   readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
   readonly #log: Logger | undefined

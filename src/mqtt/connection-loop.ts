@@ -87,7 +87,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** Stops opening connections. The caller ends the current one. */
+  /** Stops opening connections. The caller ends the current connection. */
   stop(): void {
     this.#stop.abort()
     this.#failbackProbe.stop()

@@ -1,4 +1,6 @@
-/** A small broker for users who do not have one: aedes over TCP, with limits that aedes lacks. */
+/**
+ * A small broker for users who have no other broker. It is based on aedes, over TCP, and adds limits that aedes lacks.
+ */
 
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
@@ -33,7 +35,7 @@ interface EmbeddedBrokerOptions {
   readonly username?: string | undefined
   readonly password?: string | undefined
   readonly birthTopic?: string | undefined
-  /** The largest payload accepted, in bytes (default: 1 MiB). A client that sends a larger one is disconnected. */
+  /** The largest payload accepted, in bytes (default: 1 MiB). A client that sends a larger payload is disconnected. */
   readonly maxPayload?: number | undefined
   /** Default: 200. */
   readonly maxConnections?: number | undefined

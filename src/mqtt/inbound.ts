@@ -34,8 +34,8 @@ const DROP_FACTOR = 5
 const AT_ONCE = 64
 
 /**
- * Passes on commands as fast as the broker accepts their answers, which may be a thousand times as long. If too many
- * commands wait, new ones are not acknowledged, so that the broker waits.
+ * Passes on commands as fast as the broker accepts their answers, which may be a thousand times longer than the
+ * commands. If too many commands are waiting, new commands are not acknowledged, so that the broker waits.
  */
 export class InboundQueue {
   isFull = false
@@ -129,7 +129,7 @@ export function echoFilter(
   const cleared = new Map<string, number>()
   let protocol: Protocol | undefined
   return {
-    /** Echoes of the previous connection's publishes do not arrive on the new one. */
+    /** Echoes of the previous connection's publishes do not arrive on the new connection. */
     connected(by: Protocol): void {
       protocol = by
       unretained.clear()

@@ -33,7 +33,7 @@ const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
-  /** Number of waiting messages, without unacknowledged ones. */
+  /** Number of waiting messages, excluding unacknowledged messages. */
   waiting = 0
   /** Total size of the waiting messages. */
   bytes = 0

@@ -1,6 +1,6 @@
 /**
- * Changes the broker's bytes for mqtt.js: cuts large PUBLISH packets to fit in memory, and replaces reason codes that
- * mqtt.js would treat as a protocol error.
+ * Changes the bytes from the broker before mqtt.js reads them: cuts large PUBLISH packets to limit the memory, and
+ * replaces reason codes that mqtt.js would treat as a protocol error.
  */
 import type { Duplex } from 'node:stream'
 import type { Protocol } from './types.ts'
@@ -144,7 +144,7 @@ function shortened(first: number, beginning: Buffer, protocol: Protocol): Buffer
 }
 
 function propertiesAt(beginning: Buffer, at: number): Buffer {
-  // `headerSize` expects one byte before the length field, as in a packet.
+  // `headerSize` expects one byte before the length field, as at the start of a packet.
   const size = headerSize(beginning, at - 1)
   const end = size <= 0 ? BUFFERED_BYTES : at + size - 1 + bodyLength(beginning, at - 1, size)
   return end <= BUFFERED_BYTES - CUT_PAYLOAD_BYTES ? beginning.subarray(at, end) : Buffer.from([0])

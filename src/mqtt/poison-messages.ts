@@ -57,7 +57,9 @@ export class PoisonMessages {
   #relearnAt = 0
   #failedTries = 0
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
-  /** Set when a connection is lost with a payload in flight larger than any accepted one; reset by `allTried`. */
+  /**
+   * Set when a connection is lost while a payload larger than any accepted payload is in flight; reset by `allTried`.
+   */
   doubted = false
 
   constructor(clock: Clock, configured = Number.POSITIVE_INFINITY) {

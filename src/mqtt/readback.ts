@@ -1,8 +1,8 @@
 /**
  * Reads back the broker's retained messages, and checks whether the broker delivers this link's publishes.
  *
- * No broker reports that it has sent all retained messages. So a marker is published to the probe topic after each
- * subscription: retained messages arrive before the marker or (aedes) shortly after it.
+ * No broker reports that it has sent all retained messages. Therefore, a marker is published to the probe topic after
+ * each subscription. Retained messages arrive before the marker or, with aedes, shortly after it.
  */
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
@@ -22,7 +22,10 @@ export interface ReadBackOptions {
   /** Publishes a marker with QoS 1, by default when the broker has room. `done` gets the PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
-  /** Receives messages that are not retained. They are from other clients, as this client has published nothing yet. */
+  /**
+   * Receives messages that are not retained. They are from other clients, because this client has published nothing
+   * yet.
+   */
   readonly onLive?: (topic: string, text: string) => void
   /** The `retainedFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
@@ -54,7 +57,7 @@ export class ReadBack {
   /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
   foundAt = Number.NEGATIVE_INFINITY
   #deadline = 0
-  /** Limits the unacknowledged publishes to as many as the broker accepts. */
+  /** Limits the unacknowledged publishes to the number that the broker accepts. */
   readonly #publishes: Limiter
 
   constructor(connection: Connection, options: ReadBackOptions) {
@@ -135,7 +138,8 @@ export class ReadBack {
     const complete: string[] = []
     const readOne = async (filter: string) => {
       if (!this.#counts.has(filter)) this.#counts.set(filter, { levels: filter.split('/'), found: 0 })
-      // Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but writes QoS 0 as fast as the client reads.
+      // Mosquitto queues at most 1,000 messages with QoS 1 and drops all others, but sends messages with QoS 0 as fast
+      // as the client reads.
       if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') complete.push(filter)
     }

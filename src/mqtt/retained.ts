@@ -60,7 +60,10 @@ export class Entry {
 
 export class Retained {
   blocked = 0
-  /** Entries that delay `online`: they had to be sent at `settle`, and are not yet acknowledged or blocked. */
+  /**
+   * Number of entries that delay `online` because they had to be sent after `settle`, and are not yet acknowledged or
+   * blocked.
+   */
   awaiting = 0
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
@@ -189,8 +192,8 @@ export class Retained {
   }
 
   /**
-   * Takes the entry that `peek` returned, or one that was taken but not sent. Returns its payload, which the source may
-   * have changed; `null` for a zero-length publish.
+   * Takes the entry that `peek` returned, or an entry that was taken but not sent. Returns its payload, which the
+   * source may have changed; `null` for a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
@@ -231,7 +234,7 @@ export class Retained {
     entry.reported = block
     entry.blocked = block
     this.#conclude(entry)
-    // The refused payload is no longer wanted, and the broker may accept the wanted one.
+    // The refused payload is no longer wanted, and the broker may accept the wanted payload.
     if (outdated && block !== 'invalid') {
       this.#unblock(entry)
       this.#enqueue(entry)
@@ -355,7 +358,9 @@ export class Retained {
   }
 }
 
-/** Stands for any payload except the wanted one. No real payload is '', because an empty payload clears the topic. */
+/**
+ * Stands for any payload except the wanted payload. No real payload is '', because an empty payload clears the topic.
+ */
 const OTHER = ''
 
 /** Returns the text, or its digest if the source can return the text again. */

@@ -152,7 +152,7 @@ export class Sender {
     return refusal?.block
   }
 
-  /** After `ms`, retries the quarantined topics that have waited `ageMs`, and schedules the remaining ones. */
+  /** After `ms`, retries the quarantined topics that have waited `ageMs`, and schedules the remaining topics. */
   #retryQuarantined(ms = RETRY_QUARANTINED_MS, ageMs = RETRY_QUARANTINED_MS): void {
     const { clock, retained } = this.#options
     this.#cancelRetry?.()
@@ -215,7 +215,7 @@ export class Sender {
     wire.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
   }
 
-  /** Uses one timer for all publishes. When it fires, the oldest publish decides how much longer to wait. */
+  /** Uses one timer for all publishes. When the timer fires, the oldest publish determines how much longer to wait. */
   #watchAcks(passedMs = 0): void {
     const { clock, ackTimeoutMs = ACK_TIMEOUT_MS } = this.#options
     this.#cancelAckTimer = clock.after(ackTimeoutMs - passedMs, () => {

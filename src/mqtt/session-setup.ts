@@ -42,7 +42,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   })
 
   async function run() {
-    // Send one SUBSCRIBE per filter, because if one of several is denied, brokers differ in how they treat the rest.
+    // Send one SUBSCRIBE per filter, because if one filter of a SUBSCRIBE is denied, brokers treat the others
+    // differently.
     const granted = await Promise.all(subscriptions.map((filter) => subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await readBack.run()

@@ -10,7 +10,7 @@ import type { BrokerOptions, LinkOptions } from './types.ts'
 
 export interface SessionOptions {
   readonly broker: BrokerOptions & Pick<LinkOptions, 'credentials'>
-  /** Must be unique: another client with the same id would lose its connection. */
+  /** Must be unique, because another client with the same id would lose its connection. */
   readonly clientId: string
   /** Includes the time to connect; default: no limit. */
   readonly timeoutMs?: number | undefined

@@ -1,6 +1,6 @@
 /**
- * Detects suspensions of this process: a sleeping machine, a paused container, SIGSTOP. After a suspension, arriving
- * messages may be old, until the answer to a newly sent message arrives.
+ * Detects suspensions of this process, caused for example by a sleeping machine, a paused container or SIGSTOP. After a
+ * suspension, arriving messages may be old, until the answer to a newly sent message arrives.
  */
 import type { Clock } from '../base/clock.ts'
 

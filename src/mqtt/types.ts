@@ -7,9 +7,12 @@ export interface Credentials {
 
 /** How to connect to a broker. The same login and certificates apply to each address. */
 export interface BrokerOptions extends Credentials {
-  /** At least one, the preferred first: `mqtt:`, `mqtts:`, or `ws:` and `wss:`, whose path and query are kept. */
+  /**
+   * At least one address, the preferred address first: `mqtt:`, `mqtts:`, or `ws:` and `wss:`, whose path and query are
+   * kept.
+   */
   readonly urls: readonly string[]
-  /** `auto` (default): tries the version that worked last, then the other one; at first 5, then 3.1.1. */
+  /** `auto` (default) tries the version that worked last, then the other version; initially 5, then 3.1.1. */
   readonly protocol?: 'auto' | Protocol | undefined
   /** PEM text or bytes; only for `mqtts:` and `wss:`. */
   readonly ca?: string | Buffer | undefined
@@ -38,7 +41,10 @@ export interface LinkOptions extends BrokerOptions {
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Must stay the same across restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
-  /** Retained: `online` when all messages that precede it are acknowledged, `offline` on `close` and as the will. */
+  /**
+   * The retained payload is `online` when all messages that precede it are acknowledged, `offline` on `close` and as
+   * the will.
+   */
   readonly stateTopic: string
   /** A topic of this link for the self-test on each connection; nothing is retained there. */
   readonly probeTopic: string
@@ -68,7 +74,10 @@ export interface LinkOptions extends BrokerOptions {
   readonly window?: number | undefined
   /** How long to wait for a PUBACK or SUBACK before the connection is considered dead (default: 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
-  /** The approximate interval for testing the preferred address while another one is in use (default: 5 minutes). */
+  /**
+   * The approximate interval for testing the preferred address while a different address is in use (default: 5
+   * minutes).
+   */
   readonly preferredAfterMs?: number | undefined
   /**
    * The time limit of the self-test (default: 30,000 ms). A slow broker may acknowledge immediately and send its
@@ -80,7 +89,10 @@ export interface LinkOptions extends BrokerOptions {
 export interface Message {
   readonly topic: string
   readonly payload: Buffer
-  /** MQTT 5: as the publisher set it. MQTT 3.1.1: whether the message was stored before the subscription. */
+  /**
+   * With MQTT 5, the flag as set by the publisher; with MQTT 3.1.1, whether the message was stored before the
+   * subscription.
+   */
   readonly retain: boolean
   readonly dup: boolean
   readonly qos: 0 | 1 | 2
@@ -167,7 +179,7 @@ export interface LinkHandlers {
   readonly isBusy?: () => boolean
   /**
    * Called when another client publishes a different message on one of `watchedFilters`, retained or not; '' for a
-   * cleared topic. `refresh` restores a held topic; `sweep` can clear one that is not held.
+   * cleared topic. `refresh` restores a held topic; `sweep` can clear a topic that is not held.
    */
   readonly onTouched?: (topic: string, payload: string) => void
 }

@@ -14,7 +14,9 @@ export interface HealthFacts {
   /** ISO 8601. */
   readonly startedAt: string
   readonly mqtt: LinkStatus
-  /** Whether events or answers were lost recently, because too many waited for the broker, or for too long. */
+  /**
+   * Whether events or answers were lost recently, because too many of them waited for the broker, or waited too long.
+   */
   readonly losing: boolean
   readonly contested: boolean
   readonly role: Role
@@ -148,7 +150,7 @@ export function bridgeHealth(parts: Parts) {
 
   return {
     ready,
-    /** Whether this bridge serves its subscribers, that is, whether it is connected and the active one. */
+    /** Whether this bridge serves its subscribers, that is, whether it is connected and is the active bridge. */
     get isOnline(): boolean {
       return link.status().state === 'connected' && bridge.role === 'active'
     },

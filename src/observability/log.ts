@@ -24,7 +24,7 @@ export type Log = ReturnType<typeof createLog>
 
 /** Prints readable lines in this process, because a worker thread would lose the last lines at exit. */
 function prettyPrinter(output: Destination, isTTY: boolean): Destination {
-  // Load on demand, because a service writes JSON and does not need this.
+  // Load `pino-pretty` on demand, because a service writes JSON and does not need this library.
   const { isColorSupported, prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)(
     'pino-pretty',
   )
@@ -58,7 +58,7 @@ function harmless(output: Destination): Destination {
 export function createLog(options: LogOptions) {
   const { level, format, secrets, destination, keep = false, isTTY = process.stdout.isTTY } = options
   const scrubber = new Scrubber(secrets)
-  // Standard output never throws.
+  // Writing to standard output never throws.
   const output = destination === undefined ? standardOutput() : harmless(destination)
   const isPretty = format === 'pretty' || (format === 'auto' && isTTY)
   const recent = new RecentLines()
@@ -84,7 +84,8 @@ export function createLog(options: LogOptions) {
     isPretty ? harmless(prettyPrinter(output, isTTY)) : output,
   )
   const audit = logger.child({ part: 'audit' }, { level: 'info' })
-  // pino gives a child its own level only if that differs from the parent's; otherwise it would follow the parent.
+  // pino gives a child its own level only if that level differs from the parent's level. Otherwise, the child's level
+  // would change with the parent's level.
   audit.level = 'info'
   // The audit keeps its level when `setLevel` changes the level of all children.
   children.clear()

@@ -12,7 +12,10 @@ export const OTHER_APPS = 'all others'
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** The default, 100 per second, would be most of an idle bridge's work. Only the lag at each scrape is reported. */
+/**
+ * The default of 100 samples per second would cause most of the load of an idle bridge. Only the lag at each scrape is
+ * reported.
+ */
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
 
@@ -95,7 +98,11 @@ export class Metrics {
     this.#callSeconds.observe({ hub, operation }, ms / 1000)
   }
 
-  /** Counts a command. `command`: its name in the configuration; `ms`: the time from its arrival to its answer. */
+  /**
+   * Counts a command.
+   * @param command the command's name in the configuration
+   * @param ms the time from the command's arrival to its answer
+   */
   answered(command: string, outcome: string, ms: number): void {
     this.#commands.inc({ command, outcome })
     this.#commandSeconds.observe({ command }, ms / 1000)

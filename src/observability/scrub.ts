@@ -38,7 +38,10 @@ export class Scrubber {
     return found === 'all' ? MASK : search.spellings.mask(text, MASK)
   }
 
-  /** Keeps the line valid JSON: masking a secret such as `1767` or `"` in the text would break numbers and quotes. */
+  /**
+   * Masks the values of the parsed line, because masking a secret such as `1767` in the text of the line may break the
+   * JSON.
+   */
   line(line: string): string {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
@@ -88,7 +91,7 @@ function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'al
 
 const BLOCK = 3
 const TABLE_SIZE = 1 << 14
-/** A larger window would not let the search skip more of ordinary text. */
+/** In ordinary text, a larger window would not let the search skip more characters. */
 const MAX_WINDOW = 64
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Finds secrets in a text however JSON and percent-encoding spell them: each character plain, as a JSON escape, or as
- * `%XX`, in any mixture, and encoded several times.
+ * Finds secrets in a text even if they are encoded: each character may be plain, a JSON escape or `%XX`, in any
+ * mixture, and may be encoded several times.
  */
 
 /** A decoded character: its code point, and the end of its spelling in the text. */
@@ -17,7 +17,10 @@ const SPACE = 0x20
 const MAX_LEVELS = 8
 const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
-/** Maximum number of encoded characters of the text that also occur in secrets. Beyond it, the whole text is masked. */
+/**
+ * Maximum number of encoded characters of the text that also occur in secrets. If there are more, the whole text is
+ * masked.
+ */
 const MAX_ENCODED = 4096
 /** Limit on comparisons, except those of plain characters: per character of the text, but at least `MIN_COMPARED`. */
 const MAX_COMPARED = 4
@@ -143,7 +146,7 @@ export class Agreement {
     const last = this.#last?.get(needle)
     let same = 0
     if (last !== undefined && last.start < start && start < last.end) {
-      // Up to `last.end`, the text equals the needle, so the needle is compared with itself.
+      // Up to `last.end`, the text equals the needle, so compare the needle with itself.
       last.own ??= selfAgreement(needle)
       same = Math.min(last.own[start - last.start] ?? 0, last.end - start)
       if (same < last.end - start) return same
@@ -157,13 +160,15 @@ export class Agreement {
   }
 }
 
-/** A secret, and the number of its characters before the first one that may begin an encoded character. */
+/** A secret, and the number of its characters before the first character that may begin an encoded character. */
 interface Sought {
   readonly secret: string
   readonly plain: number
 }
 
-/** Intermediate results of one search, kept so that its time is proportional to the length of the text. */
+/**
+ * Intermediate results of one search, kept so that the time of the search is proportional to the length of the text.
+ */
 class Progress {
   readonly text: string
   readonly #agreement: Agreement

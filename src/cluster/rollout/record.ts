@@ -22,7 +22,10 @@ const MAX_STEPS = 2_000
 /** Maximum initial size of the record; with its failures it stays below the default limits of brokers. */
 const MAX_BYTES = 64 * 1024
 
-/** Names directly below a hub's or the base topic. A subscriber of `<base>/+/state` must not receive a rollout. */
+/**
+ * Topic levels directly below the base topic or a hub's topic. A subscriber to `<base>/+/state` must not receive a
+ * rollout.
+ */
 const RESERVED: ReadonlySet<string> = new Set([
   ...Object.values(PUBLICATIONS).flatMap(({ topic }) => /^\{base\}\/\{hub\}\/([a-z-]+)$/.exec(topic)?.[1] ?? []),
   'app',
@@ -142,7 +145,7 @@ function started({ done, failed, current }: Rollout): number {
   return done + failed.length + current.length
 }
 
-/** Returns the steps of the next wave; empty while a wave is running, and after the last one. */
+/** Returns the steps of the next wave; empty while a wave is running, and after the last wave. */
 export function nextWave(rollout: Rollout): RolloutStep[] {
   const { state, reason, current, canary, batch } = rollout
   if (state !== 'running' || reason !== null || current.length > 0) return []
@@ -178,7 +181,7 @@ function change(rollout: Rollout, event: RolloutEvent): Rollout {
   return rollout
 }
 
-/** Returns why a rollout ends early. A failed canary ends it even if failures are allowed. */
+/** Returns why a rollout ends early. A failed canary ends the rollout even if failures are allowed. */
 function reasonOf(before: Rollout, failures: number): Rollout['reason'] {
   if (before.reason !== null) return before.reason
   if (started(before) <= before.canary) return 'canary_failed'
