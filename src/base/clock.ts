@@ -27,8 +27,8 @@ export const systemClock: Clock = {
 }
 
 /**
- * Returns the offset from `elapsed` to wall time. It changes only by a second or more, for example when the clock is
- * set, so that the same moment always has the same timestamp.
+ * Returns the offset from `elapsed` to wall time. Ignores changes of less than a second, so that the same moment always
+ * has the same timestamp unless the clock is set.
  */
 export function wallOffset(clock: Clock): () => number {
   let current = Number.NaN

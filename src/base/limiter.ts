@@ -11,7 +11,7 @@ export interface LimiterOptions extends Limits {
   readonly clock: Clock
   /** Maximum number of waiting tasks per lane; default: no limit. */
   readonly maxWaiting?: number
-  /** How long a task keeps its slot unless it calls `keep`, in milliseconds; default: until it ends. */
+  /** How long a task keeps its slot unless it calls `keep`, in milliseconds; default: until the task ends. */
   readonly slotTimeoutMs?: number
   /** Creates the error if too many tasks wait (`busy`) or the deadline has passed (`expired`). */
   readonly refusal?: (why: 'busy' | 'expired') => Error
@@ -22,7 +22,7 @@ export interface Turn {
    * Tasks of the same lane run one after another, and lanes take turns. Tasks without a lane (default) start in order.
    */
   readonly lane?: string
-  /** Latest start, in `clock.elapsed()` milliseconds; a task that is still waiting is refused. */
+  /** The latest start, in `clock.elapsed()` milliseconds. A task that is still waiting then is refused. */
   readonly deadline?: number
   /** On abort, a waiting task starts without a slot, so that it can fail with its own error. */
   readonly signal?: AbortSignal

@@ -1,4 +1,4 @@
-/** Compares versions according to semantic versioning; missing parts count as 0. */
+/** Compares versions according to semantic versioning. Missing parts count as 0. */
 
 /** Accepts `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
 export const VERSION =

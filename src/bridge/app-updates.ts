@@ -43,7 +43,9 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Reads the time at which an earlier run found the update from a retained payload. Returns whether it is new. */
+  /**
+   * Reads the time at which an earlier run found the update from a retained payload. Returns whether the time is new.
+   */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)
@@ -55,7 +57,7 @@ export class AppUpdates {
     return true
   }
 
-  /** @param app the app before the install; `undefined` if it is not installed */
+  /** @param app the app before the install; `undefined` if the app was not installed */
   start(hub: string, id: string, app: App | undefined): void {
     this.end(hub, id)
     this.#installs.set(keyOf(hub, id), { from: app?.version })

@@ -276,7 +276,7 @@ export class Bridge {
 
   #onPresence(before: Role): void {
     this.#followRole()
-    // The other bridge has changed the retained messages, so read them again.
+    // The other bridge has changed the retained messages, so reconnect to read them again.
     if (before === 'standby' && this.role === 'undecided') this.#startOver()
     this.#handlers.onPresence?.()
   }

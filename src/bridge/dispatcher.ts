@@ -46,7 +46,7 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
   readonly #answers: Answers
-  /** Keyed by the hub object, so that a hub that is configured again under the same name gets an empty queue. */
+  /** Keyed by the hub object, so that a hub that is configured again under the same name has an empty queue. */
   readonly #queues = new WeakMap<DispatchHub, Limiter>()
   /** Hubs on which a command that sends other commands is running. */
   readonly #sending = new WeakSet<DispatchHub>()
@@ -287,7 +287,8 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Called just before the request is sent, because it may wait for a connection and for the hub's id.
+    // Called just before the request is sent, because the request may have waited for a connection and for the hub's
+    // id.
     const beforeWrite = () => {
       // Earlier requests may have taken long, and permissions may have changed.
       if ((!request.writeSent && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
@@ -360,7 +361,9 @@ function readArgument(level: string): string {
   return text
 }
 
-/** Returns whether an app may exist. Before the list has been read, and for an install, only the filter decides. */
+/**
+ * Returns whether an app may exist. Before the list has been read, and for an install, only the filter determines this.
+ */
 function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {
   if (id === undefined) return false
   const mayBeNew = target === 'hub' && operation === 'installFromAppStore'

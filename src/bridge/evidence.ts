@@ -56,7 +56,7 @@ interface HubThen {
 }
 
 interface Noted extends Omit<PriorEvent, 'at'> {
-  /** Epoch milliseconds. Formatted only when it is needed, because this is slow. */
+  /** Epoch milliseconds. Formatted only when needed, because formatting is slow. */
   readonly at: number
   /** In `clock.elapsed()` milliseconds. */
   readonly elapsed: number
@@ -174,7 +174,7 @@ class HubEvidence {
     })
   }
 
-  /** Stops recording. Keeps the evidence, because another bridge may take over the hub and hand it back. */
+  /** Stops recording. Keeps the evidence, because another bridge may take over the hub and return it later. */
   stop(): void {
     this.#cancelLog?.()
     this.#cancelLog = undefined
@@ -190,8 +190,8 @@ class HubEvidence {
   }
 
   /**
-   * Adopts the broker's evidence if the broker already knows the latest crash of the app. If the broker has no evidence
-   * of this crash, a command has removed the evidence.
+   * Adopts the broker's evidence if the broker's messages already contain the latest crash of the app. If the broker
+   * has no evidence of this crash, a command has removed the evidence.
    */
   #adopt(app: App, held: HeldCrash | undefined): boolean {
     if (held === undefined || held.crash === null || !knowsCrash(held, app)) return false
@@ -319,8 +319,8 @@ export class Evidence {
   }
 
   /**
-   * Reads evidence from an earlier run or another bridge. Returns whether it is new.
-   * @param isServed whether this bridge serves the hub: its own evidence may then be newer
+   * Reads evidence from an earlier run or another bridge. Returns whether the evidence is new.
+   * @param isServed whether this bridge serves the hub, so that its own evidence may be newer
    */
   learn(hub: string, app: string, payload: string, isServed: boolean): boolean {
     const evidence = this.of(hub)

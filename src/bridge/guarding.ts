@@ -12,7 +12,7 @@ import type { Hub } from '../hub/hub.ts'
 import type { HubState } from './hub-state.ts'
 import type { CommandRun, OwnCommand } from './requests.ts'
 
-/** The number of an app's devices, and of those that are unavailable. */
+/** The number of an app's devices, and the number of unavailable devices. */
 export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {
@@ -48,7 +48,7 @@ export interface Guardian {
   control(hub: string, app: string, control: GuardControl): void
 }
 
-/** `isCurrent` returns whether the guardian still wants the command; it is called before the command runs. */
+/** `isCurrent` is called before the command runs, and returns whether the command is still necessary. */
 export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => boolean }
 
 export type GuardedHub = ReturnType<typeof guardedHub>

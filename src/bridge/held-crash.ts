@@ -17,7 +17,7 @@ type CrashState = v.InferOutput<typeof CRASH_STATE>
 export interface HeldCrash {
   /** Undefined if the app has never crashed. */
   readonly state?: CrashState | undefined
-  /** Undefined if there is no evidence, null if it could not be read. */
+  /** `undefined` if there is no evidence, `null` if the evidence could not be read. */
   readonly crash?: Crash | null | undefined
 }
 

@@ -47,7 +47,7 @@ export class HubFigures {
   readonly #hub: Hub
   readonly #options: FigureHandlers
   #figures: Figures = {}
-  /** In `clock.elapsed()` milliseconds; a missing entry means now. */
+  /** In `clock.elapsed()` milliseconds; if there is no entry, the figure is due now. */
   readonly #dueAt = new Map<Name, number>()
   readonly #failures = new Map<Name, number>()
   /** Figures that the hub refused although the API key seems to have the scope. */

@@ -19,7 +19,7 @@ const ROUNDING_SECONDS = 1
 
 /**
  * The hub has restarted if its uptime decreases, or is less than the time since the previous reading. An unchanged
- * uptime proves nothing, because it may be cached or counted in hours.
+ * uptime proves nothing, because the uptime may be cached or counted in hours.
  */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
   if (uptimeSeconds === before?.uptimeSeconds) return before

@@ -22,7 +22,10 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Creates the limiter that all hubs share, because a large read takes megabytes. A slow read does not block others. */
+/**
+ * Creates the limiter that all hubs share, because a large read takes megabytes. A slow read does not block other
+ * reads.
+ */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, slotTimeoutMs: 1_000 })
 
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
@@ -82,7 +85,7 @@ export class HubState {
       onSettled: () => options.upkeep.request(),
     })
     this.#evidence = options.evidence.of(name)
-    // Subscribe the samples first, because the guardian expects them to contain the latest list.
+    // Subscribe the samples first, because the guardian expects the samples to include the latest list.
     options.evidence.samples.follow(name, hub)
     this.#formerId = options.upkeep.former.idOf(name)
     hub.apps.subscribe((update) => this.#appsChanged(update))
@@ -208,7 +211,7 @@ export class HubState {
       if (!silent) for (const event of events) this.sendEvent(event)
     }
     if (silent || read || notable.some(concernsHub)) this.changed()
-    // Notify the guardian after sending the events, so that its own events follow them.
+    // Notify the guardian after sending the events, so that the guardian's events follow these events.
     guardian.appsChanged(this.#name, changes, read, silent)
     if (read) {
       // The list of apps contains neither settings nor figures.

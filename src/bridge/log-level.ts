@@ -2,7 +2,7 @@
 import type { LogLevel } from '../contract/log-levels.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 
-/** Node.js runs a timer of more than 24.8 days immediately, so longer times need several timers. */
+/** Node.js fires a timer of more than 24.8 days immediately, so longer times need several timers. */
 const LONGEST_TIMER_MS = 24 * 60 * 60_000
 
 export class LogLevels {

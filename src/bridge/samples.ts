@@ -230,7 +230,7 @@ function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
   return kind === 'short' ? HEAD + 2 * (bucket % short) : HEAD + 2 * (short + (bucket % long))
 }
 
-/** Hubs report only changes, so skipped buckets get the latest reading. */
+/** Hubs report only changes, so skipped buckets are filled with the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
   // `read` also calls this function. Within a bucket, keep the number of readings.

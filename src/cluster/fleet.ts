@@ -73,8 +73,9 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
 const BYTES = 6
 
 /**
- * Returns the member that owns a resource, by rendezvous hashing. Each member gets a number for the resource, and the
- * highest number wins. When a member joins or leaves, only its own share moves. `undefined` if there are no members.
+ * Returns the member that owns a resource, by rendezvous hashing. For each resource, every member has a number, and the
+ * member with the highest number owns the resource. When a member joins or leaves, only its own share moves.
+ * `undefined` if there are no members.
  */
 export function ownerOf(resource: string, members: Iterable<string>): string | undefined {
   let owner: string | undefined

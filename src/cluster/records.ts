@@ -24,7 +24,7 @@ export type Listed = v.InferOutput<typeof LISTED>
 const ROSTER = v.object({
   /** Increases whenever `members` changes. */
   epoch,
-  /** No member serves hubs until this is true, because members of a lost roster may still be serving them. */
+  /** No member serves hubs until this is `true`, because members of a lost roster may still be serving hubs. */
   settled: v.boolean(),
   members: v.record(v.pipe(v.string(), v.regex(MEMBER_NAME)), LISTED),
 })

@@ -100,7 +100,9 @@ export class Rows {
     return !('nonce' in row.record) || row.record.nonce !== nonce
   }
 
-  /** Returns whether a listed member has confirmed the epoch or ended, so that it serves no other members' hubs. */
+  /**
+   * Returns whether a listed member has confirmed the epoch or ended, so that it no longer serves other members' hubs.
+   */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
     if (this.hasStopped(name, listed)) return true
     const record = this.#members.get(name)?.record

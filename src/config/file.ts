@@ -1,4 +1,4 @@
-/** Reads a configuration file, YAML or JSON, into maps, because these have no prototype to pollute. */
+/** Reads a configuration file, YAML or JSON, into maps, because maps have no prototype that could be polluted. */
 import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import type { Document, LineCounter } from 'yaml'
@@ -35,7 +35,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: 'it is not a directory',
   EFBIG: 'it is larger than 1 MiB',
   NOT_PLAIN: 'it is not a plain file',
-  // Sockets fail when they are opened; files that only look like plain files fail when they are read.
+  // Sockets fail when they are opened; files that only appear to be plain files fail when they are read.
   ENXIO: 'it is not a plain file',
   EAGAIN: 'it is not a plain file',
 }
@@ -121,7 +121,7 @@ function parse(text: string) {
   const lines = new (yaml().LineCounter)()
   const doc = documentOf(text, lines)
   if (doc === undefined) return [{ reason: TOO_DEEP, at: '' }]
-  // Report only the first syntax error, because it may cause misleading errors below it, but all duplicate keys.
+  // Report all duplicate keys, but only the first syntax error, because it may cause misleading errors after it.
   const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
   const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
   if (wrong.length > 0) {

@@ -150,7 +150,7 @@ export class LiveConfig implements Live {
     return { username: username ?? undefined, password: password ?? undefined }
   }
 
-  /** Reads the sources again to get a secret. Mistakes are reported only by the next reload. */
+  /** Reads the sources again to find a changed secret. Mistakes are reported only by the next reload. */
   #reread(): Config | undefined {
     const loaded = this.#read()
     if (!(loaded instanceof ConfigError)) return loaded.config

@@ -23,7 +23,7 @@ export interface LoadOptions {
   readonly readFolder?: ReadFolder
   /** Whether a configuration without a hub is a mistake; default: `true`. */
   readonly requireHub?: boolean
-  /** Whether a missing file is a mistake; if not, it counts as empty. Default: `true`. */
+  /** Whether a missing file is a mistake; if not, a missing file is treated as empty. Default: `true`. */
   readonly requireFile?: boolean
   /** Whether an empty file is a mistake, as on a reload; default: `false`. */
   readonly requireContent?: boolean
@@ -149,7 +149,7 @@ function textOf(request: LoadOptions): string {
   }
 }
 
-/** Like `loadHttpConfig`, for programs that need the exact values. @throws ConfigError if these are invalid */
+/** Like `loadHttpConfig`, for programs that need the exact values. @throws ConfigError if the values are invalid */
 export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   const opened = open(request)
   const { mistakes } = opened.reading

@@ -299,7 +299,7 @@ export type HubConfig = Values<typeof hubOptions>
 /** Durations are in milliseconds, sizes in bytes. */
 export type Config = Values<typeof options> & { readonly hubs: Readonly<Record<string, HubConfig>> }
 
-/** The current configuration. A reload replaces `value`, so read it each time. */
+/** The current configuration. A reload replaces `value`, so do not cache it. */
 export interface Live {
   readonly value: Config
   /** Whether hubs may be missing only because their folder is temporarily empty; default: `false`. */

@@ -32,7 +32,10 @@ const MAX_PROBLEMS = 50
 /** Minimum length of a token of `http.tokens`. */
 const MIN_TOKEN_LENGTH = 16
 
-/** Returns the problems of a value, each with its place; if several forms are permitted, those of the closest form. */
+/**
+ * Returns the problems of a value, each with its place; if several forms are permitted, the problems of the closest
+ * form.
+ */
 function problemsOf(
   issues: readonly v.BaseIssue<unknown>[],
   value: unknown,
@@ -64,7 +67,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
 
 const subjectAt = ({ source }: Place, at: string) => subjectOf(source, at.split('.'))
 
-/** Reads a file. Its path may be the secret itself, so the mistake does not repeat the path. */
+/** Reads a file. The given path may be the secret itself, so the message does not repeat the path. */
 function open(place: Place, file: string, at: string): string | undefined {
   const { mistakes, readFile } = place.reading
   try {

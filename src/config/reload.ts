@@ -51,7 +51,7 @@ function differing(table: Table, one: object, other: object): string[] {
 interface Parts {
   readonly hubs: Hubs
   readonly bridge: Bridge
-  /** Opens and starts a hub, and announces it to the other parts. */
+  /** Opens and starts a hub, and adds it to the other parts. */
   readonly openHub: (name: string, config: HubConfig) => void
   readonly fleet?: { hubsChanged(): void } | undefined
   readonly store: Store

@@ -61,7 +61,7 @@ function listIn(text: string): unknown {
 function jsonAsMaps(text: string): unknown {
   const isObject = (part: unknown) => typeof part === 'object' && part !== null && !Array.isArray(part)
   try {
-    // A `null` is a mistake here; in a file, it means an omitted option.
+    // `null` is a mistake here, although it stands for an omitted option in a file.
     return JSON.parse(text, (_, part) => (isObject(part) ? new Map(Object.entries(part)) : part)) ?? text
   } catch {
     return text
@@ -105,7 +105,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
   )
 }
 
-/** Text that matches a pattern. The pattern must have the flag `u`, because patterns in JSON Schema always have it. */
+/** Text that matches a pattern. The pattern must have the `u` flag, which patterns in JSON Schema always have. */
 export function text({ name, quotable, expected, pattern }: About & { expected: string; pattern: RegExp }) {
   return v.pipe(
     v.string(({ input }) => `expected ${expected}${typeof input === 'number' ? '; put a number in quotes' : ''}`),

@@ -69,5 +69,5 @@ export async function startToken(
   return token
 }
 
-/** Returns an address that logs in the browser that opens it. */
+/** Returns the address with the token, so that a browser that opens it is logged in. */
 export const addressWith = (address: string, token: string): string => `${address}?token=${token}`

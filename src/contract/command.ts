@@ -74,13 +74,19 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
   /** `null` if the input determines the operation, or if the operation is unknown. */
   readonly operation: OperationName | null
-  /** Whether the command changes something on the hub. If so, it is audited, not retried and refused by `read_only`. */
+  /**
+   * Whether the command changes something on the hub. If so, the command is audited, is not retried, and is refused by
+   * `read_only`.
+   */
   readonly write: boolean
   /** Set if the command is not permitted by default. */
   readonly allowed?: false
   /** The effects that other commands must not have if this command is denied. */
   readonly capabilities?: readonly Capability[]
-  /** Returns the effects of an input, if they depend on it; without an input, the effects that every input has. */
+  /**
+   * Returns the effects of an input, if the effects depend on the input. Without an input, returns the effects of every
+   * input.
+   */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
   /**
    * Set for a command that does not queue, unlike the commands that it sends. Each hub runs only one such command at a
@@ -101,7 +107,7 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
   /** Whether the command is logged, like every write. */
   readonly audited?: true
-  /** Whether the command changes something on hubs. If so, it is refused by `read_only`. */
+  /** Whether the command changes something on hubs. If so, the command is refused by `read_only`. */
   readonly write?: true
   readonly allowed?: false
   /** Returns the app command that this command sends. Denying the app command also denies this command. */

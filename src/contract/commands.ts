@@ -246,7 +246,7 @@ const ROWS = [
   row('hub', 'update-all', {
     payload: nothing,
     operation: 'installFromAppStore',
-    // No `capabilities`, because denying this command must not deny single updates.
+    // There are no `capabilities`, because denying this command must not deny updates of single apps.
     capabilitiesOf: (): Capability[] => ['update-app'],
     fansOut: true,
     doc: 'Updates each app that has an update, one after another, and returns their ids.',

@@ -8,7 +8,9 @@ import type { Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
 
-/** Pauses between checks of an install. They get longer, because each check reads the whole list from a busy hub. */
+/**
+ * Pauses between checks of an install. The pauses increase, because each check reads the whole list from a busy hub.
+ */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 interface StoreVersion {

@@ -57,7 +57,7 @@ export function enveloped<S extends v.GenericSchema, T>(
     schema,
     enveloped: true,
     read(text) {
-      // A Home Assistant button cannot send an empty payload; it sends `PRESS`.
+      // A Home Assistant button sends `PRESS`, because it cannot send an empty payload.
       const plain = withoutMark(text)
       const { envelope, rest } = plain === '' || plain === 'PRESS' ? NOTHING : openEnvelope(parseJson(plain))
       return { ...envelope, input: () => meaning(check(schema, rest)) }
@@ -65,7 +65,7 @@ export function enveloped<S extends v.GenericSchema, T>(
   }
 }
 
-/** A JSON object with only these keys and those of the envelope. */
+/** A JSON object with only these keys and the keys of the envelope. */
 export const object = <E extends v.ObjectEntries>(entries: E) => enveloped(v.strictObject(entries), (value) => value)
 
 /** Like `object`, with all keys optional but at least one present. */

@@ -7,7 +7,9 @@ import { COMMANDS, findCommand } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
 
-/** Returns a command's name in the configuration, with its target unless it is an app command (`hub/install`). */
+/**
+ * Returns a command's name in the configuration. Except for app commands, the name contains the target (`hub/install`).
+ */
 export function commandKey({ target, name }: Command): string {
   return target === 'app' ? name : `${target}/${name}`
 }
@@ -144,7 +146,7 @@ function deniedCapabilities(deny: readonly string[]): ReadonlySet<Capability> {
   return new Set(HUB_COMMANDS.flatMap((command) => (names(deny, command) ? (command.capabilities ?? []) : [])))
 }
 
-/** Returns why a hub cannot run a command, regardless of its input; `undefined` if it can. */
+/** Returns why a hub cannot run a command, regardless of the command's input; `undefined` if the hub can run it. */
 function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: HubCommand): string | undefined {
   const lacks = { yes: undefined, forbidden: lackOf(command), unsupported: ERROR_CODES.unsupported }
   return refusedBy(policy, command) ?? lacks[permission(hub, command)]

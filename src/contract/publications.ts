@@ -77,7 +77,7 @@ export interface Facts {
 export interface GuardFacts {
   readonly state: GuardPayload
   readonly history: readonly HistoryEntry[]
-  /** `null` if there is nothing to remember. */
+  /** `null` if there is nothing to store. */
   readonly memory: GuardMemory | null
 }
 

@@ -248,7 +248,7 @@ export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 export const PROBE = text
 
 const role = v.picklist(['active', 'undecided', 'standby'])
-/** The role of a bridge: `undecided` until it is known whether another bridge is active on the base topic. */
+/** The role of a bridge, which is `undecided` until it is known whether another bridge is active on the base topic. */
 export type Role = v.InferOutput<typeof role>
 
 export const PRESENCE = v.strictObject({

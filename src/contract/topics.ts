@@ -58,7 +58,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     availability,
     /** The topic that shows whether the hubs of this bridge are served. */
     hubsAvailability: alone ? fill('bridgeState', {}) : availability,
-    /** The start of a bridge's state topic in JSON: only payloads of bridges on this base topic contain it. */
+    /** The start of a bridge's state topic in JSON. Only payloads of bridges on this base topic contain this text. */
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
@@ -71,7 +71,9 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** Adds the setting's name for commands that have it in their topic. */
     appCommand: (hub: string, app: string, command: string, setting?: string) =>
       `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
-    /** Filters for command topics, including those of unknown hubs, because commands to these are answered too. */
+    /**
+     * Filters for command topics, including topics of unknown hubs, because commands to unknown hubs are answered too.
+     */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
     retainedFilters: filtersOf(true),
     /** Filters for all topics of the bridge below the base topic on which nothing may be retained. */

@@ -9,7 +9,7 @@ const FOUND = ['newer version, found ', ' UTC'] as const
 
 /**
  * Home Assistant drops a message with an unknown key or a `null` value. For an update without a version,
- * `latest_version` contains the time at which the update was found. This text must differ from that of an earlier
+ * `latest_version` contains the time at which the update was found. This text must differ from the text of an earlier
  * update, which a user may have skipped, must not change while the update waits, and must not look like a version,
  * which Home Assistant would compare.
  */

@@ -32,7 +32,7 @@ export function newGoneApps(shows: (app: string) => boolean) {
     forget(now)
   }
 
-  /** Returns and forgets the state of an app; `undefined` if none is remembered. */
+  /** Removes and returns the stored state of an app; `undefined` if there is no state. */
   function take(now: number, app: string): WatchedApp | SavedState | undefined {
     forget(now)
     const state = apps.get(app)?.state

@@ -1,4 +1,4 @@
-/** Probes decide whether to restart a running app because it uses too many resources or does not seem to work. */
+/** Probes determine whether to restart a running app because it uses too many resources or does not seem to work. */
 import type { Reason } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig, Patterns } from './settings.ts'

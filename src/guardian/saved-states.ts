@@ -30,7 +30,7 @@ export class SavedStates {
     this.#hubs.set(hub, apps.set(app, isStored ? { ...others, [name]: text } : others))
   }
 
-  /** Returns and forgets the saved state; `undefined` if there is none. */
+  /** Removes and returns the saved state; `undefined` if there is no saved state. */
   take(hub: string, app: string): SavedState | undefined {
     const gone = this.#goneFrom(hub)
     const before = gone.get(app)
@@ -44,7 +44,7 @@ export class SavedStates {
     }
   }
 
-  /** Returns and forgets the states of apps that a hub no longer lists, with the hours since each app disappeared. */
+  /** Removes and returns the states of apps that a hub no longer lists, with the hours since each app disappeared. */
   takeAll(hub: string): readonly { readonly app: string; readonly saved: SavedState; readonly hours: number }[] {
     const gone = [...this.#goneFrom(hub).values()].reverse()
     const hours = new Map(gone.map(({ app, gone_hours }) => [app, gone_hours]))

@@ -19,7 +19,7 @@ export interface Context {
   readonly now: number
   /** The same time in epoch milliseconds. */
   readonly wall: number
-  /** Add it to `elapsed` time to get epoch milliseconds. */
+  /** The difference between epoch milliseconds and `elapsed` time. */
   readonly offset: number
   readonly config: GuardConfig
   readonly patterns: Patterns

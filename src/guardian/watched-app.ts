@@ -168,7 +168,7 @@ function planRetry(turn: Turn, watched: WatchedApp): void {
   if (next !== dueAt) watched.watch = { ...watched.watch, dueAt: next }
 }
 
-/** Waits until the app has started. If the app is not running, other rules decide. */
+/** Waits until the app has started. If the app is not running, other rules determine whether to restart it. */
 function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
   const { app, watch: state } = watched
   if (app.state === 'starting') return

@@ -1,4 +1,4 @@
-/** Reads responses, and detects those that another server sent in place of the hub. */
+/** Reads responses, and detects responses that another server sent in place of the hub. */
 import { type Json, parseJson } from '../base/json.ts'
 import type { Method } from './operations.ts'
 

@@ -22,7 +22,7 @@ const REREAD_DELAY_MS = 2000
 const MAX_READS = 5
 /** After this many changes, yields to the event loop, which thousands of changes would block. */
 const AT_ONCE = 500
-/** Maximum delay of an event. On a slow channel, it may arrive after a newer list. */
+/** Maximum delay of an event. On a slow channel, an event may arrive after a newer list. */
 const OVERTAKEN_MS = 60_000
 
 export interface AppsUpdate {
@@ -30,7 +30,7 @@ export interface AppsUpdate {
   readonly changes: readonly Change[]
   /** Whether to send no events, because the apps were only discovered, or the filter changed. */
   readonly silent: boolean
-  /** Whether these changes complete a read of the list. */
+  /** Whether a read of the list is complete with these changes. */
   readonly read: boolean
 }
 
@@ -163,7 +163,7 @@ export class AppManager {
     const { type, id } = event
     const isFilled = event.type !== 'delete' && this.releases.all.size > 0
     const filled = isFilled ? { ...event, patch: this.releases.fill(id, event.patch, this.#apps.get(id)) } : event
-    // Hiding an app removes it, so a known app is not hidden.
+    // Hidden apps are removed from `#apps`, so a known app is not hidden.
     const isKnown = this.#apps.has(id)
     if (!isKnown && (this.ended.aborted || !this.shows(id))) return
     if (type === 'delete') this.#unlisted.delete(id)
@@ -202,8 +202,8 @@ export class AppManager {
   }
 
   /**
-   * Prepares for another hub at this address. After its list has been read, the known apps are removed, `onReplaced` is
-   * called, and the new apps appear, all as `silent` changes.
+   * Prepares for a different hub at this address. After its list has been read, the known apps are removed,
+   * `onReplaced` is called, and the new apps appear, all as `silent` changes.
    */
   expectOther(onReplaced: () => void): void {
     this.#onReplaced = onReplaced

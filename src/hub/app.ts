@@ -124,7 +124,8 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
 }
 
 /**
- * Applies the events to the list first, because they may be newer than it. Otherwise, apps would change back and forth.
+ * Applies the events to the list first, because they may be newer than the list. Otherwise, apps would change back and
+ * forth.
  */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()

@@ -17,7 +17,7 @@ export interface HubClientOptions extends RestOptions {
   readonly onCall?: (call: HubCall) => void
   /** Removes the API key from strings that the hub sends. */
   readonly clean?: Clean | undefined
-  /** Returns whether an app is known to exist, which decides what a 404 means. */
+  /** Returns whether an app is known to exist, which determines the meaning of a 404. */
   readonly hasApp: (appId: string) => boolean
 }
 
@@ -111,7 +111,10 @@ export class HubClient {
     }
   }
 
-  /** Reads a public file such as an icon; `undefined` if it does not exist or is not on the hub. @throws HubError */
+  /**
+   * Reads a public file such as an icon. Returns `undefined` if the file does not exist, or the path is not on the hub.
+   * @throws HubError
+   */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
     if (!isPath(path)) return undefined
     const answer = await this.hub.read(path, maxBytes)
@@ -157,7 +160,7 @@ export class HubClient {
 
 const MAX_ENDPOINT_BYTES = 1024 * 1024
 
-/** Describes a refused call. A call to a known operation gets that operation's errors. */
+/** Describes a refused call. A call to a known operation has the same errors as that operation. */
 function refusedEndpoint({ operation, parameters, section, item, method, path }: Endpoint): RefusedCall {
   if (operation !== null) return { name: operation, operation: OPERATIONS[operation], parameters }
   const ofApp = section === 'app' ? { id: item } : {}
@@ -214,7 +217,7 @@ interface RateLimitRetry {
 }
 
 /**
- * Repeats a rate-limited request (429) until the deadline. This is safe, because the hub did not carry it out.
+ * Repeats a rate-limited request (429) until the deadline. This is safe, because the hub did not carry out the request.
  * @throws HubError `rate_limited` if the hub asks to wait until after the deadline
  */
 export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {

@@ -4,7 +4,7 @@ import { endOfString, isRecord } from '../base/json.ts'
 import { asItIs, JSON_LEVELS, shortText } from './decode.ts'
 import { HubError } from './errors.ts'
 
-/** How many devices or flows use an app, and how many of them do not work (`null` if the hub does not report that). */
+/** How many devices or flows use an app, and how many of them do not work (`null` if the hub does not report it). */
 interface Tally {
   readonly count: number
   readonly bad: number | null

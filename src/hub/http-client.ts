@@ -43,7 +43,7 @@ export class HttpClient {
   readonly #clock: Clock
   readonly #origin: string
   readonly #prefix: string
-  /** Exists only while it is in use, to save memory, because most of a thousand hubs are idle. */
+  /** Exists only while requests use it, to save memory, because most of a thousand hubs are idle. */
   #pool: Pool | undefined
   /** Pools that each serve a single request. */
   readonly #fresh = new Set<Pool>()
@@ -81,7 +81,8 @@ export class HttpClient {
 
   #onDisconnect(pool: Pool, error: Error): void {
     const { connected, size } = pool.stats
-    // undici itself closes idle connections, those of aborted requests, and those whose end the server has announced.
+    // undici itself closes idle connections, connections of aborted requests, and connections whose end the server has
+    // announced.
     const isLost = systemCode(error) !== 'UND_ERR_INFO'
     if (isLost || connected === 0) this.#options.onDisconnected?.(isLost)
     if (connected > 0 || size > 0 || this.#closed || pool !== this.#pool) return

@@ -129,7 +129,7 @@ export class Hub {
     return this.status.online && !this.isStarting && this.#client.hub.isIdle
   }
 
-  /** Reads to verify a result; accepts only the hub's own response. @throws HubError */
+  /** Reads data to verify a result; accepts only the hub's own response. @throws HubError */
   readVerified<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.readVerified(name, parameters)
   }
@@ -180,8 +180,8 @@ export class Hub {
   }
 
   /**
-   * Marks the operation as missing if a different request succeeds. A 404 may also mean that the app is missing, so it
-   * counts only if the app exists, and only the second time in a row.
+   * Marks the operation as missing if a different request succeeds. A 404 may also mean that the app is missing, so the
+   * operation is marked only after two consecutive 404s for an app that exists.
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')

@@ -1,4 +1,7 @@
-/** The hub's operations. Method, path and scope are those of the hub's API; the types of calls derive from the rows. */
+/**
+ * The hub's operations. Methods, paths and scopes are defined by the hub's API. The types of calls are derived from the
+ * rows.
+ */
 import { isRecord, type Json } from '../base/json.ts'
 import type { AppPatch } from './app.ts'
 import {

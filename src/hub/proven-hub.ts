@@ -45,7 +45,7 @@ export class ProvenHub {
   prefix: ApiPrefix
   /** Whether any response to a request with the API key had the hub's id. A hub may send its id only with pings. */
   signs = false
-  /** Whether the hub has ever sent its id with a list. If so, it also sends its id with other reads. */
+  /** Whether the hub has ever sent its id with a list of apps. If so, the hub also sends its id with other reads. */
   signsLists = false
   /** Whether the response with the latest list of apps contained the hub's id. */
   listSigned = false
@@ -99,8 +99,8 @@ export class ProvenHub {
   }
 
   /**
-   * Sends no more writes, not even those that are waiting for a connection. Resolves when those that were sent have been
-   * answered.
+   * Sends no more writes, not even those that are waiting for a connection. Resolves when all writes that were sent
+   * have been answered.
    */
   async endWrites(): Promise<void> {
     this.#refusesWrites = true
@@ -234,7 +234,7 @@ export class ProvenHub {
     return this.#proving
   }
 
-  /** Reads the identity without sending the API key, so that only the right hub gets the key. */
+  /** Reads the identity without sending the API key, so that only the right hub receives the key. */
   async #ping(): Promise<Identity> {
     try {
       return await this.observed('ping', this.#greeted())

@@ -24,7 +24,10 @@ interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   readonly hubId: string | null
   /** Time limit for each step until the session is up, in milliseconds. */
   readonly timeoutMs: number
-  /** How long a session must last to count as up, because a hub may accept a session and drop it immediately. */
+  /**
+   * How long a session must last before it is considered up, because a hub may accept a session and drop it
+   * immediately.
+   */
   readonly settleMs: number
   /** Called once connected, before the API key is sent; a HubError ends the session. */
   readonly prove: () => Promise<void>

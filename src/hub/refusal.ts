@@ -60,8 +60,8 @@ export function refusal(
 }
 
 /**
- * A 404 may mean that the app, its setting or the operation is missing; the path and the known apps decide. A gateway's
- * response proves nothing about an app.
+ * A 404 may mean that the app, its setting or the operation is missing; the path and the known apps determine which. A
+ * gateway's response proves nothing about an app.
  */
 function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, hasApp: HubClientOptions['hasApp']) {
   const details = { status: 404, foreign }

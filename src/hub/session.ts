@@ -224,7 +224,7 @@ export class Session {
     }
   }
 
-  /** Reads the list. If the hub limits requests, it is not offline, so reads again when the hub permits it. */
+  /** Reads the list. A hub that limits requests is not offline, so the list is read again when the hub permits it. */
   async #readWhenPermitted(): Promise<void> {
     for (let wait = LIMITED_MS.min; !this.#stop.signal.aborted; wait = Math.min(2 * wait, LIMITED_MS.max)) {
       try {

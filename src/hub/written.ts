@@ -155,7 +155,7 @@ async function settingIs(hub: Hub, id: string, name: string, value: Json): Promi
   return found !== undefined && sameJson(found, value)
 }
 
-/** Returns whether the settings do not contain this setting, and reading it by name fails too. */
+/** Returns whether the list of settings does not contain this setting, and reading the setting by name fails too. */
 async function settingIsRemoved(hub: Hub, id: string, name: string): Promise<boolean> {
   const all = await hub.readVerified('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false

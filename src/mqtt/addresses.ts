@@ -133,7 +133,7 @@ export class Login {
 const HOPELESS_WAIT_MS = 60_000
 /** The wait while no broker accepts a connection. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
-/** The wait if the broker ends connections soon after accepting them; short, because the broker is running. */
+/** The wait if the broker ends connections soon after accepting them. It is short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**

@@ -1,4 +1,4 @@
-/** Keeps a connection to a broker: reconnects when it ends, and waits longer after each failure. */
+/** Keeps a connection to a broker. Reconnects when the connection ends, and waits longer after each failure. */
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -131,7 +131,7 @@ export class ConnectionLoop {
     this.#options.onState?.(state, reason)
   }
 
-  /** Resolves after the end of the connection. `ended` is `undefined` if the broker did not accept it. */
+  /** Resolves after the end of the connection. `ended` is `undefined` if the broker did not accept the connection. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)

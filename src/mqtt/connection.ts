@@ -19,7 +19,9 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether to postpone the PUBACK of a message passed to `onPublish` until `acknowledge`; default: no. */
   readonly postponesAck?: (() => boolean) | undefined
-  /** MQTT 5: called when the broker accepts a publish that has no subscriber. Not all brokers report this. */
+  /**
+   * Called when the broker accepts a publish that has no subscriber. Requires MQTT 5; some brokers do not report this.
+   */
   readonly onNoSubscribers?: (() => void) | undefined
 }
 
@@ -118,8 +120,8 @@ export class Connection {
       if ('code' in error && typeof error.code === 'number') {
         return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
       }
-      // Wait for the end of this callback, because mqtt.js may be iterating over its outgoing packets, which `drop`
-      // clears.
+      // Wait for the end of this callback, because mqtt.js may be iterating over its outgoing packets, and `drop`
+      // clears them.
       queueMicrotask(() => this.drop(errorFailure(error, true)))
     })
   }
@@ -194,7 +196,8 @@ function clientOptions(options: ConnectionOptions) {
     ...(willTopic === undefined
       ? {}
       : { will: { topic: willTopic, payload: 'offline', qos: 1 as const, retain: true } }),
-    // Do not set Maximum Packet Size: the broker would withhold larger messages, and their senders would get no answer.
+    // Do not set Maximum Packet Size: the broker would withhold larger messages, and their senders would not receive an
+    // answer.
     ...(protocol === '5' ? { properties: { sessionExpiryInterval: 0 } } : {}),
   }
 }

@@ -19,7 +19,7 @@ import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 export const REFUSED_MQTT_5 =
   'an MQTT 5 client was refused: the embedded broker supports only 3.1.1; for Home Assistant, which reports cannot_connect, use a broker such as Mosquitto'
 
-/** Home Assistant's client id is random, so its birth topic identifies it. */
+/** Home Assistant is identified by its birth topic, because its client id is random. */
 export const HOME_ASSISTANT_HERE =
   'Home Assistant uses the embedded broker: this stops working with Home Assistant 2027.1, which supports only MQTT 5; use a broker such as Mosquitto for both, and set mqtt.url'
 

@@ -155,7 +155,7 @@ export function echoFilter(
       return until !== undefined && receivedAt <= until
     },
 
-    /** Returns whether a message is from another client. If so, records that the broker may hold it. */
+    /** Returns whether a message is from another client. If so, records that the broker may hold the message. */
     foreign(topic: string, text: string): boolean {
       if (retained.mayBeOwn(topic, text) || unretained.get(topic) === text || !isWatched(topic)) return false
       retained.changedByOthers(topic, text)

@@ -24,7 +24,7 @@ export const PACKET_TOO_LARGE = 0x95
  */
 export const TOO_LARGE_STAND_IN = 0x99
 
-/** The start of a web server's response to a request that it does not understand. */
+/** The start of a web server's response to an invalid request. */
 const HTTP = 'HTTP/'
 const SPEAKS_HTTP = 'the server there speaks HTTP, not MQTT; for MQTT over WebSocket, use ws://'
 
@@ -113,7 +113,7 @@ export class PacketFilter {
 /** The size of a header whose length field is longer than four bytes. */
 export const MALFORMED = -1
 
-/** Returns the size of the packet header that begins here; 0 if it is incomplete. */
+/** Returns the size of the packet header that begins at `at`; 0 if the header is incomplete. */
 export function headerSize(data: Buffer, at: number): number {
   for (let size = 2; size <= 5; size += 1) {
     const byte = data[at + size - 1]

@@ -45,7 +45,7 @@ export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger th
 
 export class PoisonMessages {
   readonly #clock: Clock
-  /** The broker's configured maximum packet size, in bytes, regardless of what it announces. */
+  /** The configured maximum packet size, in bytes, regardless of the size that the broker announces. */
   readonly #configured: number
   #limit: number
   /** Payloads of this size or larger were found too large on this connection. */

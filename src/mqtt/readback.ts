@@ -19,7 +19,7 @@ export interface ReadBackOptions {
   /** How long the broker may take to deliver a marker after the latest retained message. */
   readonly timeoutMs: number
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
-  /** Publishes a marker with QoS 1, by default when the broker has room. `done` gets the PUBACK's reason code. */
+  /** Publishes a marker with QoS 1, by default when the broker has room. `done` receives the PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
   /**
@@ -172,7 +172,7 @@ export class ReadBack {
   /** Publishes a marker repeatedly until the broker delivers it. Resolves to `prompt` if one publish was enough. */
   async #mark(): Promise<'prompt' | 'late' | 'lost'> {
     const marker = randomUUID()
-    /** `true`: the broker delivered the marker; `false`: it refused the publish. */
+    /** Resolves to `true` if the broker delivered the marker, `false` if the broker refused the publish. */
     const { promise: answered, resolve } = Promise.withResolvers<boolean>()
     const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
     const acked = (reason: number) => {

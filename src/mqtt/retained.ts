@@ -29,11 +29,14 @@ export class Entry {
   /** Whether `wanted`, `held` and `sent` are digests; set when the first payload with a source is held. */
   marked: boolean
   source: PayloadSource | undefined
-  /** The text whose digest is `wanted`; dropped once the broker has it, if the source can return it again. */
+  /** The text whose digest is `wanted`. It is dropped once the broker has it, if the source can return it again. */
   text: string | undefined
-  /** `null`: the broker should hold nothing. */
+  /** `null` if the broker should hold nothing. */
   wanted: string | null
-  /** `null`: the broker holds nothing; `undefined`: unknown; `OTHER`: perhaps not the wanted payload. */
+  /**
+   * `null` if the broker holds nothing, `undefined` if unknown, `OTHER` if the payload may differ from the wanted
+   * payload.
+   */
   held: string | null | undefined = undefined
   sent: string | null | undefined = undefined
   seq = 0
@@ -60,10 +63,7 @@ export class Entry {
 
 export class Retained {
   blocked = 0
-  /**
-   * Number of entries that delay `online` because they had to be sent after `settle`, and are not yet acknowledged or
-   * blocked.
-   */
+  /** Number of entries that delay `online`: they differed at `settle`, and are not yet acknowledged or blocked. */
   awaiting = 0
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
@@ -283,7 +283,7 @@ export class Retained {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
-  /** Returns whether a live message may be an echo. */
+  /** Returns whether a message that is not retained may be an echo. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
@@ -300,8 +300,8 @@ export class Retained {
   }
 
   /**
-   * Ends the read-back and queues the difference, starting with the topics that delay `online`. If `isReadBack` returns
-   * `true` for a topic, the broker holds a message there only if one was found.
+   * Ends the read-back and queues all topics that differ, starting with the topics that delay `online`. If `isReadBack`
+   * returns `true` for a topic, the broker holds a message there only if one was found.
    */
   settle(isReadBack: (topic: string) => boolean): void {
     this.#isReadBack = isReadBack

@@ -13,11 +13,14 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. If so, this self-test gets a fifth of the time. */
+  /**
+   * Whether the self-test failed on the previous connection. If so, the time limit of this self-test is divided by
+   * five.
+   */
   readonly deniedBefore: boolean
 }
 
-// Receives retained commands (`rh: 0`), to refuse and clear them. Excludes the publishes that clear them (`nl`).
+// Receives retained commands (`rh: 0`), to refuse and clear them. Excludes this link's own clearing publishes (`nl`).
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
 // Receives this link's markers; `rap` distinguishes them from other clients' retained messages. Stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }

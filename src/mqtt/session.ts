@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 export type SessionErrorCode = 'no_connection' | 'timeout' | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
 
-/** Thrown if there was no connection, the task lost it, or the time limit was exceeded. */
+/** Thrown if no connection could be made, the connection was lost during the task, or the time limit was exceeded. */
 export class SessionError extends ExpectedError {
   override readonly name = 'SessionError'
   readonly code: SessionErrorCode

@@ -72,7 +72,7 @@ export class SuspendDetector {
     const [elapsed, now] = [this.#clock.elapsed(), this.#clock.now()]
     this.#seen = { elapsed, now }
     let gap = elapsed - before.elapsed
-    // Wall time is cheap to read and includes suspensions, but it may also be set.
+    // Wall time is cheap to read and includes suspensions, but the system clock may also have been set.
     if (now - before.now >= NOTICED_MS) {
       const ahead = this.#uptimeAhead()
       gap += Math.max(0, ahead - this.#ahead)

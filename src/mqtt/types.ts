@@ -37,7 +37,10 @@ interface PublishObserver {
 export type Redact = (payload: string) => string
 
 export interface LinkOptions extends BrokerOptions {
-  /** Called after a refused login. If the result differs from the refused credentials, it is tried immediately. */
+  /**
+   * Called after a refused login. If the returned credentials differ from the refused credentials, they are tried
+   * immediately.
+   */
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Must stay the same across restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
@@ -70,7 +73,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** In bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined
-  /** The limit on unacknowledged publishes; default: 32, or the broker's limit if that is lower. */
+  /** The maximum number of unacknowledged publishes; default: 32, or the broker's limit if it is lower. */
   readonly window?: number | undefined
   /** How long to wait for a PUBACK or SUBACK before the connection is considered dead (default: 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined

@@ -11,7 +11,7 @@ const SHORTEST_KEY = 8
 /** Maximum number of nested encodings to undo. No reader decodes more, and a hostile name could have thousands. */
 const MAX_LEVELS = 8
 
-/** Decodes percent-encoding once. Invalid UTF-8 cannot hide a key, because it becomes replacement characters. */
+/** Decodes percent-encoding once. Invalid UTF-8 cannot hide a key, because it is decoded to replacement characters. */
 const decodedOnce = (text: string) =>
   text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
 

@@ -81,7 +81,7 @@ export class Scrubber {
   }
 }
 
-/** Returns whether text or JSON contains a secret in any spelling; `all` if all of it must be masked. */
+/** Returns whether text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
 function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
   if (plain.areIn(text)) return 'some'
   // Most strings have no encoded characters.

@@ -109,7 +109,7 @@ export async function carryOut(progress: Progress, session: Session): Promise<vo
 async function inWaves(progress: Progress, session: Session): Promise<void> {
   for (;;) {
     if (session.refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
-    // A wave that is still running was started over an earlier connection. It continues.
+    // If a wave is still running, it was started over an earlier connection, and it continues now.
     if (!session.ending.aborted) progress.apply({ kind: 'begin' })
     await progress.recorded()
     session.signal.throwIfAborted()
@@ -159,7 +159,10 @@ function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boole
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/** Returns whether an app runs well. An unknown state means running. After an update, a disabled app need not run. */
+/**
+ * Returns whether an app is running without problems. An unknown state counts as running. After an update, a disabled
+ * app need not be running.
+ */
 function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
@@ -180,8 +183,8 @@ async function send(
   let take: (answer: Answer) => void = () => {}
   let wasOwn = false
   const stop = await client.listen(topics.parseCommand(topic)?.result ?? '', (text, from) => {
-    // A process that serves the hub gets the answer directly, and ignores answers from the broker, which any client may
-    // have published.
+    // A process that serves the hub receives the answer directly, and ignores answers from the broker, which any client
+    // may have published.
     if (from === 'broker' && wasOwn && serves(step.hub)) return
     const answer = readJson(ANSWER, text)
     if (answer?.transaction === transaction) take(answer)
@@ -248,7 +251,10 @@ async function watch(
   if (!ending.aborted) fail('not_running', 'The app is not running.', () => true)
 }
 
-/** Returns a transaction that does not depend on the sender, so that a bridge recognises a step it has executed. */
+/**
+ * Returns a transaction that does not depend on the sender, so that a bridge recognises a step that it has already
+ * executed.
+ */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction

@@ -19,7 +19,7 @@ import { APP, ROLLOUT } from '../../contract/schemas.ts'
 import type { Topics } from '../../contract/topics.ts'
 
 const MAX_STEPS = 2_000
-/** Maximum initial size of the record; with its failures it stays below the default limits of brokers. */
+/** Maximum initial size of the record. With all failures added, it stays below the default limits of brokers. */
 const MAX_BYTES = 64 * 1024
 
 /**
