@@ -1,4 +1,4 @@
-/** The pauses between attempts: exponential backoff with full jitter. */
+/** Determines the pauses between attempts, with exponential backoff and full jitter. */
 
 interface BackoffOptions {
   /** Upper bound for the first pause, in milliseconds. */

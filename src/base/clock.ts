@@ -7,7 +7,7 @@ export interface Clock {
   /** Monotonic milliseconds since an arbitrary start, for durations, deadlines and ages. */
   elapsed(): number
   /**
-   * Milliseconds since the machine started, including suspended time, which `elapsed` may exclude. Missing if
+   * Milliseconds since the machine started, including suspended time, which `elapsed` may exclude. Not defined if
    * `elapsed` includes suspended time. Needs a system call.
    */
   uptime?(): number

@@ -7,7 +7,7 @@ import type { Endpoint } from '../hub/endpoints.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
 import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 
-/** In bytes. The answer `too_large` omits longer correlation data. */
+/** Maximum size of the correlation data in the answer `too_large`, in bytes. Longer data is omitted. */
 const MAX_SHORT_MARK = 256
 
 /** Counted separately for each app and hub, so that many refusals for one app do not hide refusals for other apps. */
@@ -18,7 +18,9 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /** By app and hub. Unknown apps and hubs are counted together, because any client can invent names. */
+  /**
+   * Number of refusals by app and hub. Unknown apps and hubs are counted together, because any client can invent names.
+   */
   readonly #refused = new Map<string, number>()
   #endMinute: () => void = () => {}
 

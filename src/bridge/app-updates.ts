@@ -25,7 +25,9 @@ export class AppUpdates {
     this.#clock = clock
   }
 
-  /** Ends a confirmed install if the version has changed or no update is left. */
+  /**
+   * Returns the facts about an app's updates. Ends a confirmed install if the version has changed or no update is left.
+   */
   of(hub: string, app: App): Pick<Facts['app'], 'installing' | 'foundAt'> {
     const key = keyOf(hub, app.id)
     if (app.version !== this.#installs.get(key)?.from || app.update_available !== true) this.#settle(key)

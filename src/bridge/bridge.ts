@@ -1,4 +1,7 @@
-/** Connects hubs and the broker: publishes hub data as retained state and events, and executes commands as calls. */
+/**
+ * Connects hubs and the broker: publishes hub data as retained state and events, and executes commands as calls to the
+ * hubs.
+ */
 import { policyOf } from '../contract/permissions.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'
@@ -344,7 +347,7 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // The other bridge may have published more wrong values.
+    // The other bridge may have published other wrong values as well.
     if (this.contested) this.#startOverLater()
   }
 

@@ -69,7 +69,7 @@ export class Dispatcher {
     return this.#underWay > 0
   }
 
-  /** Expires waiting and new commands. Waits for running commands, and aborts them after a time limit. */
+  /** Makes waiting and new commands expire. Waits for running commands, and aborts them after a time limit. */
   async stop(): Promise<void> {
     const { clock, hubs } = this.#options
     this.#ending.abort()
@@ -290,7 +290,7 @@ export class Dispatcher {
     // Called just before the request is sent, because the request may have waited for a connection and for the hub's
     // id.
     const beforeWrite = () => {
-      // Earlier requests may have taken long, and permissions may have changed.
+      // Earlier requests may have taken a long time, and permissions may have changed.
       if ((!request.writeSent && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.writeSent = true
@@ -339,7 +339,7 @@ function settingOf({ argument, input }: Order): string {
 const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
 const FULL = 'Too many writes within five minutes for the bridge to remember; try again later.'
 
-/** Returns the command that a generic call stands for, for the audit log; `row` itself if the input is invalid. */
+/** Returns the command that corresponds to a generic call, for the audit log; `row` itself if the input is invalid. */
 function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
   try {
     const input = reading.input()

@@ -41,9 +41,9 @@ const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'
   removed: 'removed',
   crashed: 'crashed',
 }
-/** Limits the evidence read from the broker, in characters. */
+/** Maximum number of characters of evidence that are read from the broker. */
 const MAX_LEARNED = 16 * 1024 * 1024
-/** Limits the apps of a hub whose data is read from the broker. */
+/** Maximum number of apps of a hub whose data is read from the broker. */
 const MAX_HELD = 10_000
 
 /** The hub's data at the time of a crash. */

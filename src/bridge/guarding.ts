@@ -24,7 +24,7 @@ export interface Guardian {
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
   /** Called before `activate`. `app` is empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void
-  /** @param restore whether the broker's data is newer than that of this process */
+  /** @param restore whether the broker's data is newer than the data of this process */
   activate(restore: boolean): void
   /** Called when this bridge is no longer active. Records the outcome of running commands. */
   standBy(): void

@@ -35,9 +35,15 @@ const MAX_FAILURES = 3
 
 interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
   readonly onHealth: () => void
-  /** `read`: apps whose devices were read or whose links have changed; `changed`: apps whose links have changed. */
+  /**
+   * @param read apps whose devices were read or whose links have changed
+   * @param changed apps whose links have changed
+   */
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
-  /** `at`: the hub's start time, in epoch milliseconds; `again`: whether the hub has restarted. */
+  /**
+   * @param at the hub's start time, in epoch milliseconds
+   * @param again whether the hub has restarted
+   */
   readonly onBoot: (at: number, again: boolean) => void
   /** Called when enough figures have been read to recognise obsolete retained messages. */
   readonly onSettled: () => void

@@ -8,7 +8,7 @@ import type { Hub } from '../hub/hub.ts'
 const HOUR_MS = 3_600_000
 /** The tolerance for a hub whose clock is ahead. */
 const AHEAD_MS = 60_000
-/** Maximum per log: a week at five-minute intervals. */
+/** Maximum number of points per log, which covers a week at five-minute intervals. */
 const MAX_POINTS = 2_016
 
 const CPU = { id: 'cpu', units: '%', max: 10_000, digits: 1 }

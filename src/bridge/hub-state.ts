@@ -55,7 +55,7 @@ export class HubState {
   readonly #rows: OwnerRows<'hub'>
   readonly #evidence: ReturnType<Evidence['of']>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
-  /** Cached with the inputs, which change far less often than apps. */
+  /** The permitted commands, cached with their inputs, which change much less often than apps. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()

@@ -19,7 +19,7 @@ export class LogLevels {
     this.#onChange = onChange
   }
 
-  /** Undefined if the current level is permanent. */
+  /** The level that will be restored; `undefined` if the current level is permanent. */
   get fallback(): { readonly level: LogLevel; readonly remainingMs: number } | undefined {
     if (this.#fallback === undefined) return undefined
     const { level, at } = this.#fallback

@@ -12,7 +12,7 @@ import type { PublishedSettings } from './published-settings.ts'
 export interface Ownership {
   /** `peer` means another bridge with the same base topic. */
   readonly whose: 'ours' | 'peer' | 'foreign'
-  /** `wait`: keep the message until the verdict is certain. Only `ours` can be `clear`. */
+  /** `wait` means to keep the message until the verdict is certain. Only topics that are `ours` can be cleared. */
   readonly verdict: 'keep' | 'clear' | 'wait'
   /** The part of this bridge that publishes the topic; only for `ours`. */
   readonly writer?: 'table' | ExternalRow<unknown>['by']
@@ -42,7 +42,7 @@ export interface OwnershipState {
   readonly pendingReads: Pick<ReadonlySet<string>, 'has' | 'size'>
   /** Hubs whose first list may lack apps. Their apps do not count as removed before a second read. */
   readonly fresh: Names
-  /** `held`: topics of the records that this process maintains. */
+  /** `held` contains the topics of the records that this process maintains. */
   readonly rollouts: { readonly held: Names }
   readonly prefixes: Pick<Prefixes, 'includes'>
   readonly homeAssistant: Pick<Discovery, 'has'> | undefined
@@ -86,7 +86,7 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
 
 function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership['verdict'] {
   const { hubs, states, pendingReads, fresh, isShared } = state
-  // Until this run replaces it, `bridge/info` lists the former hubs. Another member may publish `fleet`.
+  // Keep `bridge/info`, which lists the former hubs until this run replaces it. Another member may publish `fleet`.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
   if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
   const hub = hubs.get(owner.hub)?.hub

@@ -42,7 +42,7 @@ interface Other {
   readonly instance: string
   /** Epoch milliseconds. */
   readonly startedAt: number
-  /** True if the bridge's message has no role. */
+  /** Whether the bridge is active; `true` if its message has no role. */
   active: boolean
   /** When the bridge is considered stopped, in `clock.elapsed()` milliseconds. */
   until: number
@@ -104,8 +104,8 @@ export class Presence {
     if (hello.leaves) this.#others.delete(hello.instance)
     else this.#received(hello)
     this.#update()
-    // When changing to standby, answer even if not requested, because the message may be from the older bridge's
-    // previous connection, and the older bridge must learn which commands are executed.
+    // When this bridge changes to standby, answer even if no answer was requested: the message may be from the older
+    // bridge's previous connection, and the older bridge needs to know which commands were executed.
     const stepsBack = wasActive && this.#role === 'standby'
     if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.#role })
   }

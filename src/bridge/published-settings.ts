@@ -55,7 +55,7 @@ export class PublishedSettings {
     return this.#failures.size
   }
 
-  /** Clears settings that are no longer published, and reads the others. */
+  /** Clears settings that are no longer published, and reads all others. */
   reconfigured(): void {
     this.#failures.clear()
     this.#publish(this.#options.live.value.settings.publish)

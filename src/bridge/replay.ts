@@ -13,7 +13,7 @@ const MAX_READS = 20_000
  * all of them failed.
  */
 const MAX_WRITES = 100_000
-/** The total length for all reads, and for all writes. A character may take two bytes. */
+/** Maximum total length of the data of all reads, and of all writes. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
 
 /** Errors that are not remembered, because nothing was done and the client should try again. */
@@ -30,7 +30,7 @@ class Line {
   readonly entries = new Map<string, Entry>()
   length = 0
   #oldest: Entry | undefined
-  /** Positioned after `#oldest`. Reused, because a new iterator would visit all deleted entries again. */
+  /** An iterator after `#oldest`. It is reused, because a new iterator would visit all deleted entries again. */
   #inOrder = this.entries.values()
 
   delete(key: string): void {
@@ -74,7 +74,7 @@ export class Replay {
     return entry === undefined || this.#isOld(entry) ? undefined : entry.outcome
   }
 
-  /** @param isWriteSent for a write: returns whether a request to change something was sent to the hub */
+  /** @param isWriteSent for a write, returns whether a request to change something was sent to the hub */
   remember(key: string, outcome: Promise<Outcome>, isWriteSent?: () => boolean): void {
     const entry: Entry = { key, outcome, at: this.#clock.elapsed(), length: 0 }
     const line = isWriteSent === undefined ? this.#reads : this.#writes
@@ -125,8 +125,8 @@ const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 const LONGEST_TEXT = 128
 
 /**
- * `consult`: whether the command may be a repetition. Without a transaction or correlation data, the payload identifies
- * a redelivered message (`dup`). A topic contains no NUL, so keys are unambiguous.
+ * `consult` is whether the command may be a repetition. Without a transaction or correlation data, the payload
+ * identifies a redelivered message (`dup`). A topic contains no NUL, so keys are unambiguous.
  */
 export function replayKey(
   { topic, payload, dup, correlationData }: Message,

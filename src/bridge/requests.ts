@@ -39,7 +39,9 @@ export interface Request {
   readonly message: Message
   readonly requester: Requester | undefined
   readonly topic: CommandTopic
-  /** Undefined if unknown. A generic call is replaced with the matching command once its input is read. */
+  /**
+   * `undefined` if the command is unknown. A generic call is replaced with the matching command once its input is read.
+   */
   command: Command | undefined
   endpoint?: Endpoint
   transaction: string | number | null
@@ -54,7 +56,7 @@ export interface Request {
 
 export interface CommandRun {
   readonly hub: string
-  /** Null for a command to the whole hub. */
+  /** `null` for a command to the whole hub. */
   readonly app: string | null
   /** The app that the command concerns, even if the command is addressed to the hub. */
   readonly about: string | null

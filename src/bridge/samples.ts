@@ -28,7 +28,9 @@ export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 16, short: 25, long: 0 },
 ]
 
-/** Indexes in an app's record, which continues with two numbers per bucket. CPU and MEMORY: the latest reading. */
+/**
+ * Indexes in an app's record, which continues with two numbers per bucket. `CPU` and `MEMORY` are the latest reading.
+ */
 const BUCKET = 0
 const READINGS = 1
 const CPU = 2
@@ -225,7 +227,7 @@ const emptyRecord = (size: Size) => new Float32Array(lengthOf(size)).fill(Number
 
 type Kind = 'short' | 'long'
 
-/** Buckets form a ring buffer. */
+/** Returns the index of a bucket in the record. The buckets form a ring buffer. */
 function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
   return kind === 'short' ? HEAD + 2 * (bucket % short) : HEAD + 2 * (short + (bucket % long))
 }

@@ -31,7 +31,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
 const REREAD_DELAY_MS = 2_000
 /** Changes within this time are restored together. */
 const SOON_MS = 500
-/** The minimum time between two repairs, in case a client keeps changing the same topics. */
+/** The minimum time between two repairs, because a client may keep changing the same topics. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
@@ -159,7 +159,7 @@ export class Upkeep {
     if (this.#pendingReads.delete(name)) this.#sweeping.request()
   }
 
-  /** Reads lists that lack apps again before clearing, because a hub that is starting may list only a few apps. */
+  /** Reads lists that lack apps again before topics are cleared, because a starting hub may list only a few apps. */
   #rereadDoubtful(): void {
     const { hubs, topics, link, clock } = this.#options
     const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))

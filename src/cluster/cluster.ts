@@ -25,7 +25,10 @@ export interface BridgePort {
   readonly onChange: () => void
 }
 
-/** Without a fleet, loads neither the fleet's code nor the NATS client. */
+/**
+ * Opens the fleet, if there is one, and the rollouts. Without a fleet, the fleet's code and the NATS client are not
+ * loaded.
+ */
 export async function openCluster(options: ClusterOptions, membership: Membership | undefined) {
   const { live, log, ...rest } = options
   const fleet = membership && (await import('./fleet-member.ts')).fleetMember(membership, options)

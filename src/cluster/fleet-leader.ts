@@ -9,7 +9,7 @@ const REPEAT_MS = 1_000
 
 const RETAINED = { qos: 1, retain: true } as const
 
-/** @param options with the state topic of the whole fleet */
+/** @param options the options of a link with the state topic of the whole fleet */
 export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>) {
   const { link, clock, log } = options
   let running: ConnectionLoop | undefined

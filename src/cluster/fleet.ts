@@ -1,4 +1,4 @@
-/** Shares hubs among the bridges of a fleet: here by configured numbers, in `leased.ts` by leases. */
+/** Shares hubs among the bridges of a fleet by configured numbers. `leased.ts` shares hubs by leases. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
@@ -23,7 +23,10 @@ export interface Fleet {
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
   resourcesChanged(): void
-  /** Returns whether this member may send requests to hubs and publish now. Called before each request and publish. */
+  /**
+   * Returns whether this member may currently send requests to hubs and publish. Called before each request and
+   * publish.
+   */
   mayAct(): boolean
   /** Whether this member acts, and no other member can still be serving this member's resources in this epoch. */
   readonly isSettled: boolean
@@ -57,7 +60,7 @@ export type Membership =
   | { readonly mode: 'static'; readonly member: string; readonly count: number }
   | { readonly mode: 'leases'; readonly member: string }
 
-/** Returns `undefined` without a fleet. */
+/** Returns `undefined` if no fleet is configured. */
 export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | undefined {
   const { shard, index, count, nats, member } = fleet
   if (nats.length > 0) return { mode: 'leases', member: member ?? memberNameOf(hostname()) }

@@ -22,7 +22,7 @@ export interface LeasedOptions {
   readonly member: string
   readonly leaseMs: number
   readonly store: Store
-  /** The resources to share; the same array until they change. */
+  /** Returns the resources to share, as the same array until the resources change. */
   readonly resources: () => readonly string[]
   readonly onChange: () => void
   /** Returns whether this member can serve hubs. A member without a connection to the broker cannot. */
@@ -38,7 +38,7 @@ const RENEWALS = 5
 const ATTEMPTS = 15
 /** Number of leases for which a member may be unfit. Most brokers restart within this time, so that no hub moves. */
 const UNFIT = 2
-/** Milliseconds. If leaving fails, the other members wait until the lease ends. */
+/** Time limit for leaving, in milliseconds. If leaving fails, the other members wait until the lease ends. */
 const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {

@@ -14,7 +14,10 @@ import { ConflictError, type Row, type Store } from './rows.ts'
 
 export interface NatsOptions {
   readonly servers: readonly string[]
-  /** Called before each connection. `renew`: the login was refused, so read it again. Default: no login. */
+  /**
+   * Called before each connection. `renew` is `true` if the login was refused and must be read again. Default: no
+   * login.
+   */
   readonly login?: (renew: boolean) => Credentials
   readonly bucket: string
   /** Members renew their leases, so a working watch is never silent for this long. */
@@ -52,7 +55,7 @@ export function accessTo(servers: readonly string[], login: () => Credentials) {
     },
     // The client ignores the scheme, so without this option, only the server decides whether to use TLS.
     ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
-    // The configured addresses are reachable; the names that a cluster gives its servers may not be.
+    // The configured addresses are reachable, but the server names that a cluster announces may not be.
     ignoreClusterUpdates: true,
   }
 }
@@ -101,7 +104,7 @@ export class NatsStore implements Store, AsyncDisposable {
     if (this.#bucket !== undefined) await markOf(this.#bucket.kv, this.#bucket.mark)
   }
 
-  /** Retries until connected. All calls fail before that. */
+  /** Connects, and retries until connected. Until then, all calls fail. */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void {
     this.#onRow = onRow
     this.#onLost = onLost
@@ -189,7 +192,7 @@ export class NatsStore implements Store, AsyncDisposable {
     return login?.(renew) ?? {}
   }
 
-  /** Creates the bucket with replicas if the servers form a cluster; a single server has none. */
+  /** Creates the bucket with replicas if the servers form a cluster. A single server does not support replicas. */
   async #open(connection: NatsConnection): Promise<KV> {
     const { bucket } = this.#options
     const kvm = new Kvm(jetstream(connection, { timeout: CALL_MS }))
@@ -205,7 +208,7 @@ export class NatsStore implements Store, AsyncDisposable {
     throw new Error(`the bucket ${bucket} could not be created`)
   }
 
-  /** Ends if the watch is silent for too long. */
+  /** Passes on changes of the bucket. Returns if the watch is silent for too long. */
   async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
     const prefix = nameOf(mark, '')
@@ -266,7 +269,10 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Writes a new mark if the bucket has no valid mark or still has `former`. The first member to do so wins. */
+/**
+ * Writes a new mark if the bucket has no valid mark or still has `former`. If several members do so, the first write is
+ * used.
+ */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const entry = await kv.get(MARK_KEY)
   const text = entry === null ? '' : textOf(entry)

@@ -82,7 +82,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
       writing = written
       return written
     },
-    /** Prevents all later writes except that of `leave`. */
+    /** Prevents all later writes except the write of `leave`. */
     end(): void {
       ended = true
     },

@@ -1,4 +1,4 @@
-/** The two records of a fleet: its members, and each member's own state. */
+/** The two kinds of records of a fleet: the list of its members, and each member's own state. */
 import * as v from 'valibot'
 import { MEMBER_NAME } from '../base/member-name.ts'
 import { readJson } from '../base/read-json.ts'

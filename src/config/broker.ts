@@ -50,7 +50,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   }
 }
 
-/** Returns the addresses of the broker, the preferred one first; empty for an embedded broker on a random port. */
+/** Returns the addresses of the broker, the preferred address first; empty for an embedded broker on a random port. */
 export function brokerUrls(mqtt: {
   readonly url: readonly string[] | null
   readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'>
@@ -101,8 +101,8 @@ function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: num
 }
 
 /**
- * Returns an id that a restart does not change, so that the broker closes a connection that a crash left half open.
- * Each process of each machine has a different id, because clients with the same id disconnect each other.
+ * Returns an id that stays the same after a restart, so that the broker closes a connection that a crash left half
+ * open. Each process of each machine has a different id, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
   const mark = digestOf(`${hostname()}\n${base}`)
@@ -114,7 +114,7 @@ const digestOf = (text: string) => createHash('sha256').update(text).digest('hex
 /** Maximum number of instances; additional instances share the last number. */
 const MAX_INSTANCES = 64
 
-/** `number`: 0 for the first process, 1 for a process that starts while the first is running, and so on. */
+/** `number` is 0 for the first process, 1 for a process that starts while the first is running, and so on. */
 const instance = (number: number, server?: Server) => ({
   number,
   [Symbol.asyncDispose]: async () => void server?.close(),

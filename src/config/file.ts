@@ -5,7 +5,7 @@ import type { Document, LineCounter } from 'yaml'
 import type { Mistakes } from './mistakes.ts'
 import type { Source } from './sources.ts'
 
-/** A number is the index of a list's item. */
+/** A number is the index of an item in a list. */
 export type Keys = readonly (string | number)[]
 export type FileMap = ReadonlyMap<unknown, unknown>
 /** Returns a text file's content, or throws with a `code` such as `ENOENT`. */
@@ -116,7 +116,7 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
     .find((fault) => fault !== undefined)
 }
 
-/** Returns the content, or the faults with their places: ` line 3, column 1`, or empty for the whole file. */
+/** Returns the content, or the faults with their places: ` line 3, column 1`, or an empty string for the whole file. */
 function parse(text: string) {
   const lines = new (yaml().LineCounter)()
   const doc = documentOf(text, lines)

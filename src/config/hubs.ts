@@ -1,4 +1,4 @@
-/** Reads the hubs: from the configuration file, from the files of a folder, and at most one from the environment. */
+/** Reads the hubs from the configuration file, from the files of a folder, and at most one hub from the environment. */
 import * as v from 'valibot'
 import { type ConfigFile, example, type FileMap, type Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'

@@ -21,7 +21,7 @@ export const EMPTY_MS = 60_000
 type Log = Logger & { addSecret(secret: string): void }
 
 export class LiveConfig implements Live {
-  /** Only this class replaces the value, as a whole. */
+  /** Only this class replaces the value, and only as a whole. */
   value: Config
   onReplaced: (config: Config) => void = () => {}
   awaitsHubs = false

@@ -104,7 +104,7 @@ export function loadConfig(request: LoadOptions) {
     fileIsEmpty: file.isEmpty,
     /** Number of files in the folder of `hubs_dir`; `null` if no folder is configured. */
     hubFiles: folder?.length ?? null,
-    /** When reading began: epoch milliseconds of the system's clock. */
+    /** When reading began, in epoch milliseconds of the system clock. */
     readAt,
   }
 }
@@ -131,7 +131,7 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 export function loadHttpConfig(request: LoadOptions) {
   const opened = open(request)
   const { reading, sources, file } = opened
-  // YAML without a colon or a space may be valid text instead of a map.
+  // If a colon or a space is missing, the value may be a valid YAML string instead of a map.
   const isMap = file.root.get('http') instanceof Map
   const salvaged = isMap ? [] : [httpInText(textOf(request), httpOptions)]
   const { http } = readTop(httpOptions, { ...opened, sources: [...salvaged, ...sources] })

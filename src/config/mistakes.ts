@@ -5,7 +5,7 @@ import type { Keys } from './file.ts'
 /** The process exits before it opens any connection or listener. */
 export class ConfigError extends UsageError {
   override readonly name = 'ConfigError'
-  /** One line each: the key and its place, what was expected, and how to fix it. */
+  /** Each line contains the key and its place, what was expected, and how to fix the mistake. */
   readonly mistakes: readonly string[]
 
   constructor(mistakes: readonly string[]) {
@@ -58,7 +58,7 @@ export class Mistakes {
     return PLAIN_NAME.test(written) && !this.#hasSecret(written) ? written : undefined
   }
 
-  /** Returns keys as `["com.athom.hue"].brightness item 2`; a name that may not be repeated is `[…]`. */
+  /** Returns keys as `["com.athom.hue"].brightness item 2`; a name that must not be repeated is replaced with `[…]`. */
   describeKeys(keys: Keys): string {
     const described = keys.map((key) => {
       if (typeof key === 'number') return ` item ${key + 1}`

@@ -306,10 +306,10 @@ export interface Live {
   readonly awaitsHubs?: boolean
 }
 
-/** `--config` takes precedence. */
+/** The path of the configuration file. `--config` takes precedence. */
 export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 
-/** The name of the hub that `HUB2MQTT_HUB_…` configures; default: the file's only hub, or `home`. */
+/** The name of the hub that `HUB2MQTT_HUB_…` configures; default: the only hub of the configuration file, or `home`. */
 export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 

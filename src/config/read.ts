@@ -12,7 +12,7 @@ import { fileKey, merge, type Option, type Table, type Values } from './table.ts
 export interface Reading {
   readonly mistakes: Mistakes
   readonly readFile: ReadFile
-  /** Collects all secrets that were read, used or not. */
+  /** Collects all secrets that were read, whether they are used or not. */
   readonly secrets: Set<string>
   readonly warnings: string[]
 }
@@ -49,7 +49,7 @@ function problemsOf(
   })
 }
 
-/** Returns `undefined` after adding mistakes. `at` is the option's path, or its `_file` key. */
+/** Returns the valid value; `undefined` after adding mistakes. `at` is the option's path, or its `_file` key. */
 function check({ path, option, source, reading }: Place, schema: v.GenericSchema, raw: unknown, at = path): unknown {
   const { mistakes } = reading
   const result = v.safeParse(schema, raw, { abortPipeEarly: true })

@@ -15,7 +15,7 @@ export function about(schema: v.GenericSchema): About {
   return { name: typeof name === 'string' ? name : schema.type, ...(quotable === true && { quotable }) }
 }
 
-/** Returns a value as written in a file: the inverse of parsing. */
+/** Returns a value as written in a file. This is the inverse of parsing. */
 export function show(schema: v.GenericSchema, value: unknown): unknown {
   const { show: inverse } = v.getMetadata(schema)
   return typeof inverse === 'function' && value !== null ? inverse(value) : value
@@ -68,7 +68,7 @@ function jsonAsMaps(text: string): unknown {
   }
 }
 
-/** Converts a file's map with fixed keys to an object. Only maps with names chosen by the user stay maps. */
+/** Converts a file's map with fixed keys to an object. Only maps whose keys are chosen by the user remain maps. */
 export const fixedKeys = v.pipe(
   v.unknown(),
   v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : Array.isArray(given) ? null : given)),
@@ -146,7 +146,10 @@ export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput
 export const secret = <S extends v.GenericSchema>(schema: S, example: string) =>
   ({ schema, sensitive: true, example }) as const
 
-/** A string, or a list of at least `least` strings; the value is a list. In the environment, commas separate them. */
+/**
+ * A string, or a list of at least `least` strings; the value is a list. In the environment, the strings are separated
+ * by commas.
+ */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
   // Report the problem with an invalid string, not that a list is possible.
@@ -211,7 +214,7 @@ function quantity(name: string, units: Units) {
 /** `500ms`, `10s`, `2m`, `1h`; the value is in milliseconds. */
 export const duration = quantity('duration', DURATION_UNITS)
 
-/** A duration that can also be written in days: `7d`. */
+/** A duration that can also be written in days, such as `7d`. */
 export const longDuration = quantity('duration', { d: 24 * 3_600_000, ...DURATION_UNITS })
 
 /** `64KiB`, `1MiB`; the value is in bytes. */

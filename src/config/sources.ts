@@ -1,4 +1,4 @@
-/** The sources of options: their common interface, and the environment in the form of a file. */
+/** The common interface of the sources of options, and the environment in the form of a file. */
 import { resolve } from 'node:path'
 import type { FileMap, Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
@@ -26,7 +26,7 @@ export function ownEnvironment(env: Readonly<Record<string, string | undefined>>
   return new Map(own.flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
-/** Reads options from variables. `prefix` begins the variables' names, `at` the options' paths. */
+/** Reads options from variables. The variables' names begin with `prefix`, the options' paths with `at`. */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {
@@ -77,7 +77,7 @@ function wordsOf(line: string): string[] {
   return comment === -1 ? words : words.slice(0, comment)
 }
 
-/** A key without a value is an omitted option. */
+/** Returns the value at a path. A key without a value counts as an omitted option. */
 export const valueIn = ({ root }: Source, path: string): unknown => valueAt(root, path) ?? undefined
 
 /** Returns the beginning of a message: `mqtt.url (hub2mqtt.yaml line 3)`. */

@@ -1,4 +1,6 @@
-/** Defines options: type, environment variable, JSON Schema and documentation are derived from one row. */
+/**
+ * Defines options. The type, environment variable, JSON Schema and documentation of an option are derived from one row.
+ */
 
 import convict from 'convict'
 import * as v from 'valibot'
@@ -7,13 +9,13 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly doc: string
   /** The schema of the value as written in a file. Without a default, an omitted option is `null`. */
   readonly schema: S
-  /** Whether a change takes effect at run time; `ifSame`: only while the named option is set and unchanged. */
+  /** Whether a change takes effect at run time; with `ifSame`, only while the named option is set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
   /** Set for a secret, which is masked in the log and wherever it is shown, and can be read from a file (`…_file`). */
   readonly sensitive?: true
   /**
-   * Set for paths. `certificate`, `secret`: a file that must be readable when the configuration is loaded; a `secret`
-   * should be readable only by its owner. `folder`: a folder that is read later. `made`: a file that hub2mqtt creates.
+   * Set for paths. A `certificate` or `secret` is a file that must be readable when the configuration is loaded; a
+   * `secret` should be readable only by its owner. A `folder` is read later. A `made` file is created by hub2mqtt.
    */
   readonly opens?: 'certificate' | 'secret' | 'folder' | 'made'
 }
@@ -118,7 +120,7 @@ type CamelKeys<T> = {
   readonly [Key in keyof T as Camel<Key> & string]: null extends T[Key] ? Exclude<T[Key], null> | undefined : T[Key]
 }
 
-/** Does not convert the keys of nested objects. `null` becomes `undefined`. */
+/** Converts the keys to camel case, except the keys of nested objects. `null` becomes `undefined`. */
 export function camelKeys<T extends object>(slice: T): CamelKeys<T> {
   const entries = Object.entries(slice).map(([key, value]) => {
     return [key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), value ?? undefined]

@@ -17,7 +17,7 @@ const REMOVED: Table = {
 }
 const REMOVED_VARIABLES = Object.keys(REMOVED).map(environmentName)
 
-/** Reports removed options. An option with its default only causes a warning. */
+/** Reports removed options. An option that is set to its default only causes a warning. */
 export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, warnings }: Reading): void {
   for (const [path, { doc, default: harmless }] of Object.entries(REMOVED)) {
     for (const source of [file, environmentSource(env, REMOVED)]) {
@@ -56,7 +56,7 @@ function suggestion(name: string, known: readonly string[], prefix = ''): string
 }
 
 const UNKNOWN = 'there is no such option'
-/** Other unknown names may be misplaced secrets, and are not repeated. */
+/** Messages repeat only unknown names of this form, because all other names may be misplaced secrets. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
 export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {

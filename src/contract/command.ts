@@ -41,7 +41,7 @@ export interface Target {
   readonly hub: Hub
   /** The app's id; empty for a command to the whole hub. */
   readonly app: string
-  /** The decoded argument from the topic; empty if the row has none. */
+  /** The decoded argument from the topic; empty if the command has no argument. */
   readonly argument: string
   /** Repeats a rate-limited request (429) until the command expires. Checks the permission before each request. */
   readonly call: Hub['call']
@@ -55,7 +55,7 @@ export interface Target {
   readonly report: () => string | null
   readonly history: (hours: number) => Promise<UsageHistory>
   readonly guard: (control: GuardControl) => void
-  /** Restores what other clients have changed on the broker. */
+  /** Restores topics that other clients have changed on the broker. */
   readonly repair: () => void
   readonly clock: Clock
   /** Aborted when the bridge stops. */
@@ -65,7 +65,7 @@ export interface Target {
 interface Common<T> {
   readonly name: string
   readonly payload: PayloadKind<T>
-  /** Whether the topic has one more level: the name of a setting. */
+  /** Set if the topic has one more level, which is the name of a setting. */
   readonly argument?: 'setting'
   readonly doc: string
 }
@@ -96,7 +96,7 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly needs?: 'guard'
   /** Returns whether the command works for this input without the feature in `needs`. */
   readonly worksWithout?: (input: T) => boolean
-  /** Returns the app that the input of a command to the whole hub concerns. */
+  /** For a command to the whole hub, returns the app that the input concerns. */
   readonly about?: (input: T) => string | null
   /** Returns the endpoint that the input names. The endpoint determines operation, write, app and permission. */
   readonly reaches?: (input: T) => Endpoint
@@ -105,7 +105,7 @@ export interface HubCommand<T = unknown> extends Common<T> {
 
 interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
-  /** Whether the command is logged, like every write. */
+  /** Set if the command is logged, as every write is. */
   readonly audited?: true
   /** Whether the command changes something on hubs. If so, the command is refused by `read_only`. */
   readonly write?: true

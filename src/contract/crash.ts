@@ -130,7 +130,9 @@ export function fitted(crash: Crash): Crash {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-/** Returns a sentence, without a full stop, about how many apps crashed together, and which event preceded that. */
+/**
+ * Returns a sentence, without a full stop, about how many apps crashed together, and which event preceded the crashes.
+ */
 export function together(crashedAt: readonly number[], before: readonly PriorEvent[]): string | undefined {
   if (crashedAt.length < 2) return undefined
   const first = Math.min(...crashedAt)

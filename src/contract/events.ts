@@ -26,7 +26,7 @@ export const GUARD_EVENT_TYPES = [
   'bad_update',
 ] as const
 export type GuardEventType = (typeof GUARD_EVENT_TYPES)[number]
-/** Sent even while the guardian is off. */
+/** These events are sent even while the guardian is off. */
 export const HUB_EVENT_TYPES = ['storm', 'storm_over'] as const
 export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType | (typeof HUB_EVENT_TYPES)[number]
 

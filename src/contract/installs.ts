@@ -1,4 +1,4 @@
-/** Installs apps from the store. An install may take long and may change nothing, so its effect is checked. */
+/** Installs apps from the store. An install may take a long time and may change nothing, so its effect is checked. */
 import { sleep } from '../base/clock.ts'
 import type { AppPatch } from '../hub/app.ts'
 import { isNewer } from '../hub/greeting.ts'
@@ -83,7 +83,10 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
   throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')
 }
 
-/** Returns whether the list proves the install, now or within a minute; `undefined` if no list could be read. */
+/**
+ * Returns whether the list of apps proves the install, at once or within a minute; `undefined` if no list could be
+ * read.
+ */
 async function shows(
   { hub, clock, signal }: Target,
   id: string,

@@ -11,7 +11,7 @@ export const MAX_JSON_DEPTH = 32
 const TIME =
   /^\d{4}-\d{2}-\d{2}T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)$/
 
-/** Keys that any JSON object payload may have in addition to its own. */
+/** Keys that any JSON object payload may have in addition to its own keys. */
 export const ENVELOPE = v.object({
   // `JSON.parse` returns Infinity for a number out of range, and an answer cannot echo Infinity.
   transaction: v.optional(v.union([v.pipe(v.string(), v.maxLength(256)), v.pipe(v.number(), v.finite())])),
@@ -44,7 +44,7 @@ export interface PayloadKind<T> {
   readonly schema: v.GenericSchema
   /** Whether the payload may be a JSON object with an envelope. */
   readonly enveloped: boolean
-  /** Whether an empty payload is a value: the empty string. */
+  /** Set if an empty payload is a valid value, which is the empty string. */
   readonly emptyIsValue?: true
 }
 

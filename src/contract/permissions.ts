@@ -172,7 +172,10 @@ export function appFilter(include: readonly string[], exclude: readonly string[]
   return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))
 }
 
-/** Matches without a regular expression, which might backtrack. On a mismatch, extends the last `*` by a character. */
+/**
+ * Matches without a regular expression, because backtracking could be slow. On a mismatch, extends the last `*` by a
+ * character.
+ */
 function fits(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern], [...text]]
   let [next, at, star, matched] = [0, 0, -1, 0]

@@ -37,7 +37,7 @@ export function decodeLevel(level: string): string | undefined {
   }
 }
 
-/** A template below a root. The first parameter stands for the root's levels, every other parameter for one level. */
+/** A template of topics. The first parameter stands for all levels of the root, every other parameter for one level. */
 export class Template {
   readonly #root: string
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]

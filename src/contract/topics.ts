@@ -138,7 +138,7 @@ export function createTopics(base: string, member?: string, alone = false) {
   }
 }
 
-/** Brokers may close a connection that publishes to a topic with more levels than 128 (EMQX) or 200 (Mosquitto). */
+/** Brokers may close a connection that publishes to a topic with more than 128 (EMQX) or 200 levels (Mosquitto). */
 const MAX_ANSWER_LEVELS = 64
 
 /** First topic levels that cannot be the name of a hub. */

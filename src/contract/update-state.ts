@@ -41,7 +41,7 @@ function progressOf({ update_available, state }: App): number {
   return state === 'running' || state === 'starting' || state === null ? 10 : 40
 }
 
-/** Reads back when an update without a version was found; `undefined` if the payload contains no such time. */
+/** Reads the time at which an update without a version was found; `undefined` if the payload contains no such time. */
 export function foundIn(payload: string): FoundUpdate | undefined {
   if (!payload.includes(FOUND[0])) return undefined
   const { installed_version, latest_version: latest = '' } = readJson(APP_UPDATE, payload) ?? {}

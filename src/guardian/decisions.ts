@@ -1,4 +1,7 @@
-/** The guardian's decisions. A test can replace each function with a wrong decision, and must then fail. */
+/**
+ * The guardian's decisions. To check the tests, each function can be replaced with a wrong decision, which must make a
+ * test fail.
+ */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
@@ -69,7 +72,10 @@ export function isUnavailable(least: number | 'all' | undefined, links: Links | 
 
 const STEPS = ['patch', 'minor', 'major'] as const
 
-/** Whether an update's version step is small enough to install it; an unknown step counts as major. */
+/**
+ * Whether the version step of an update is small enough for the update to be installed. An unknown step counts as
+ * major.
+ */
 export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
   const severity = severityOf(app.version, app.latest_version) ?? 'major'
   return severity === 'none' ? largest === 'major' : STEPS.indexOf(severity) <= STEPS.indexOf(largest)

@@ -13,8 +13,8 @@ export function sinceReset(history: History, resetAfter: string | null | undefin
 }
 
 /**
- * Evaluates the history since the app last ran for `calmMs`. `times`: the guardian's restarts since the app first had
- * its current version, oldest first. `versions`: all versions of the app.
+ * Evaluates the history since the app last ran for `calmMs`. Returns the `times` of the guardian's restarts since the
+ * app first had its current version, oldest first, and all `versions` of the app.
  */
 export function sinceCalm(history: History, calmMs: number): { times: number[]; versions: string[] } {
   const entries: HistoryEntry[] = []

@@ -15,7 +15,7 @@ import { countAfresh, isOn, isStopped, note, settle, type WatchedApp } from './w
 
 /** How long the guardian leaves an app alone after a write command. */
 export const ALONE_MS = 60_000
-/** Minimum time between two reports of growing memory of one app. */
+/** Minimum time between two reports of growing memory for the same app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
 
 /** Takes responsibility for the app, and restores the app's state from the broker. */
@@ -65,7 +65,7 @@ function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved:
   if (reported !== undefined) watched.risingReportedAt = Math.min(Date.parse(reported.at) - offset, now)
 }
 
-/** Whether an app that is new to this process has crashed since an earlier run saw it. */
+/** Whether an app that is new to this process has crashed since an earlier run last recorded it. */
 function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, saved: watch.SavedState | undefined): boolean {
   if (!decisions.hasCrashed(undefined, app) || watch.phase !== 'idle') return false
   const [newest] = saved?.history ?? []
@@ -180,7 +180,7 @@ export function wasListed(turn: Turn, watched: WatchedApp, reportsUsage: boolean
   turn.effects.push({ kind: 'request', watched, web })
 }
 
-/** Decides whether to restart a running app. `reportsUsage`: see `ProbeInput`. */
+/** Decides whether to restart a running app. @param reportsUsage see `ProbeInput` */
 function checkProbes(turn: Turn, watched: WatchedApp, reportsUsage: boolean | undefined): void {
   const { now, config, patterns, decisions } = turn
   const { app, away, changedAt } = watched
@@ -260,7 +260,7 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
-/** Leaves the app alone after a client's write, unless it was a command to the guardian. */
+/** Leaves the app alone after a client's write, unless the write was a command to the guardian. */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {

@@ -5,7 +5,7 @@ import type { GuardConfig, Patterns } from './settings.ts'
 
 interface Read {
   readonly app: App
-  /** Whether the hub no longer reports the app's usage, although it reports that of other apps. */
+  /** Whether the hub no longer reports the app's usage, although it reports the usage of other apps. */
   readonly isSilent: boolean
   /** Whether the app's web API has responded as expected since the previous read; `undefined` without a response. */
   readonly isAnswered: boolean | undefined
@@ -22,13 +22,16 @@ interface Probe {
   readonly judge: (read: Read, limit: number) => boolean | undefined
   /** Set for probes that measure time: one bad read is enough, regardless of the configured number of reads. */
   readonly timed?: true
-  /** Set to probe apps without a limit too. A bad result then means that the app needs attention, not a restart. */
+  /**
+   * Set for probes that also apply to apps without a limit. A bad result then means that the app needs attention, not a
+   * restart.
+   */
   readonly always?: true
 }
 
 const named = (patterns: Iterable<string>) => new Map([...patterns].map((pattern) => [pattern, 0]))
 
-/** The most specific reason first. */
+/** The probes, with the most specific reason first. */
 export const PROBES: readonly Probe[] = [
   {
     reason: 'memory_limit',

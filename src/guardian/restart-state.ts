@@ -32,7 +32,7 @@ export class RestartState {
   readonly recent: readonly number[] = []
   /** The app's versions since the count was last reset; empty until the version changes. */
   readonly versions: readonly string[] = []
-  /** When the app started to run; `null` if it is not running. */
+  /** When the app started to run; `null` if the app is not running. */
   readonly upSince: number | null = null
   readonly snoozedUntil: number | null = null
   readonly lastCrash: Crash | null = null
@@ -84,7 +84,7 @@ export function afresh(watch: RestartState): RestartState {
   return isFresh ? watch : { ...watch, spared: 0, recent: [], versions: [] }
 }
 
-/** Resets the count for a version that is new since the last reset. */
+/** Resets the count of restarts if the app has not had this version since the last reset. */
 export function updated(watch: RestartState, from: string, to: string): RestartState {
   const versions = watch.versions.includes(from) ? watch.versions : [...watch.versions, from]
   if (versions.includes(to) || versions.length >= MAX_TIMES) return { ...watch, versions }
@@ -172,7 +172,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
   if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
   const { times, versions } = sinceCalm(sinceReset(history, memory?.reset_after), CALM_MS)
-  // Assume the latest possible time for restarts that are missing in the history.
+  // Assume the latest possible time for restarts that are missing from the history.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const listed = times.map((time) => Math.min(time - offset, now))
   const recent = lost > 0 ? [...listed, ...Array<number>(lost).fill(listed.at(-1) ?? now)] : listed

@@ -1,4 +1,4 @@
-/** Restarts apps, one at a time on a hub. */
+/** Restarts apps, one at a time on each hub. */
 import type { Outcome } from '../contract/answer.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import { AFTER_STORM, RETRY } from './history.ts'
@@ -40,7 +40,7 @@ function isUpdating({ update }: WatchedHub, watched: WatchedApp, now: number): b
   return update !== null && (update.watched === watched || update.aloneUntil > now)
 }
 
-/** Checks all due restarts of a hub, the longest due first. */
+/** Checks all due restarts of a hub, longest overdue first. */
 export function tryRestarts(turn: Turn, due: WatchedApp[]): void {
   const { hub } = turn
   due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
@@ -52,7 +52,10 @@ export function tryRestarts(turn: Turn, due: WatchedApp[]): void {
   }
 }
 
-/** Whether a due restart may run now. If not, it stays due, is postponed or cancelled, or the guardian gives up. */
+/**
+ * Whether a due restart may run now. If not, the restart stays due, is postponed or cancelled, or the guardian gives
+ * up.
+ */
 function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): boolean {
   const found = turn.decisions.obstacle(situation)
   if (found === undefined || found === 'hold') return found === undefined

@@ -23,7 +23,7 @@ export function patternsOf({ guard, updates }: GuardConfig) {
 }
 
 export interface WebProbe {
-  /** With a leading slash. */
+  /** The path of the request, with a leading slash. */
   readonly path: string
   readonly expects: (status: number) => boolean
 }

@@ -1,15 +1,15 @@
 /**
- * Detects app memory that grows and is not freed. It compares the minimum of every twenty minutes over six hours, so
- * that memory that the app frees from time to time does not count.
+ * Detects apps whose memory usage grows and does not fall. Compares the minimum of every twenty minutes over six hours,
+ * so that memory that the app frees from time to time does not count.
  */
 
 const MINUTE_MS = 60_000
 const MINUTES = 20
 const BUCKET_MS = MINUTES * MINUTE_MS
-/** Six hours. */
+/** The number of buckets in six hours. */
 const MAX_BUCKETS = 18
 const MIN_BUCKETS = 3
-/** A smaller rise is noise. */
+/** A smaller rise is considered noise. */
 const MIN_RISE_BYTES = 4 * 1_048_576
 /** A fall of this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
@@ -36,7 +36,7 @@ const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 /** A time in `clock.elapsed()` milliseconds, and the bytes used at that time. */
 export type MemorySample = readonly [at: number, bytes: number]
 
-/** Kept for each app in addition to the samples. */
+/** Data that is kept for each app in addition to the samples. */
 export interface Memory {
   /** Offset of the app's buckets, in milliseconds. */
   readonly phase: number
@@ -91,7 +91,10 @@ function follow(memory: Memory, level: number): void {
   memory.top = level
 }
 
-/** Returns the median slope of all pairs of points (Theil-Sen) in bytes per hour; `null` for less than an hour. */
+/**
+ * Returns the median slope of all pairs of points (Theil-Sen) in bytes per hour; `null` if the points cover less than
+ * an hour.
+ */
 export function trendOf(points: readonly MemorySample[]): number | null {
   if (points.length < MIN_BUCKETS) return null
   const slopes = new Float64Array((points.length * (points.length - 1)) / 2)

@@ -1,4 +1,4 @@
-/** One decision about a hub: its context, its input, and its results. */
+/** One decision about a hub, with its context, its input and its results. */
 import type { GuardedHub, Links } from '../bridge/guarding.ts'
 import type { CommandRun } from '../bridge/requests.ts'
 import type { Outcome } from '../contract/answer.ts'
@@ -35,7 +35,10 @@ export interface Context {
   readonly mayUpdate: () => boolean
 }
 
-/** The start of a hub: `at` in `elapsed` milliseconds, `reportedAt` as reported by the hub in epoch milliseconds. */
+/**
+ * The start time of a hub: `at` in `elapsed` milliseconds, and `reportedAt`, the hub's own report, in epoch
+ * milliseconds.
+ */
 export interface Boot {
   readonly at: number
   readonly reportedAt: number

@@ -56,7 +56,10 @@ export function startUpdate(turn: Turn): void {
   }
 }
 
-/** `unheld`: never install, because a version must be held first, but the hub does not report or accept versions. */
+/**
+ * `unheld` means that the update is never installed: a version must be held first, but the hub does not report or
+ * accept versions.
+ */
 function verdictOn(context: Context, watched: WatchedApp, acceptsVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates
@@ -102,7 +105,7 @@ export function isStillWanted(context: Context, { watched }: Update): boolean {
   return context.config.updates.policy !== 'manual' && watched.app.enabled !== false && !isExcluded(context, watched)
 }
 
-/** Records the answer to an install. The versions that the hub reports later show whether it succeeded. */
+/** Records the answer to an install. The versions that the hub reports later show whether the install succeeded. */
 export function installAnswered({ now }: Turn, update: Update, outcome: Outcome): void {
   const code = outcome.ok ? 'outcome_unknown' : outcome.error.code
   if (code === 'outcome_unknown') update.deadline = now + VERIFY_MS

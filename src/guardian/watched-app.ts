@@ -27,7 +27,7 @@ export class WatchedApp {
   resetAfter: string | null = null
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
-  /** When the app was last seen; `undefined` until the app is seen again after it or its hub was absent. */
+  /** When the app was last seen; `undefined` until the app is seen again after an absence of the app or its hub. */
   seenAt: number | undefined
   facts: GuardFacts | undefined
   /** The published facts as text, and the values from which they were rendered. */
@@ -49,9 +49,9 @@ export class WatchedApp {
   isRequestPending = false
   /** Reason for the crashes after a bad update. */
   bad: Reason | null = null
-  /** Whether the app was seen to stop or start since its restart began. */
+  /** Whether the app is known to have stopped or started since its restart began. */
   hasStopped = false
-  /** Whether the hub has answered the current restart, and the read before it. */
+  /** Whether the hub has answered the request for the current restart, and the read before that request. */
   answered = true
   /** Number of consecutive lists in which the app is running, since the hub accepted its restart. */
   listsUp = 0
@@ -229,7 +229,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const kept = [history, offered, updated, resetAfter, updateFailedAt, offset]
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, ...kept]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Set even if no published fact changes, because a restart must end even if the app is switched off in between.
+  // Set this even if no published fact changes, because a restart must end even if watching is turned off in between.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)

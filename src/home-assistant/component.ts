@@ -7,7 +7,7 @@ import type { Trigger } from './triggers.ts'
 /** Home Assistant refuses numbers with smaller steps, and its default step of 1 does not allow decimals. */
 const MIN_STEP = 0.001
 
-/** A part of a device: an entity, or a trigger for automations. Keys that are `undefined` are not sent. */
+/** A part of a device, which is an entity or a trigger for automations. Keys that are `undefined` are not sent. */
 export interface Component {
   readonly platform: Platform | 'device_automation'
   /** Only for entities. */

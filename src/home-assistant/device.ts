@@ -8,7 +8,7 @@ import { type Component, componentOf, type Place, type Software, triggerOf } fro
 import type { Entity } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
-/** Home Assistant drops a device with any other key. */
+/** The information about a device. Home Assistant ignores a device if this object has any other key. */
 interface DeviceInfo {
   readonly identifiers: readonly string[]
   readonly name: string
@@ -190,7 +190,7 @@ function hubName(configured: string): string {
   return /\bhub$/i.test(words) ? words : `${words} hub`
 }
 
-/** `Philips Hue (Summer house)`, if other hubs may have the same app. */
+/** Returns a name such as `Philips Hue (Summer house)`, because other hubs may have the same app. */
 function appName(app: string, hub: string): string {
   const suffix = ` (${humanise(hub)})`
   return `${tidy(app, MAX_NAME - suffix.length)}${suffix}`

@@ -31,7 +31,7 @@ interface HomeAssistantOptions {
   readonly log: Logger
 }
 
-/** A hub with an id. */
+/** A hub whose id is known. */
 interface DiscoveredHub {
   readonly facts: HubFacts
   /** All data that affects all devices of the hub, as text. */
@@ -225,7 +225,7 @@ export class HomeAssistant implements Discovery {
     this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
-      // Publish availability first, because no entity is available without it; do not repeat it with the states.
+      // Publish availability first, because no entity is available without it. Do not publish it again with the states.
       const availability = new Set([topics.hubsAvailability, ...states])
       this.#link.refresh(availability)
       this.#publisher.publishAgain(availability)

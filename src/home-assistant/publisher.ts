@@ -25,7 +25,7 @@ interface PublisherOptions {
   readonly clock: Clock
   readonly topics: DiscoveryTopics
   readonly form: Form
-  /** Devices per second after the first few; 0: limited only by the broker. */
+  /** Number of devices per second after the first devices; 0 if only the broker limits the rate. */
   readonly rate: number
   /** Whether other work takes precedence over publishing; default: never. */
   readonly isBusy?: () => boolean
@@ -56,7 +56,10 @@ interface Published {
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: ReturnType<typeof newPacer>
-  /** Object id → function that creates the device on demand, because many apps' messages would take much memory. */
+  /**
+   * Object id → function that creates the device on demand, because the messages of many apps would take too much
+   * memory.
+   */
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → the device as published by this run. */
   readonly #published = new Map<string, Published>()

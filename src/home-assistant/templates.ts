@@ -27,12 +27,12 @@ export const textOf = <F extends string>(key: F) => reading(key, `{{ (${field(ke
 const onOff = <F extends string>(key: F, condition: string) =>
   reading(key, `{% set x=${field(key)} %}{{ 'None' if x is none else 'ON' if ${condition} else 'OFF' }}`)
 
-/** Whether a number is above 0. */
+/** Renders whether a number is above 0. */
 export const anyOf = <F extends string>(key: F) => onOff(key, 'x > 0')
 export const flagOf = <F extends string>(key: F) => onOff(key, 'x')
 export const equals = <F extends string>(key: F, word: string) => onOff(key, `x == '${word}'`)
 export const differs = <F extends string>(key: F, word: string) => onOff(key, `x != '${word}'`)
-/** Whether a list is not empty. */
+/** Renders whether a list is not empty. */
 export const anyIn = <F extends string>(key: F) => onOff(key, 'x|length > 0')
 
 /** Renders the reason of the last crash: `none` without a crash, `other` for `unknown` (reserved by Home Assistant). */

@@ -26,7 +26,7 @@ const AT_ONCE = 500
 const OVERTAKEN_MS = 60_000
 
 export interface AppsUpdate {
-  /** May be empty after a read. */
+  /** Empty if a read has found no changes. */
   readonly changes: readonly Change[]
   /** Whether to send no events, because the apps were only discovered, or the filter changed. */
   readonly silent: boolean
@@ -59,7 +59,7 @@ export class AppManager {
   /** Whether the realtime channel keeps the list current, so that reads need no request. Set after a `refresh`. */
   live = false
   #eventsDuringRead: AppEvent[] | undefined
-  /** When each app disappeared from the list; a `create` event soon afterwards may be outdated. */
+  /** The time at which each app disappeared from the list. A `create` event soon afterwards may be outdated. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
   /** Apps that the hub has confirmed as uninstalled. A list without them is accepted immediately. */

@@ -12,7 +12,7 @@ import { type RefusedCall, refusal, STAND_IN } from './refusal.ts'
 import { checkResponse, effectOf, effectOfEndpoint, type WriteEffect } from './written.ts'
 
 export interface HubClientOptions extends RestOptions {
-  /** `auto`: finds the prefix that the hub supports. */
+  /** `auto` finds the prefix that the hub supports. */
   readonly pathPrefix: ApiPrefix | 'auto'
   readonly onCall?: (call: HubCall) => void
   /** Removes the API key from strings that the hub sends. */
@@ -189,7 +189,7 @@ function isPath(text: string): boolean {
 }
 
 function encodeSegment(value: unknown): string {
-  // A dot segment would be resolved and name a different resource.
+  // A dot segment would be resolved, and the path would then name a different resource.
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..' && value.isWellFormed()) {
     return encodeURIComponent(value)
   }

@@ -77,7 +77,7 @@ export function decodeTime(value: unknown): string | null {
 
 const isTime = (value: unknown) => (typeof value === 'string' && value.length < 64) || typeof value === 'number'
 
-/** Returns epoch milliseconds; small numbers are seconds. */
+/** Returns epoch milliseconds. Small numbers are interpreted as seconds. */
 function timeOf(value: unknown): number {
   const at = typeof value === 'string' ? Date.parse(value) : Number(value)
   return Math.abs(at) < 1e11 ? at * 1000 : at

@@ -14,7 +14,7 @@ export interface RestOptions {
   readonly url: string
   /** Called before each request, so that a rotated key takes effect immediately. */
   readonly apiKey: () => string
-  /** In milliseconds, from waiting for a connection to the last byte. */
+  /** Time limit from waiting for a connection to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
@@ -28,7 +28,7 @@ export interface RestOptions {
 
 export interface Sending {
   readonly body?: string | undefined
-  /** Maximum size of the response; default: far above the list of a hub with 2,000 apps. */
+  /** Maximum size of the response; default: much more than the list of a hub with 2,000 apps needs. */
   readonly maxBytes?: number | undefined
   /** Whether to send the API key. */
   readonly key: boolean
@@ -90,7 +90,10 @@ export class HttpClient {
     void pool.destroy()
   }
 
-  /** @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`; every status resolves */
+  /**
+   * @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`, but not because of the
+   * response's status
+   */
   request(method: Method, path: string, { key, isFresh, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
     const { apiKey, beforeRequest, timeoutMs } = this.#options
     const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}

@@ -1,4 +1,4 @@
-/** One hub: its data and its operations. */
+/** The data and the operations of one hub. */
 import { type Clock, within } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
 import { AppManager } from './app-manager.ts'

@@ -43,7 +43,7 @@ interface Definition<I extends object> {
   readonly scope?: string
   /** Set if not every hub has the operation. A 404 for an app that exists means `unsupported`. */
   readonly optional?: true
-  /** Maximum size of the response; default: far above the list of a hub with 2,000 apps. */
+  /** Maximum size of the response; default: much more than the list of a hub with 2,000 apps needs. */
   readonly maxBytes?: number
   /** Set if `decode` receives the response as text, because parsing it in one step may block the event loop. */
   readonly asText?: true

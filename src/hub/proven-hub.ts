@@ -9,7 +9,7 @@ import { HttpClient, type Sending } from './http-client.ts'
 import { type Method, OPERATIONS, type OperationName } from './operations.ts'
 import { refusal, retryAfter } from './refusal.ts'
 
-/** The two spellings of the API root, the usual one first: `/api/manager/…` and `/api/managers/…`. */
+/** The two spellings of the API root, the usual spelling first: `/api/manager/…` and `/api/managers/…`. */
 export const API_PREFIXES = ['manager', 'managers'] as const
 export type ApiPrefix = (typeof API_PREFIXES)[number]
 
@@ -29,10 +29,10 @@ export interface HubCall {
 /** Maximum number of identity checks for a request if connections close as soon as they open. */
 const MAX_PROOFS = 3
 
-/** Limits on requests after a 429, and how long they apply. */
+/** Limits on requests after a 429 response, and how long these limits apply. */
 const SPACED = { slots: 2, apartMs: 150 }
 const SPACED_MS = 10 * 60_000
-/** Minimum time without background reads after a 429. */
+/** Minimum time without background reads after a 429 response. */
 const CALM_MS = 60_000
 
 const CLOSING = 'This bridge stops serving the hub.'
@@ -43,7 +43,9 @@ class Unproven extends Error {}
 
 export class ProvenHub {
   prefix: ApiPrefix
-  /** Whether any response to a request with the API key had the hub's id. A hub may send its id only with pings. */
+  /**
+   * Whether any response to a request with the API key contained the hub's id. A hub may send its id only with pings.
+   */
   signs = false
   /** Whether the hub has ever sent its id with a list of apps. If so, the hub also sends its id with other reads. */
   signsLists = false
@@ -56,7 +58,7 @@ export class ProvenHub {
   readonly #closing = new AbortController()
   /** On `close`, lets waiting requests start immediately, so that they fail. */
   readonly #turn = { signal: this.#closing.signal }
-  /** The hub that calls are meant for; `undefined` before the first ping is answered. */
+  /** The hub for which calls are intended; `undefined` before the first ping is answered. */
   #identity: Identity | undefined
   /** Whether the hub has identified itself, and nothing has cast doubt on that since. Set only by this class. */
   isProven = false
@@ -112,7 +114,7 @@ export class ProvenHub {
     if (!this.isProven || this.#isUnsure) await this.#prove()
   }
 
-  /** Reads the identity of the hub for which all later calls are meant. @throws HubError */
+  /** Reads the identity of the hub for which all later calls are intended. @throws HubError */
   async identify(): Promise<Identity> {
     const losses = this.#losses
     const found = await this.#ping()

@@ -29,11 +29,11 @@ interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
    * immediately.
    */
   readonly settleMs: number
-  /** Called once connected, before the API key is sent; a HubError ends the session. */
+  /** Called when the channel is connected, before the API key is sent. A HubError ends the session. */
   readonly prove: () => Promise<void>
   /** Called just before each message; if it throws, the session ends. */
   readonly beforeRequest?: (() => void) | undefined
-  /** Called once subscribed; only the settling time remains. */
+  /** Called when the channel is subscribed to events, so that only the settling time remains. */
   readonly onSubscribed?: () => void
   readonly apps: { receive(event: AppEvent): void }
   readonly clock: Clock

@@ -9,7 +9,7 @@ import type { Operation } from './operations.ts'
 const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
 
-/** The start of a message that ends with the status. */
+/** The start of a message that ends with the HTTP status. */
 export const STAND_IN = 'Another server answered in place of the hub:'
 
 export interface RefusedCall {

@@ -13,7 +13,7 @@ const MAX_RELEASES = 5_000
 export class Releases {
   /** `isNamed` is `true` if the hub itself reports the newest version. */
   readonly #all = new Map<string, { readonly release: Release; readonly isNamed: boolean }>()
-  /** By app id. */
+  /** The releases by app id. */
   readonly all: ReadonlyMap<string, { readonly release: Release }> = this.#all
 
   /** Returns the change to the app, which the hub may not have listed yet; `undefined` if the release is the same. */

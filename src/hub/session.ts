@@ -310,7 +310,10 @@ export class Session {
     return remaining
   }
 
-  /** Spreads the next reads at random, because many hubs are read together after a start or a network failure. */
+  /**
+   * Shortens the wait for the next read by a random factor, because many hubs are read together after a start or a
+   * network failure.
+   */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }
@@ -333,8 +336,8 @@ export class Session {
   }
 
   /**
-   * Ends early on `wake`, or immediately if `wake` was called since the last pause. Does not shorten a pause that the
-   * hub requested (429).
+   * Pauses for `ms` milliseconds. `wake` ends the pause early, even if it was called before the pause, but after the
+   * last pause. Does not shorten a pause that the hub requested (429).
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {
     const signals = [this.#stop.signal, ...(code === 'rate_limited' ? [] : [this.#waking.signal])]

@@ -1,6 +1,6 @@
 /**
  * Looks up the newest version and the changelog of each installed app in the public app store, once a day, if enabled.
- * Sends only the app's id, without a key, a hub or a version.
+ * Sends only the app's id, and no API key, hub or version.
  */
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -48,7 +48,7 @@ const MAX_APPS = 5_000
 interface Surroundings {
   readonly url: string
   readonly isOn: () => boolean
-  /** Whether this process is active, not a standby. */
+  /** Returns whether this process is active and not on standby. */
   readonly isActive: () => boolean
   readonly clock: Clock
   readonly log: Logger

@@ -15,7 +15,7 @@ import { onceEach } from '../base/text.ts'
 import { topicMatcher } from './names.ts'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
-/** An MQTT 5 client may fall back to 3.1.1; Home Assistant does not. */
+/** MQTT 5 clients may fall back to 3.1.1, but Home Assistant does not. */
 export const REFUSED_MQTT_5 =
   'an MQTT 5 client was refused: the embedded broker supports only 3.1.1; for Home Assistant, which reports cannot_connect, use a broker such as Mosquitto'
 
@@ -28,7 +28,7 @@ export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memo
 interface EmbeddedBrokerOptions {
   /** Addresses beyond loopback require `username` and `password`. */
   readonly host: string
-  /** 0: any free port. */
+  /** 0 selects any free port. */
   readonly port: number
   /** Topics whose subscribers receive the retain flag as it was published, although MQTT 3.1.1 clears it. */
   readonly commandFilters: readonly string[]

@@ -243,7 +243,7 @@ export class MqttLink implements AsyncDisposable {
     this.#echoes.connected(connection.protocol)
     for (const outbox of [this.#events, this.#answers]) outbox.connected = true
     this.#suspendDetector.start()
-    /** Publishes by other clients during the read-back: topic → newest text. */
+    /** The messages that other clients publish during the read-back: topic → newest text. */
     const live = new Map<string, string>()
     const { readBack, done } = setUpSession(connection, {
       link: this.#options,
@@ -348,7 +348,7 @@ export class MqttLink implements AsyncDisposable {
     }
   }
 
-  /** Logs an error in a handler, which must not end the connection or the loop. */
+  /** Logs an error in a handler, because such an error must not end the connection or the loop. */
   #failed(name: string, error: unknown): void {
     this.#parts.log.error({ err: error }, `${name} of the MQTT link failed`)
   }

@@ -27,7 +27,7 @@ export interface OutboxLimits {
   readonly bytes: number
 }
 
-/** While connected, the limits only bound the memory. */
+/** While connected, the limits only restrict the memory usage. */
 const CONNECTED: OutboxLimits = { messages: 50_000, bytes: 32 * 1024 * 1024 }
 const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }

@@ -5,9 +5,9 @@
 import type { Duplex } from 'node:stream'
 import type { Protocol } from './types.ts'
 
-/** In bytes. A PUBLISH with a longer body is cut. */
+/** Maximum size of the body of a PUBLISH, in bytes. A larger body is cut. */
 const MAX_BODY_BYTES = 1024 * 1024
-/** The size of a cut payload: more than the payload limit of any command. */
+/** The size of a cut payload, which exceeds the payload limit of any command. */
 const CUT_PAYLOAD_BYTES = 256 * 1024
 /** The buffered part of a cut body: topic, properties, and the kept payload. */
 const BUFFERED_BYTES = 2 * CUT_PAYLOAD_BYTES
@@ -62,7 +62,7 @@ export class PacketFilter {
     this.#protocol = protocol
   }
 
-  /** Returns the bytes for mqtt.js: usually the chunk itself. May change the chunk in place. */
+  /** Returns the bytes for mqtt.js, which are usually the chunk itself. May change the chunk in place. */
   filter(chunk: Buffer): Buffer {
     const data = this.#incomplete.length === 0 ? chunk : Buffer.concat([this.#incomplete, chunk])
     this.#incomplete = NOTHING
@@ -101,7 +101,7 @@ export class PacketFilter {
     const start = this.#done
     const size = Math.min(this.#length - start, data.length - at)
     this.#done += size
-    // Copy the bytes, because a view would keep the network buffer.
+    // Copy the bytes, because a view would keep the network buffer in memory.
     if (start < BUFFERED_BYTES)
       this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, BUFFERED_BYTES - start))))
     // A PUBACK has two bytes of packet id, then the reason. A PUBACK without a reason means success.

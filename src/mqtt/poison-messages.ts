@@ -74,7 +74,7 @@ export class PoisonMessages {
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  /** Decides whether an item may be sent. A suspect may only be sent alone. */
+  /** Determines whether an item may be sent. A suspect may only be sent alone. */
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
@@ -150,7 +150,7 @@ export class PoisonMessages {
     this.doubted = this.#fatalFrom !== Number.POSITIVE_INFINITY
   }
 
-  /** Undefined if no size has ended a connection. */
+  /** Milliseconds until large payloads may be retried; `undefined` if no payload size has ended a connection. */
   get relearnInMs(): number | undefined {
     if (this.#fatalFrom === Number.POSITIVE_INFINITY) return undefined
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())

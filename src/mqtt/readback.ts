@@ -133,7 +133,10 @@ export class ReadBack {
     return { probe: 'ok', complete: certain }
   }
 
-  /** Includes filters that are added during the read. Returns the filters whose first marker was delivered. */
+  /**
+   * Reads the filters, including filters that are added during the read. Returns the filters whose first marker was
+   * delivered.
+   */
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const complete: string[] = []
     const readOne = async (filter: string) => {

@@ -339,7 +339,7 @@ export class Retained {
     return true
   }
 
-  /** Ends the delay of `online`. Deletes the entry if nothing is wanted and the broker holds nothing. */
+  /** Stops the entry from delaying `online`. Deletes the entry if nothing is wanted and the broker holds nothing. */
   #conclude(entry: Entry): void {
     if (entry.awaited) {
       entry.awaited = false

@@ -1,4 +1,4 @@
-/** Sends retained topics, events and answers in order, with a limited number unacknowledged at a time. */
+/** Sends retained topics, events and answers in order, and limits the number of unacknowledged publishes. */
 import type { IClientPublishOptions } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
@@ -120,7 +120,7 @@ export class Sender {
     if (writing) this.pump()
   }
 
-  /** Requeues unacknowledged items. Returns whether the loss revealed a fatal size. */
+  /** Requeues unacknowledged items. Returns whether the loss revealed a payload size that ends connections. */
   detach(failure: Failure): boolean {
     this.#connection = undefined
     this.#cancelAckTimer?.()

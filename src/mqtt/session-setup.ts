@@ -58,8 +58,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   }
 
   /**
-   * Subscribes again after the read-back has unsubscribed: Mosquitto 2.0 does not change the options of a subscription,
-   * and with `nl` during the read-back, a broker may withhold this client's own retained messages.
+   * Subscribes again after the read-back has unsubscribed, because Mosquitto 2.0 does not change the options of a
+   * subscription, and with `nl` during the read-back, a broker may withhold this client's own retained messages.
    */
   function watch(): void {
     if (connection.protocol !== '5') return
@@ -84,7 +84,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
       isEvident: () => readBack.hasFound(filter),
       signal: connection.ended,
     })
-    // A grant may arrive together with the end of the connection.
+    // The SUBACK may arrive together with the end of the connection.
     if (attempts === undefined && !connection.isDown) {
       connection.drop({ code: 'timeout', detail: `no SUBACK within ${ackTimeoutMs} ms` })
     }
@@ -156,7 +156,7 @@ export async function resubscribe(
   while (pending.size > 0) {
     await sleep(clock, backoff.next(), ended)
     if (ended.aborted) return
-    // In parallel, because a cluster without a leader takes seconds to deny each filter.
+    // Retry in parallel, because a broker cluster without a leader takes seconds to deny each filter.
     await Promise.all([...pending].map(retry))
   }
 }

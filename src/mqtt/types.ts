@@ -69,7 +69,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Applied to a payload before it is compared, digested or sent (default: none). */
   readonly redact?: Redact | undefined
-  /** Whether `online` waits until the broker holds the wanted payload of a topic (default: for all). */
+  /** Returns whether `online` waits until the broker holds the wanted payload of a topic (default: for all topics). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** In bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined
@@ -103,7 +103,7 @@ export interface Message {
   readonly correlationData?: Buffer
   /** The remaining Message Expiry Interval of MQTT 5, in milliseconds from `receivedAt`. */
   readonly expiresInMs?: number
-  /** `clock.elapsed()` on arrival. */
+  /** The value of `clock.elapsed()` on arrival. */
   readonly receivedAt: number
   /** The connection's number, from 1; `link.isCurrent` checks whether the connection is still up. */
   readonly connection: number
@@ -121,15 +121,15 @@ export interface SendOptions {
   readonly isAnswer?: boolean | undefined
   /** Called if the broker does not accept the message. Without a replacement, the message is lost. */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined
-  /** MQTT 5 only, like the properties below; dropped silently under 3.1.1. */
+  /** MQTT 5 only, like the properties below; ignored under 3.1.1. */
   readonly correlationData?: Buffer | undefined
   readonly userProperties?: Record<string, string | string[]> | undefined
   readonly contentType?: string | undefined
 }
 
 /**
- * `closed`: the other side closed the connection without a reason; `reset`: the connection broke; `unsuitable`: the
- * broker lacks an MQTT feature that the bridge needs.
+ * `closed` means that the other side closed the connection without a reason, `reset` that the connection broke, and
+ * `unsuitable` that the broker lacks an MQTT feature that the bridge needs.
  */
 export type FailureCode =
   | 'unauthorized'
@@ -144,7 +144,7 @@ export type FailureCode =
   | 'reset'
 
 export interface LinkStatus {
-  /** `connected`: subscribed and read back; `waiting`: the next attempt is scheduled. */
+  /** `connected` means subscribed and read back, `waiting` that the next attempt is scheduled. */
   readonly state: 'connecting' | 'connected' | 'waiting' | 'stopped'
   readonly protocol: Protocol | null
   readonly reason?: FailureCode
@@ -159,7 +159,7 @@ export interface LinkStatus {
   readonly reconnects: number
   /** Number of publishes so far, acknowledged or not. */
   readonly publishes: number
-  /** Payload bytes of `publishes`. */
+  /** Number of payload bytes in these publishes. */
   readonly bytes: number
   /** Number of dropped events, answers and commands, because too many waited, or they waited too long. */
   readonly dropped: number

@@ -25,7 +25,7 @@ export interface HealthFacts {
   /** Whether this bridge may send requests to hubs; in a fleet with leases, only while its lease is valid. */
   readonly mayAct: boolean
   readonly hubs: Readonly<Record<string, HubHealth>>
-  /** Number of published settings that differ from those of their hubs, because reading failed. */
+  /** Number of published settings that may differ from the hubs' settings, because reading failed. */
   readonly failedSettings: number
 }
 
@@ -87,7 +87,7 @@ function hubProblems(name: string, { online, reason, read, task }: HubHealth): s
 /** Milliseconds between updates if nothing changes. */
 const INTERVAL_MS = 15_000
 
-/** How long a loss is considered recent; long enough for users to notice it. */
+/** How long a loss is considered recent, which is long enough for users to notice the loss. */
 const RECENT_MS = 10 * 60_000
 
 export class Recent {

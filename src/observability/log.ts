@@ -1,4 +1,4 @@
-/** The log: one line per event, as JSON or in readable form, without known secrets. */
+/** The log, which has one line per event, as JSON or in readable form, without known secrets. */
 import { createRequire } from 'node:module'
 import pino from 'pino'
 import type { LogFormat, LogLevel } from '../contract/log-levels.ts'
@@ -10,9 +10,9 @@ export interface LogOptions {
   readonly level: LogLevel
   /** `auto` is `pretty` on a terminal, otherwise `json`. */
   readonly format: LogFormat
-  /** Values to mask. Values under four characters are not masked, because they are part of too many words. */
+  /** Values to mask. Values with fewer than four characters are not masked, because they are part of too many words. */
   readonly secrets: Iterable<string>
-  /** Where to write lines; default: standard output. If it throws, only the line is lost. */
+  /** Where to write lines; default: standard output. If writing throws, only the line is lost. */
   readonly destination?: Destination
   /** Whether the latest lines are kept in memory (default: no). */
   readonly keep?: boolean
@@ -90,7 +90,7 @@ export function createLog(options: LogOptions) {
   // The audit keeps its level when `setLevel` changes the level of all children.
   children.clear()
   return Object.assign(logger, {
-    /** Writes its lines at every log level, for the audit of commands. */
+    /** Logs the audit of commands, regardless of the log level. */
     audit,
     recent,
     /** Masks an additional value, such as a changed key, in all later lines of this logger and its children. */

@@ -1,10 +1,10 @@
-/** The daemon's metrics for Prometheus: counts events, calls and commands as they occur, and prints all metrics. */
+/** The daemon's metrics for Prometheus. Counts events, calls and commands as they occur, and prints all metrics. */
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { EVENT_TYPES, type EventPayload, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from '../contract/events.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
 import { type GaugeSources, registerGauges } from './gauges.ts'
 
-/** Maximum number of apps of a hub with separate crash counters; all other apps share one counter. */
+/** Maximum number of apps with separate crash counters per hub. All other apps of the hub share one counter. */
 const MAX_APPS = 200
 /** The label of the shared counter, which cannot be an app id because of its space. */
 export const OTHER_APPS = 'all others'

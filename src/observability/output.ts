@@ -50,7 +50,7 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
       waiting = waiting.length === 0 ? chunk : Buffer.concat([waiting, chunk])
       if (timer === undefined) retry()
     },
-    /** Blocks until all pending output is written, for `limitMs` at most, before an exit. */
+    /** Blocks until all pending output is written, at most for `limitMs`. Call this before an exit. */
     drain(limitMs: number): void {
       const end = performance.now() + limitMs
       while (flush() && performance.now() < end) block(DRAIN_STEP_MS)

@@ -3,7 +3,7 @@ import { Agreement, Spellings } from './spellings.ts'
 
 const MASK = '***'
 
-/** A shorter secret is part of so many words and numbers that masking would reveal it. */
+/** A shorter secret is part of so many words and numbers that masking them would reveal the secret. */
 const SHORTEST_SCRUBBED = 4
 
 /** Top-level keys that only the logger itself fills. */
@@ -100,7 +100,9 @@ const MAX_WINDOW = 64
  * block of the text is not part of any needle's beginning, no needle begins near that block.
  */
 export class Needles {
-  /** How many characters of each needle are compared by blocks: the length of the shortest needle, at most 64. */
+  /**
+   * How many characters of each needle are compared by blocks, which is the length of the shortest needle, at most 64.
+   */
   readonly #window: number
   /** How far the search may skip ahead, by the hash of a block. */
   readonly #skips: Uint8Array

@@ -3,7 +3,7 @@
  * mixture, and may be encoded several times.
  */
 
-/** A decoded character: its code point, and the end of its spelling in the text. */
+/** A decoded character, with its code point and the end of its spelling in the text. */
 interface Unit {
   readonly code: number
   readonly end: number
@@ -22,7 +22,10 @@ const NONE: readonly Unit[] = []
  * masked.
  */
 const MAX_ENCODED = 4096
-/** Limit on comparisons, except those of plain characters: per character of the text, but at least `MIN_COMPARED`. */
+/**
+ * Maximum number of comparisons per character of the text, but at least `MIN_COMPARED` in total. Comparisons of plain
+ * characters do not count.
+ */
 const MAX_COMPARED = 4
 const MIN_COMPARED = 1 << 20
 
@@ -288,7 +291,7 @@ export class Spellings {
     const first = text.charCodeAt(at)
     const second = text.charCodeAt(at + 1)
     if (!isSign(first) && !isSign(second)) return this.#longestOf(progress, at, first, second)
-    // Check each pair once: text that is encoded many times may be the same at every level.
+    // Check each pair only once, because text that is encoded many times may be the same at every level.
     const pairs = new Set<number>()
     for (const { code, end } of [{ code: first, end: at + 1 }, ...encodedAt(text, at)]) {
       if (code > 0xffff) pairs.add(pairIn(String.fromCodePoint(code)))

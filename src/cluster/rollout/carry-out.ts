@@ -32,7 +32,7 @@ const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreacha
 const UNSETTLED: ReadonlySet<string> = new Set([...TRY_AGAIN, 'outcome_unknown'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
-/** Seconds. A command that was not executed within this time is dropped. */
+/** The expiry time of a command, in seconds. A command that is not executed within this time is dropped. */
 const EXPIRY_S = 10
 /** How long an app may take to run again after the pause. */
 const START_MS = 60_000
@@ -99,7 +99,7 @@ export function newProgress(value: Rollout, clock: Clock) {
 export type Progress = Readonly<ReturnType<typeof newProgress>>
 
 /**
- * Resolves when the rollout has ended, or this process ends, and the broker has the result.
+ * Resolves when the rollout has ended or this process is shutting down, and the broker has the result.
  * @throws DeniedError if the broker refuses the record
  */
 export async function carryOut(progress: Progress, session: Session): Promise<void> {
@@ -215,7 +215,9 @@ async function send(
   }
 }
 
-/** Watches the apps of a wave during the pause. Then completes the steps of all apps that run well. */
+/**
+ * Watches the apps of a wave during the pause. Then completes the steps of all apps that are running without problems.
+ */
 async function watch(
   progress: Progress,
   { clock, signal, ending }: Session,

@@ -1,4 +1,4 @@
-/** The connection of a rollout: reads apps and records from the broker, listens to single topics, and publishes. */
+/** The connection of a rollout: reads apps and records from the broker, listens to individual topics, and publishes. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../../base/clock.ts'
 import type { Rollout, RolloutOrder } from '../../contract/rollout.ts'
@@ -12,7 +12,7 @@ export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
 
-/** `from`: `process` for an answer from this process itself, `broker` for a message from any client. */
+/** `from` is `process` for an answer from this process itself, `broker` for a message from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
 /** Upper bound for a packet without its topic and payload: fixed header, topic length, packet id and properties. */

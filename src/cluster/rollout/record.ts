@@ -125,7 +125,7 @@ export type RolloutEvent =
   | { readonly kind: 'begin' }
   /** The command succeeded. */
   | { readonly kind: 'answered'; readonly step: RolloutStep }
-  /** The app has run well for long enough. */
+  /** The app has been running without problems for long enough. */
   | { readonly kind: 'done'; readonly step: RolloutStep }
   | { readonly kind: 'failed'; readonly step: RolloutStep; readonly failure: RolloutFailure }
   /** The rollout was cancelled, or the configuration no longer allows it. */
