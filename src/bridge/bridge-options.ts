@@ -76,7 +76,7 @@ export interface BridgeOptions {
     readonly awaitsHubs?: boolean
   }
   readonly guardian: Guardian
-  /** Undefined if discovery is turned off. The bridge then only clears old discovery messages. */
+  /** `undefined` if discovery is turned off. The bridge then only clears old discovery messages. */
   readonly homeAssistant: Discovery | undefined
   readonly version: string
   /** In ISO 8601 format. */

@@ -159,7 +159,7 @@ export class Bridge {
     this.#state.set({ health })
     if (this.role !== 'standby' || this.#reportedStandby) return
     this.#reportedStandby = true
-    // Not retained, because the topic belongs to the active bridge.
+    // The message is not retained, because the topic belongs to the active bridge.
     this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
@@ -389,7 +389,7 @@ export class Bridge {
     this.#options.homeAssistant?.stop()
   }
 
-  /** Yields the wanted topics and payloads, without Home Assistant's discovery. */
+  /** Yields the wanted retained topics and payloads, without Home Assistant's discovery messages. */
   *retained(): ReturnType<HubState['rendered']> {
     yield* this.#state.rendered()
     for (const state of this.#states.values()) yield* state.rendered()

@@ -63,7 +63,7 @@ interface Noted extends Omit<PriorEvent, 'at'> {
 }
 
 class HubEvidence {
-  /** Keyed by app. Null clears the broker's message; without an entry, the broker keeps it. */
+  /** The evidence by app. `null` clears the broker's message; without an entry, the broker keeps its message. */
   readonly crashes = new Map<string, Crash | null>()
   /** Keyed by app; kept until this bridge is active and has read the hub. */
   readonly #held = new Map<string, HeldCrash>()

@@ -18,7 +18,7 @@ export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 export interface Guardian {
   /** `null` if the guardian is off, `undefined` if its facts are not available yet. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined
-  /** Undefined if the guardian is off. */
+  /** `undefined` if the guardian is off. */
   attentionOf(hub: string): readonly string[] | undefined
   /** `null` if the guardian is off, `undefined` if its list is not available yet. */
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
@@ -32,7 +32,7 @@ export interface Guardian {
   hubAdded(name: string, port: GuardedHub): void
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
-  /** Called if the broker's data belongs to a different hub, which had this name before. */
+  /** Called if the broker's data belongs to a different hub that had this name before. */
   hubReplaced(name: string): void
   /** @param at the hub's start time, in epoch milliseconds */
   booted(name: string, at: number): void

@@ -15,13 +15,13 @@ type CrashState = v.InferOutput<typeof CRASH_STATE>
 
 /** The content of the broker's messages when they were last read. */
 export interface HeldCrash {
-  /** Undefined if the app has never crashed. */
+  /** `undefined` if the app has never crashed. */
   readonly state?: CrashState | undefined
   /** `undefined` if there is no evidence, `null` if the evidence could not be read. */
   readonly crash?: Crash | null | undefined
 }
 
-/** Returns undefined if the app has never crashed; most payloads need not be parsed. */
+/** Returns `undefined` if the app has never crashed. Most payloads need not be parsed to find this out. */
 export function crashStateOf(payload: string): CrashState | undefined {
   const hasCrashed =
     payload.length <= MAX_CRASH_BYTES && /"crashed":true|"crash_count":[1-9]|"crash_message":"/.test(payload)

@@ -63,7 +63,7 @@ export class HubFigures {
   /** `null` without the permission; `undefined` until all figures have been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
-  /** Keyed by app. Null if the API key no longer permits them; missing if not read yet. */
+  /** The links by app; `null` if the API key no longer permits reading them, missing if they have not been read yet. */
   readonly links = new Map<string, AppLinks | null>()
   /** The figures from which the links were computed; `undefined` until all permitted figures have been read. */
   #linksFrom: readonly unknown[] | undefined

@@ -251,7 +251,7 @@ export class HubState {
     return this.#permitted.commands
   }
 
-  /** Discards the broker's data if it describes a different hub, which had this name before. */
+  /** Discards the broker's data if it describes a different hub that had this name before. */
   #compare(): void {
     const { id } = this.#hub.status
     if (id === null || this.#formerId === undefined) return
@@ -275,7 +275,7 @@ export class HubState {
     this.changed()
     // The hub's id, which identifies its devices, may arrive after its apps.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
-    // Until the first response, the hub may be online. A hub that limits requests is online.
+    // Before the first response, the hub's state is unknown. A hub that limits requests is online.
     const { online, reason } = this.#hub.status
     if (reason !== 'connecting' && reason !== 'rate_limited') guardian.hubChanged(this.#name, online)
     this.figures.changed()

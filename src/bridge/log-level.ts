@@ -26,7 +26,7 @@ export class LogLevels {
     return { level, remainingMs: Math.max(0, at - this.#options.clock.elapsed()) }
   }
 
-  /** @param forMs default: permanently */
+  /** @param forMs how long the level applies, in milliseconds; default: permanently */
   set(level: LogLevel, forMs?: number): void {
     const { clock, log } = this.#options
     this.stop()

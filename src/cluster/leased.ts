@@ -34,7 +34,7 @@ export interface LeasedOptions {
 }
 
 const RENEWALS = 5
-/** Attempts per lease after a failed renewal. */
+/** Number of attempts per lease after a failed renewal. */
 const ATTEMPTS = 15
 /** Number of leases for which a member may be unfit. Most brokers restart within this time, so that no hub moves. */
 const UNFIT = 2

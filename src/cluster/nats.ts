@@ -36,7 +36,7 @@ interface Bucket {
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
-/** Minimum time between two reads of a login. */
+/** Minimum time between two reads of the login. */
 const RENEW_MS = 10_000
 /** With this many servers, a bucket survives the failure of one server. */
 export const REPLICAS = 3

@@ -92,7 +92,8 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
 
   /**
    * Writes a key over a revision, or creates it. On a conflict, reads the existing record:
-   * - If no record was known, the watch has missed it. A dead member does not write again, so only reading can find it.
+   * - If no record was known, the watch has missed it. A member that has died does not write again, so only a read can
+   *   find its record.
    * - If its revision is lower than the known revision, it is the same record as counted by a different server, or a
    *   former record. A second write, over the lower revision, lets the store decide.
    * - If the record no longer exists, it was purged, or was lost with its store.

@@ -213,7 +213,8 @@ const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 
 /**
  * Refuses JSON that is nested too deeply, or has integers that would be rounded. Fractions are rounded to the nearest
- * double. Returns `undefined` if the text is not JSON. @throws CommandError `invalid_payload`
+ * double. Returns `undefined` if the text is not JSON.
+ * @throws CommandError `invalid_payload`
  */
 export function parseExact(text: string): Json | undefined {
   if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)

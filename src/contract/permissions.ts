@@ -47,7 +47,7 @@ export function isGuarded({ guard, updates }: Pick<Rules, 'guard' | 'updates'>):
   return guard.watch.length > 0 || updates.policy !== 'manual'
 }
 
-/** Cached policies, keyed by the rules of a configuration, which a reload replaces. */
+/** Cached policies, keyed by the rules of a configuration. A reload replaces the configuration. */
 const policies = new WeakMap<Rules, CommandPolicy>()
 
 export function policyOf(rules: Rules): CommandPolicy {
@@ -63,7 +63,7 @@ export function mayUse(policy: CommandPolicy, command: Command, input?: unknown)
   return refusedBy(policy, command, input) === undefined
 }
 
-/** Cached refusals that do not depend on the input, keyed by policy, which a reload replaces. */
+/** Cached refusals that do not depend on the input, keyed by policy. A reload replaces the policy. */
 const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
 
 /** Returns a sentence that names the option which refuses a command; `undefined` if the command is permitted. */

@@ -10,7 +10,10 @@ import { DAY_SECONDS, settle, type WatchedApp } from './watched-app.ts'
 
 /** Time for a hub to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/** Time for a hub that has accepted the install but not the requested version. */
+/**
+ * Time for a hub to report a new version after an error: it may have accepted the install, but not the requested
+ * version.
+ */
 const OTHER_MS = 60_000
 
 /** Returns whether the update window is open. @param now epoch milliseconds */

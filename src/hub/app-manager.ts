@@ -28,7 +28,7 @@ const OVERTAKEN_MS = 60_000
 export interface AppsUpdate {
   /** Empty if a read has found no changes. */
   readonly changes: readonly Change[]
-  /** Whether to send no events, because the apps were only discovered, or the filter changed. */
+  /** Whether events are suppressed, because the apps were only discovered, or the filter changed. */
   readonly silent: boolean
   /** Whether a read of the list is complete with these changes. */
   readonly read: boolean

@@ -90,8 +90,8 @@ function decodeOffer(value: unknown, clean: Clean): Pick<AppPatch, 'update_avail
 }
 
 /**
- * Decodes the list of apps, with `undefined` for unreadable apps. @throws HubError `nonsense` if most entries are
- * unreadable
+ * Decodes the list of apps, with `undefined` for unreadable apps.
+ * @throws HubError `nonsense` if most entries are unreadable
  */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')

@@ -214,7 +214,7 @@ export class MqttLink implements AsyncDisposable {
   /**
    * Publishes the waiting answers, then `offline`, then all other queued messages, and disconnects. The deadline is
    * short (default: 3,000 ms) because a supervisor kills the process after ten seconds. A second call waits for the
-   * first.
+   * first call.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(deadlineMs)

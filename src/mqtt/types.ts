@@ -117,7 +117,9 @@ export interface Replacement {
 }
 
 export interface SendOptions {
-  /** Set for answers, in whose separate queue topics take turns, so that no requester can delay the others. */
+  /**
+   * Set for answers. They have a separate queue in which topics take turns, so that no requester can delay the others.
+   */
   readonly isAnswer?: boolean | undefined
   /** Called if the broker does not accept the message. Without a replacement, the message is lost. */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined

@@ -42,7 +42,7 @@ function standardOutput(): Destination {
   return output
 }
 
-/** Loses lines instead of throwing, so that the log cannot stop the daemon. */
+/** Drops lines instead of throwing errors, so that the log cannot stop the daemon. */
 function harmless(output: Destination): Destination {
   return {
     write(line) {

@@ -39,7 +39,8 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
   }
 
   /**
-   * Returns the rollouts on the broker and their payloads, the most recently changed rollout last. @throws DeniedError
+   * Returns the rollouts on the broker and their payloads, the most recently changed rollout last.
+   * @throws DeniedError
    */
   async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
@@ -105,8 +106,8 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
   }
 
   /**
-   * Publishes a message. Resolves when the broker has received it; stays pending if the connection ends first. @throws
-   * DeniedError
+   * Publishes a message. Resolves when the broker has received it; stays pending if the connection ends first.
+   * @throws DeniedError
    */
   async function publish(
     topic: string,
