@@ -22,10 +22,7 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/**
- * Caches the next match of each expression, because computing it is expensive. It stays valid until its time has
- * passed.
- */
+/** Caches the next match of each expression, which is expensive to compute, and valid until its time has passed. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
 const MAX_KNOWN = 100
 

@@ -18,9 +18,7 @@ export interface LimiterOptions extends Limits {
 }
 
 export interface Turn {
-  /**
-   * Tasks of the same lane run one after another, and lanes take turns. Tasks without a lane (default) start in order.
-   */
+  /** Tasks of the same lane run one after another, and lanes take turns. By default, tasks start in order. */
   readonly lane?: string
   /** The latest start, in `clock.elapsed()` milliseconds. A task that is still waiting then is refused. */
   readonly deadline?: number

@@ -18,9 +18,7 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /**
-   * Number of refusals by app and hub. Unknown apps and hubs are counted together, because any client can invent names.
-   */
+  /** Refusals by app and hub. Unknown apps and hubs are counted together, because any client can invent names. */
   readonly #refused = new Map<string, number>()
   #endMinute: () => void = () => {}
 

@@ -1,6 +1,4 @@
-/**
- * Tracks installs in progress, and when an update without a version was found, to distinguish it from earlier updates.
- */
+/** Tracks installs in progress, and when updates without a version were found, to distinguish these updates. */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
 import { type FoundUpdate, foundIn, shownTime } from '../contract/update-state.ts'
@@ -25,9 +23,7 @@ export class AppUpdates {
     this.#clock = clock
   }
 
-  /**
-   * Returns the facts about an app's updates. Ends a confirmed install if the version has changed or no update is left.
-   */
+  /** Returns facts about an app's updates. Ends a confirmed install if the version has changed or no update is left. */
   of(hub: string, app: App): Pick<Facts['app'], 'installing' | 'foundAt'> {
     const key = keyOf(hub, app.id)
     if (app.version !== this.#installs.get(key)?.from || app.update_available !== true) this.#settle(key)
@@ -45,9 +41,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /**
-   * Reads the time at which an earlier run found the update from a retained payload. Returns whether the time is new.
-   */
+  /** Reads from a retained payload when an earlier run found the update. Returns whether this time is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)
@@ -65,9 +59,7 @@ export class AppUpdates {
     this.#installs.set(keyOf(hub, id), { from: app?.version })
   }
 
-  /**
-   * Called when the hub has confirmed the install. Calls `onOver` if the hub does not report the new version in time.
-   */
+  /** Call this when the hub has confirmed the install. Calls `onOver` if the hub reports no new version in time. */
   confirm(hub: string, id: string, onOver: () => void): void {
     const key = keyOf(hub, id)
     const install = this.#installs.get(key)

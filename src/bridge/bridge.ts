@@ -1,7 +1,4 @@
-/**
- * Connects hubs and the broker: publishes hub data as retained state and events, and executes commands as calls to the
- * hubs.
- */
+/** Connects hubs and the broker: publishes hub data as retained state and events, and executes commands as calls. */
 import { policyOf } from '../contract/permissions.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'

@@ -287,8 +287,7 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Called just before the request is sent, because the request may have waited for a connection and for the hub's
-    // id.
+    // Called just before the request is sent, because it may have waited for a connection and for the hub's id.
     const beforeWrite = () => {
       // Earlier requests may have taken a long time, and permissions may have changed.
       if ((!request.writeSent && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
@@ -361,9 +360,7 @@ function readArgument(level: string): string {
   return text
 }
 
-/**
- * Returns whether an app may exist. Before the list has been read, and for an install, only the filter determines this.
- */
+/** Returns whether an app may exist. Before the list has been read, and for an install, only checks the filter. */
 function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {
   if (id === undefined) return false
   const mayBeNew = target === 'hub' && operation === 'installFromAppStore'

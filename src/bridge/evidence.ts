@@ -219,9 +219,7 @@ class HubEvidence {
     if (others.length > 0) this.#logLater()
   }
 
-  /**
-   * Handles an app that had crashed before the bridge discovered it, or a crash message that arrives after the crash.
-   */
+  /** Handles an app that crashed before the bridge discovered it, or a crash message that arrives after the crash. */
   #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
     const { id, crash_message: message } = app
     const known = this.crashes.get(id)

@@ -22,10 +22,7 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/**
- * Creates the limiter that all hubs share, because a large read takes megabytes. A slow read does not block other
- * reads.
- */
+/** Creates the limiter that all hubs share, because a large read takes megabytes. Slow reads do not block others. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, slotTimeoutMs: 1_000 })
 
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {

@@ -92,8 +92,8 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
   if (states.get(owner.hub)?.figures?.isPending(name)) return 'wait'
-  // Until the list has been read, every app would appear to be removed. The hub's own rows need its status, which
-  // arrives later.
+  // Until the list is read, every app would appear to be removed. The hub's own rows need its status, which comes
+  // later.
   const isEarly = { hub: hub.status.reason === 'connecting', app: fresh.has(owner.hub), setting: false }
   return !hub.apps.complete || pendingReads.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'
 }

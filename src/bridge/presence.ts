@@ -154,8 +154,7 @@ export class Presence {
     else if (before === 'standby') {
       log.warn('the other hub2mqtt is offline: this one takes over')
       this.#role = 'undecided'
-      // The other bridge has changed the retained messages, so `onChange` reconnects, and `connected` determines the
-      // role.
+      // The other bridge has changed the retained messages, so `onChange` reconnects, and `connected` sets the role.
       this.#decideAt = Number.POSITIVE_INFINITY
     } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
     this.#checkLater(now)

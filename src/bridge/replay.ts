@@ -8,10 +8,7 @@ import type { Message } from '../mqtt/types.ts'
 const MEMORY_MS = 5 * 60_000
 /** The oldest reads beyond this number are forgotten, because reads may run again. */
 const MAX_READS = 20_000
-/**
- * Beyond this number, writes are refused, because no write may be forgotten. This many writes take 50 MB, or 100 MB if
- * all of them failed.
- */
+/** More writes are refused, because no write may be forgotten. This many take 50 MB, or 100 MB if all have failed. */
 const MAX_WRITES = 100_000
 /** Maximum total length of the data of all reads, and of all writes. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2

@@ -39,9 +39,7 @@ export interface Request {
   readonly message: Message
   readonly requester: Requester | undefined
   readonly topic: CommandTopic
-  /**
-   * `undefined` if the command is unknown. A generic call is replaced with the matching command once its input is read.
-   */
+  /** `undefined` if unknown. A generic call is replaced with the matching command when its input has been read. */
   command: Command | undefined
   endpoint?: Endpoint
   transaction: string | number | null

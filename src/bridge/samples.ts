@@ -28,9 +28,7 @@ export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 16, short: 25, long: 0 },
 ]
 
-/**
- * Indexes in an app's record, which continues with two numbers per bucket. `CPU` and `MEMORY` are the latest reading.
- */
+/** Indexes in an app's record, followed by two numbers per bucket. `CPU` and `MEMORY` are the latest reading. */
 const BUCKET = 0
 const READINGS = 1
 const CPU = 2
@@ -41,8 +39,7 @@ const lengthOf = ({ short, long }: Size) => HEAD + 2 * (short + long)
 export const bytesOf = (size: Size) => lengthOf(size) * Float32Array.BYTES_PER_ELEMENT
 
 /**
- * The bucket's start in epoch milliseconds, percent of one core, and bytes. `null` if unknown, or if the app is not
- * running.
+ * The bucket's start in epoch milliseconds, percent of one core, bytes. `null` if unknown or the app is not running.
  */
 export type Sample = [at: number, cpu: number | null, memory: number | null]
 

@@ -40,8 +40,7 @@ export class Upkeep {
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
   /**
-   * Hubs that are not swept until their list is read, either on request (`requested`) or, if that fails, by the `next`
-   * read.
+   * Hubs that are not swept until their list is read, on request (`requested`) or, if that fails, by the `next` read.
    */
   readonly #pendingReads = new Map<string, 'requested' | 'next'>()
   /** Hubs whose first list has not been compared with the broker's topics yet. */

@@ -25,10 +25,7 @@ export interface BridgePort {
   readonly onChange: () => void
 }
 
-/**
- * Opens the fleet, if there is one, and the rollouts. Without a fleet, the fleet's code and the NATS client are not
- * loaded.
- */
+/** Opens the rollouts and, if there is a membership, the fleet, whose code is loaded only then. */
 export async function openCluster(options: ClusterOptions, membership: Membership | undefined) {
   const { live, log, ...rest } = options
   const fleet = membership && (await import('./fleet-member.ts')).fleetMember(membership, options)
@@ -50,9 +47,7 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
       else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
     },
 
-    /**
-     * Starts rollouts immediately, because a client may request a rollout as soon as the bridge has published `online`.
-     */
+    /** Starts rollouts immediately, because a client may request a rollout as soon as the bridge publishes `online`. */
     roleChanged(isOnline: boolean): void {
       if (port === undefined) return
       const isLeader = fleet?.isLeader ?? true

@@ -23,10 +23,7 @@ export interface Fleet {
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
   resourcesChanged(): void
-  /**
-   * Returns whether this member may currently send requests to hubs and publish. Called before each request and
-   * publish.
-   */
+  /** Returns whether this member may send requests to hubs and publish. Called before each request and publish. */
   mayAct(): boolean
   /** Whether this member acts, and no other member can still be serving this member's resources in this epoch. */
   readonly isSettled: boolean

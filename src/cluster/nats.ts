@@ -14,10 +14,7 @@ import { ConflictError, type Row, type Store } from './rows.ts'
 
 export interface NatsOptions {
   readonly servers: readonly string[]
-  /**
-   * Called before each connection. `renew` is `true` if the login was refused and must be read again. Default: no
-   * login.
-   */
+  /** Called before each connection. `renew` means that the login was refused; read it again. Default: no login. */
   readonly login?: (renew: boolean) => Credentials
   readonly bucket: string
   /** Members renew their leases, so a working watch is never silent for this long. */
@@ -42,10 +39,7 @@ const RENEW_MS = 10_000
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
-/**
- * Returns connection options. One `tls://` address enables TLS for all servers, because all servers receive the same
- * password.
- */
+/** Returns connection options. One `tls://` address enables TLS for all servers, because all get the same password. */
 export function accessTo(servers: readonly string[], login: () => Credentials) {
   return {
     servers: [...servers],
@@ -235,9 +229,7 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 }
 
-/**
- * The first version that confirms only one of several conflicting writes: github.com/nats-io/nats-server/issues/4320
- */
+/** First version that confirms only one of several conflicting writes: github.com/nats-io/nats-server/issues/4320 */
 const CONFIRMS_ONCE = '2.9.21'
 export const CONFIRMS_TWICE =
   'a NATS cluster of this version may confirm two conflicting writes, so that two bridges may serve one hub for a while'
@@ -269,10 +261,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/**
- * Writes a new mark if the bucket has no valid mark or still has `former`. If several members do so, the first write is
- * used.
- */
+/** Writes a new mark if the bucket has no valid mark or still has `former`. The first write of several is used. */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const entry = await kv.get(MARK_KEY)
   const text = entry === null ? '' : textOf(entry)

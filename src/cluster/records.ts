@@ -4,10 +4,7 @@ import { MEMBER_NAME } from '../base/member-name.ts'
 import { readJson } from '../base/read-json.ts'
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
-/**
- * With a change every millisecond, this epoch is reached after 34 years. Much higher numbers could not be represented
- * exactly.
- */
+/** With a change every millisecond, this epoch is reached after 34 years. Much higher numbers would not be exact. */
 export const MAX_EPOCH = 2 ** 40
 const epoch = v.pipe(count, v.maxValue(MAX_EPOCH))
 const mark = v.pipe(v.string(), v.minLength(1), v.maxLength(64))

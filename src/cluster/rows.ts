@@ -100,9 +100,7 @@ export class Rows {
     return !('nonce' in row.record) || row.record.nonce !== nonce
   }
 
-  /**
-   * Returns whether a listed member has confirmed the epoch or ended, so that it no longer serves other members' hubs.
-   */
+  /** Returns whether a listed member has confirmed the epoch or ended, so that it serves no hubs of other members. */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
     if (this.hasStopped(name, listed)) return true
     const record = this.#members.get(name)?.record

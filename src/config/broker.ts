@@ -91,10 +91,7 @@ export function linkOptions(
   }
 }
 
-/**
- * Returns the client id. If two members of a fleet have the same name, the broker disconnects the one that connected
- * first.
- */
+/** Returns the client id. If two members of a fleet have the same name, the broker disconnects the older client. */
 function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
   if (member === null) return client_id ?? stableClientId(base, instance)
   return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
@@ -134,10 +131,7 @@ export async function claimInstance(name: string, platform: NodeJS.Platform = pr
   return instance(MAX_INSTANCES)
 }
 
-/**
- * Returns the path of a socket. On Linux and Windows, the socket ends with the process; elsewhere, a crash leaves a
- * file.
- */
+/** Returns the path of a socket. It ends with the process on Linux and Windows; elsewhere, a crash leaves a file. */
 function pathOf(name: string, platform: NodeJS.Platform): string {
   if (platform === 'linux') return `\0${name}`
   return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)

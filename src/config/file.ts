@@ -140,10 +140,7 @@ function parse(text: string) {
   }
 }
 
-/**
- * Reads the file. If the file has mistakes, adds them and returns `undefined`. A missing file is empty unless
- * `required`.
- */
+/** Reads the file. After adding mistakes, returns `undefined`. A missing file counts as empty unless `required`. */
 export function readConfigFile(
   path: string,
   readFile: ReadFile,

@@ -48,10 +48,7 @@ export function readHubsDir(
 /** Milliseconds between checks of the folder. */
 export const CHECK_MS = 10_000
 
-/**
- * Watches the folder. Also reports changes since `readAt` (epoch milliseconds of the system clock, like file times;
- * default: now).
- */
+/** Watches a folder. Also reports changes since `readAt` (epoch milliseconds, like file times; default: now). */
 export async function watchFolder(
   { folder, readAt = Number.POSITIVE_INFINITY }: { readonly folder: string; readonly readAt?: number | undefined },
   onChange: () => void,

@@ -109,10 +109,7 @@ export function loadConfig(request: LoadOptions) {
   }
 }
 
-/**
- * Returns the configuration of a first run, which has no hubs and perhaps no file; `undefined` for any other
- * configuration.
- */
+/** Returns the configuration of a first run, which has no hubs and perhaps no file; `undefined` if there are hubs. */
 export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
   try {
     const loaded = loadConfig({ ...request, requireHub: false, requireFile: false })

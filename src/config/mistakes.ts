@@ -51,9 +51,7 @@ export class Mistakes {
     return text.length > LONGEST_QUOTE + 2 || this.#hasSecret(String(value)) ? '' : `, but it is ${text}`
   }
 
-  /**
-   * Returns a name from the file; `undefined` if it may contain a secret, because YAML reads `api_key:abc` as one key.
-   */
+  /** Returns a name from the file; `undefined` if it may contain a secret (YAML reads `api_key:abc` as one key). */
   name(written: string): string | undefined {
     return PLAIN_NAME.test(written) && !this.#hasSecret(written) ? written : undefined
   }

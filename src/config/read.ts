@@ -32,10 +32,7 @@ const MAX_PROBLEMS = 50
 /** Minimum length of a token of `http.tokens`. */
 const MIN_TOKEN_LENGTH = 16
 
-/**
- * Returns the problems of a value, each with its place; if several forms are permitted, the problems of the closest
- * form.
- */
+/** Returns the problems of a value, each with its place. If several forms are permitted, uses the closest form. */
 function problemsOf(
   issues: readonly v.BaseIssue<unknown>[],
   value: unknown,

@@ -31,9 +31,7 @@ function withValue<T>(node: T, [key = '', ...rest]: readonly string[], value: un
   return { ...node, [key]: rest.length === 0 ? value : withValue(valueAt(node, key), rest, value) }
 }
 
-/**
- * Returns the paths of the options that differ. A hub that exists in only one of the configurations counts as one path.
- */
+/** Returns the paths of the options that differ. A hub that exists in only one configuration counts as one path. */
 export function differences(one: Config, other: Config): string[] {
   const names = [...new Set([...Object.keys(one.hubs), ...Object.keys(other.hubs)])]
   const ofHubs = names.flatMap((name) => {

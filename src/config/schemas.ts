@@ -28,10 +28,7 @@ export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   return [...value.values()].map((one) => String(secretOf(one)))
 }
 
-/**
- * Converts an environment variable's text to the value that a file would contain. Text that cannot be converted is
- * returned unchanged.
- */
+/** Converts an environment variable's text to the value that a file would contain. Returns other text unchanged. */
 export function fromText(schema: v.GenericSchema, text: string): unknown {
   switch (schema.type) {
     case 'boolean':
@@ -146,10 +143,7 @@ export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput
 export const secret = <S extends v.GenericSchema>(schema: S, example: string) =>
   ({ schema, sensitive: true, example }) as const
 
-/**
- * A string, or a list of at least `least` strings; the value is a list. In the environment, the strings are separated
- * by commas.
- */
+/** A string, or a list of at least `least` strings; the value is a list. In the environment, it is comma-separated. */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
   // Report the problem with an invalid string, not that a list is possible.

@@ -9,10 +9,7 @@ export interface Source {
   /** The file; `undefined` for the environment. */
   readonly path?: string | undefined
   readonly root: FileMap
-  /**
-   * Returns the place of an option, or of the existing part of its path: `hub2mqtt.yaml line 3`, or the variable's
-   * name.
-   */
+  /** Returns the place of an option or the existing part of its path: `hub2mqtt.yaml line 3`, or a variable's name. */
   readonly where: (keys: Keys) => string
   /** Resolves a path against the location of this source. */
   readonly resolvePath: (path: string) => string

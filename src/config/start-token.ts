@@ -16,9 +16,7 @@ export function tokenFileOf(
   return token_file ?? (configFile === null ? null : `${configFile}.token`)
 }
 
-/**
- * Returns the stored token; `undefined` unless the token is in a plain file that no other user can read or has created.
- */
+/** Returns the stored token; `undefined` unless its file is plain, and no other user can read or has created it. */
 export function readToken(file: string): string | undefined {
   const found = readTokenFile(file)
   return found?.isPrivate ? found.token : undefined
@@ -41,10 +39,7 @@ function readTokenFile(file: string): { readonly token: string; readonly isPriva
   }
 }
 
-/**
- * Returns whether no other user can read the file. Root may use other users' tokens, because root may start their
- * daemons.
- */
+/** Returns whether no other user can read the file. Root may use other users' tokens to start their daemons. */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))

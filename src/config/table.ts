@@ -1,6 +1,4 @@
-/**
- * Defines options. The type, environment variable, JSON Schema and documentation of an option are derived from one row.
- */
+/** Defines options. Type, environment variable, JSON Schema and documentation of an option derive from one row. */
 
 import convict from 'convict'
 import * as v from 'valibot'

@@ -75,7 +75,7 @@ export interface HubCommand<T = unknown> extends Common<T> {
   /** `null` if the input determines the operation, or if the operation is unknown. */
   readonly operation: OperationName | null
   /**
-   * Whether the command changes something on the hub. If so, the command is audited, is not retried, and is refused by
+   * Whether the command changes something on the hub. Such commands are audited, not retried, and refused by
    * `read_only`.
    */
   readonly write: boolean
@@ -83,14 +83,10 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly allowed?: false
   /** The effects that other commands must not have if this command is denied. */
   readonly capabilities?: readonly Capability[]
-  /**
-   * Returns the effects of an input, if the effects depend on the input. Without an input, returns the effects of every
-   * input.
-   */
+  /** Returns the effects of an input, if they depend on the input; without an input, the effects of every input. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
   /**
-   * Set for a command that does not queue, unlike the commands that it sends. Each hub runs only one such command at a
-   * time.
+   * Set for a command that does not queue, unlike the commands that it sends. A hub runs one such command at a time.
    */
   readonly fansOut?: true
   readonly needs?: 'guard'

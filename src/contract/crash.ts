@@ -130,9 +130,7 @@ export function fitted(crash: Crash): Crash {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-/**
- * Returns a sentence, without a full stop, about how many apps crashed together, and which event preceded the crashes.
- */
+/** Returns a sentence, without a full stop, about how many apps crashed together, and after which event. */
 export function together(crashedAt: readonly number[], before: readonly PriorEvent[]): string | undefined {
   if (crashedAt.length < 2) return undefined
   const first = Math.min(...crashedAt)

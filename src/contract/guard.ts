@@ -2,7 +2,7 @@ import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
 /**
- * Computed times of the same start may differ by this many milliseconds, because clocks drift and responses are late.
+ * Computed times of a hub's start may differ by this many milliseconds, because clocks drift and responses are late.
  */
 export const SAME_BOOT_MS = 20_000
 

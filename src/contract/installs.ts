@@ -8,9 +8,7 @@ import type { Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
 
-/**
- * Pauses between checks of an install. The pauses increase, because each check reads the whole list from a busy hub.
- */
+/** Increasing pauses between checks of an install, because each check reads the whole list from a busy hub. */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 interface StoreVersion {
@@ -83,10 +81,7 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
   throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')
 }
 
-/**
- * Returns whether the list of apps proves the install, at once or within a minute; `undefined` if no list could be
- * read.
- */
+/** Returns whether a list of apps proves the install within a minute; `undefined` if no list could be read. */
 async function shows(
   { hub, clock, signal }: Target,
   id: string,

@@ -7,9 +7,7 @@ import { COMMANDS, findCommand } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
 
-/**
- * Returns a command's name in the configuration. Except for app commands, the name contains the target (`hub/install`).
- */
+/** Returns a command's name in the configuration, which includes the target (`hub/install`) except for app commands. */
 export function commandKey({ target, name }: Command): string {
   return target === 'app' ? name : `${target}/${name}`
 }
@@ -165,17 +163,12 @@ export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Re
   return Object.fromEntries(refusals.flatMap(([key, refusal]) => (refusal === undefined ? [] : [[key, refusal]])))
 }
 
-/**
- * Returns a function that checks whether an app is visible. In patterns, `*` matches any characters, `?` exactly one.
- */
+/** Returns a function that checks whether an app is visible. In patterns, `*` matches any characters, `?` just one. */
 export function appFilter(include: readonly string[], exclude: readonly string[]): (id: string) => boolean {
   return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))
 }
 
-/**
- * Matches without a regular expression, because backtracking could be slow. On a mismatch, extends the last `*` by a
- * character.
- */
+/** Matches without a regular expression, because it might backtrack. On a mismatch, extends the last `*`. */
 function fits(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern], [...text]]
   let [next, at, star, matched] = [0, 0, -1, 0]

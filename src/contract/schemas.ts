@@ -97,9 +97,7 @@ export const HUB_EVENT = v.strictObject({
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 
-/**
- * An app's version on a topic that the bridge reads back; its length is limited, because any client can publish there.
- */
+/** An app's version on a topic that the bridge reads back. Its length is limited, as any client can publish there. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({

@@ -71,9 +71,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** Adds the setting's name for commands that have it in their topic. */
     appCommand: (hub: string, app: string, command: string, setting?: string) =>
       `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
-    /**
-     * Filters for command topics, including topics of unknown hubs, because commands to unknown hubs are answered too.
-     */
+    /** Filters for command topics. They include unknown hubs, because commands to unknown hubs are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
     retainedFilters: filtersOf(true),
     /** Filters for all topics of the bridge below the base topic on which nothing may be retained. */

@@ -32,9 +32,7 @@ export function updateOf({ app, installing, foundAt = '', release }: Facts['app'
 
 const storePage = (id: string) => `https://homey.app/a/${encodeURIComponent(id)}`
 
-/**
- * Estimates the progress of an install from its steps: requested, app stopped, new version present, app running again.
- */
+/** Estimates the progress of an install: requested, app stopped, new version present, app running again. */
 function progressOf({ update_available, state }: App): number {
   const isReplaced = update_available !== true
   if (isReplaced) return state === 'running' ? 90 : 70

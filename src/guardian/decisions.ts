@@ -1,7 +1,4 @@
-/**
- * The guardian's decisions. To check the tests, each function can be replaced with a wrong decision, which must make a
- * test fail.
- */
+/** The guardian's decisions. If a function is replaced with a wrong decision, a test must fail. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
@@ -72,10 +69,7 @@ export function isUnavailable(least: number | 'all' | undefined, links: Links | 
 
 const STEPS = ['patch', 'minor', 'major'] as const
 
-/**
- * Whether the version step of an update is small enough for the update to be installed. An unknown step counts as
- * major.
- */
+/** Whether the version step of an update is small enough to install the update. An unknown step counts as major. */
 export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
   const severity = severityOf(app.version, app.latest_version) ?? 'major'
   return severity === 'none' ? largest === 'major' : STEPS.indexOf(severity) <= STEPS.indexOf(largest)

@@ -1,6 +1,4 @@
-/**
- * Remembers apps for a day after a hub stops listing them, because a list can be wrong, and an app can be reinstalled.
- */
+/** Keeps apps for a day after a hub stops listing them, because a list can be wrong, and an app can be reinstalled. */
 import type { GoneApp } from '../contract/guard.ts'
 import type { SavedState } from './restart-state.ts'
 import type { WatchedApp } from './watched-app.ts'

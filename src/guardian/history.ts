@@ -3,10 +3,7 @@ import type { HistoryEntry, Reason } from '../contract/guard.ts'
 
 export type History = readonly HistoryEntry[]
 
-/**
- * Returns the events since the restart count was last reset. `resetAfter`: the time of the newest event before the
- * reset.
- */
+/** Returns the events since the last reset of the restart count, which are the events after the time `resetAfter`. */
 export function sinceReset(history: History, resetAfter: string | null | undefined): History {
   const end = history.findIndex(({ at }) => at === resetAfter)
   return end === -1 ? history : history.slice(0, end)

@@ -110,10 +110,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   settle(turn, watched)
 }
 
-/**
- * Returns whether an app stopped without a new crash. Some hubs leave the crash flag set on an app that is running
- * again.
- */
+/** Returns whether an app stopped without a new crash. Some hubs keep the crash flag when the app is running again. */
 function isCleanStop({ app, isCleanlyStopped }: WatchedApp, before: App): boolean {
   return isStopped(app) && (isUp(before) || isCleanlyStopped)
 }

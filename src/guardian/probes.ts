@@ -22,10 +22,7 @@ interface Probe {
   readonly judge: (read: Read, limit: number) => boolean | undefined
   /** Set for probes that measure time: one bad read is enough, regardless of the configured number of reads. */
   readonly timed?: true
-  /**
-   * Set for probes that also apply to apps without a limit. A bad result then means that the app needs attention, not a
-   * restart.
-   */
+  /** Set for probes that also apply to apps without a limit. These apps then need attention, not a restart. */
   readonly always?: true
 }
 

@@ -164,9 +164,7 @@ export function isCalm(watch: RestartState, now: number): boolean {
 
 export type SavedState = Pick<GoneApp, 'guard' | 'history' | 'memory'>
 
-/**
- * Restores the state of an earlier run. The saved times are wall-clock times, which are `elapsed` time plus `offset`.
- */
+/** Restores the state of an earlier run. Saved times are wall-clock times, which are `elapsed` time plus `offset`. */
 export function restored({ guard: state, history, memory }: SavedState, now: number, offset: number): RestartState {
   const switched = memory?.enabled ?? null
   if (state === null) return { ...UNTOUCHED, switched }

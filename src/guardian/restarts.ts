@@ -52,10 +52,7 @@ export function tryRestarts(turn: Turn, due: WatchedApp[]): void {
   }
 }
 
-/**
- * Whether a due restart may run now. If not, the restart stays due, is postponed or cancelled, or the guardian gives
- * up.
- */
+/** Whether a due restart may run now. If not, it stays due, is postponed or cancelled, or the guardian gives up. */
 function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): boolean {
   const found = turn.decisions.obstacle(situation)
   if (found === undefined || found === 'hold') return found === undefined

@@ -18,8 +18,7 @@ const SAME_LEVEL = 1.05
 /** Minimum rise of each step, as a fraction of the step of a steady climb. */
 const MIN_STEP = 0.25
 /**
- * Buckets per step, and the minimum ratio of the later half's rise to the earlier half's rise. If the ratio is lower,
- * memory levels off.
+ * Buckets per step, and the minimum ratio of the later half's rise to the earlier half's. Below it, memory levels off.
  */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
@@ -91,10 +90,7 @@ function follow(memory: Memory, level: number): void {
   memory.top = level
 }
 
-/**
- * Returns the median slope of all pairs of points (Theil-Sen) in bytes per hour; `null` if the points cover less than
- * an hour.
- */
+/** Returns the median slope of all pairs of points (Theil-Sen) in bytes per hour; `null` for less than an hour. */
 export function trendOf(points: readonly MemorySample[]): number | null {
   if (points.length < MIN_BUCKETS) return null
   const slopes = new Float64Array((points.length * (points.length - 1)) / 2)
@@ -161,10 +157,7 @@ function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
 }
 
-/**
- * Returns the trend to publish: two digits, or the previous value if it is close, so that few reads change the
- * published trend.
- */
+/** Returns the trend to publish: two digits, or the previous value if it is close, to publish fewer changes. */
 export function shownTrend(before: number | null, now: number | null): number | null {
   if (now === null) return null
   const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))

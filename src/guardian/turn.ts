@@ -36,8 +36,7 @@ export interface Context {
 }
 
 /**
- * The start time of a hub: `at` in `elapsed` milliseconds, and `reportedAt`, the hub's own report, in epoch
- * milliseconds.
+ * The start time of a hub, `at` in `elapsed` milliseconds and `reportedAt`, by the hub's clock, in epoch milliseconds.
  */
 export interface Boot {
   readonly at: number

@@ -10,10 +10,7 @@ import { DAY_SECONDS, settle, type WatchedApp } from './watched-app.ts'
 
 /** Time for a hub to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/**
- * Time for a hub to report a new version after an error: it may have accepted the install, but not the requested
- * version.
- */
+/** Time for a hub to report a version after an error, because it may install a version other than the requested one. */
 const OTHER_MS = 60_000
 
 /** Returns whether the update window is open. @param now epoch milliseconds */
@@ -47,8 +44,7 @@ export function startUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // Name the version. Otherwise, the hub could install a newer version that was not held, or that is too large a
-    // step.
+    // Name the version. Otherwise, the hub could install a newer version that was not held, or is too large a step.
     const isNamed = hold_days > 0 || (acceptsVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }
@@ -59,10 +55,7 @@ export function startUpdate(turn: Turn): void {
   }
 }
 
-/**
- * `unheld` means that the update is never installed: a version must be held first, but the hub does not report or
- * accept versions.
- */
+/** `unheld` updates are never installed: a version must be held, but the hub does not report or accept versions. */
 function verdictOn(context: Context, watched: WatchedApp, acceptsVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates

@@ -37,8 +37,7 @@ interface Common {
   readonly enabled?: false
   readonly icon?: `mdi:${string}`
   /**
-   * What must be online for the entity to be available; default: bridge and hub, or only the bridge for its own
-   * entities.
+   * What must be online for the entity to be available; default: bridge and hub, or the bridge for its own entities.
    */
   readonly needs?: 'bridge' | 'nothing'
   /** Offered only if the guardian is on. */

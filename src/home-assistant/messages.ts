@@ -56,8 +56,7 @@ export function platformsOf(device: Device | undefined): Platforms {
 
 /** Returns an empty map if the payload is not a device's message. */
 export function platformsIn(payload: string): Platforms {
-  // The payload is empty for a new device, or if it was too large to keep. Parsing it would throw an error, which is
-  // slow.
+  // The payload is empty for a new device, or if it was too large to keep. Parsing it would throw, which is slow.
   const device = payload === '' ? undefined : parseJson(payload)
   const components = isRecord(device) ? device['components'] : undefined
   const found = Object.entries(isRecord(components) ? components : {})
@@ -68,9 +67,7 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
   return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
 }
 
-/**
- * Keeps components enabled that were once enabled by default, because users still have them until a stub removes them.
- */
+/** Keeps components enabled that once were by default, because users still have them until a stub removes them. */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
     const { enabled_by_default, ...component } = offered.component

@@ -60,10 +60,7 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 
-/**
- * Renders the attributes `message` and `stack` of a message, and additional attributes (`keys`: name → key of the
- * payload).
- */
+/** Renders the attributes `message` and `stack` of a message, and those in `keys` (name → key of the payload). */
 export function messageOf<const F extends string>(message: F, keys: Readonly<Record<string, F>>): Template<F> {
   return {
     fields: [message, ...Object.values(keys)],

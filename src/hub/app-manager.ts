@@ -67,10 +67,7 @@ export class AppManager {
   #reading: Promise<void> | undefined
   #nextRead: Promise<void> | undefined
 
-  /**
-   * Set while the known apps belong to the previous hub. Called after these apps are removed, before the new apps
-   * appear.
-   */
+  /** Set while the known apps belong to the previous hub. Called after their removal, before the new apps appear. */
   #onReplaced: (() => void) | undefined
   /** Increases whenever a different hub answers at this address. */
   generation = 0
@@ -324,9 +321,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /**
-   * Returns a list that is known to be from the hub: it has the hub's id or the known apps, or a ping confirms the hub.
-   */
+  /** Returns a list that is surely from the hub: it has the hub's id or the known apps, or a ping confirms the hub. */
   async #readVerified(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

@@ -38,10 +38,7 @@ export interface App extends Unknown {
 
 const UNKNOWN: Omit<App, 'id'> = { ...new Unknown() }
 
-/**
- * How the app's process last ended, which only older hubs report. The key is a symbol, so that the value is not
- * published.
- */
+/** How the process last ended, which only older hubs report. This key is a symbol, so that it is not published. */
 export const EXIT = Symbol('exit')
 interface WithExit {
   readonly [EXIT]?: { readonly code: number | null; readonly signal: string | null } | undefined
@@ -123,10 +120,7 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   return before === after ? undefined : { id, before, after }
 }
 
-/**
- * Applies the events to the list first, because they may be newer than the list. Otherwise, apps would change back and
- * forth.
- */
+/** Applies events to the list first, because they may be newer. Otherwise, apps would change back and forth. */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()
   for (const [id, patch] of list) {

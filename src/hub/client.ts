@@ -112,7 +112,7 @@ export class HubClient {
   }
 
   /**
-   * Reads a public file such as an icon. Returns `undefined` if the file does not exist, or the path is not on the hub.
+   * Reads a public file such as an icon; `undefined` if it does not exist or its path is not on the hub.
    * @throws HubError
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {

@@ -9,7 +9,7 @@ export type Clean = (text: string) => string
 export const asItIs: Clean = (text) => text
 
 /**
- * Truncates to `length` UTF-16 code units. Removes the API key first, because a truncated key would not be recognised.
+ * Truncates to `length` UTF-16 code units. Removes the API key first, because part of a key would not be recognised.
  */
 export function shortText(text: string, length: number, clean: Clean): string {
   const whole = clean(text)

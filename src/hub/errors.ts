@@ -20,9 +20,7 @@ export type HubErrorCode =
   | 'rejected'
   /** A 5xx status. */
   | 'failed'
-  /**
-   * The response is not valid for the operation: it is not JSON, has the wrong shape, is too large, or is a redirect.
-   */
+  /** The response is invalid for the operation: it is not JSON, has the wrong shape, is too large, or is a redirect. */
   | 'nonsense'
   /** Nothing was sent: connection refused, no route, unknown host name, no connection in time, client closed. */
   | 'unreachable'

@@ -19,10 +19,7 @@ export interface RestOptions {
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
   readonly beforeRequest?: (() => void) | undefined
-  /**
-   * Called when a connection was lost or the last connection has closed, because the next connection may lead to a
-   * different server.
-   */
+  /** Called when a connection was lost or the last has closed. The next connection may lead to a different server. */
   readonly onDisconnected?: ((isLost: boolean) => void) | undefined
 }
 
@@ -81,8 +78,7 @@ export class HttpClient {
 
   #onDisconnect(pool: Pool, error: Error): void {
     const { connected, size } = pool.stats
-    // undici itself closes idle connections, connections of aborted requests, and connections whose end the server has
-    // announced.
+    // undici itself closes connections that are idle, or whose request was aborted, or whose end the server announced.
     const isLost = systemCode(error) !== 'UND_ERR_INFO'
     if (isLost || connected === 0) this.#options.onDisconnected?.(isLost)
     if (connected > 0 || size > 0 || this.#closed || pool !== this.#pool) return
@@ -91,8 +87,7 @@ export class HttpClient {
   }
 
   /**
-   * @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`, but not because of the
-   * response's status
+   * Resolves for every status. @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`
    */
   request(method: Method, path: string, { key, isFresh, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
     const { apiKey, beforeRequest, timeoutMs } = this.#options

@@ -144,8 +144,7 @@ export class Hub {
       return answer
     } catch (error) {
       const { code } = asHubError(error)
-      // If an app refuses the call, or the operation is unknown, the refusal does not concern the hub or the whole API
-      // key.
+      // The refusal of an unknown operation, or by an app, does not concern the hub or the API key in general.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
     }

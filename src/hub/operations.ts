@@ -1,6 +1,5 @@
 /**
- * The hub's operations. Methods, paths and scopes are defined by the hub's API. The types of calls are derived from the
- * rows.
+ * The hub's operations, with the methods, paths and scopes of the hub's API. The types of calls derive from the rows.
  */
 import { isRecord, type Json } from '../base/json.ts'
 import type { AppPatch } from './app.ts'

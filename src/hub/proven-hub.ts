@@ -43,9 +43,7 @@ class Unproven extends Error {}
 
 export class ProvenHub {
   prefix: ApiPrefix
-  /**
-   * Whether any response to a request with the API key contained the hub's id. A hub may send its id only with pings.
-   */
+  /** Whether any response to a request with the API key had the hub's id. Some hubs send their id only with pings. */
   signs = false
   /** Whether the hub has ever sent its id with a list of apps. If so, the hub also sends its id with other reads. */
   signsLists = false

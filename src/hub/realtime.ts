@@ -24,10 +24,7 @@ interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   readonly hubId: string | null
   /** Time limit for each step until the session is up, in milliseconds. */
   readonly timeoutMs: number
-  /**
-   * How long a session must last before it is considered up, because a hub may accept a session and drop it
-   * immediately.
-   */
+  /** How long a session must last before it is considered up. A hub may accept a session and drop it immediately. */
   readonly settleMs: number
   /** Called when the channel is connected, before the API key is sent. A HubError ends the session. */
   readonly prove: () => Promise<void>

@@ -84,10 +84,7 @@ export function lacksLicence(words: string): boolean {
   return /subscription inactive|invalid serial number/i.test(words)
 }
 
-/**
- * Returns the hub's own text about a failure, or an empty string. The text is untrusted, so it is truncated to one
- * line.
- */
+/** Returns the hub's own text about a failure, or an empty string. Untrusted text is shortened to one line. */
 function hubWords(answer: Answer, clean: Clean): string {
   return hubText(answer, 'error_description', clean) || hubText(answer, 'error', clean)
 }

@@ -48,9 +48,7 @@ export class Releases {
   }
 }
 
-/**
- * Returns the release's version if it is newer than the app's version, unless the hub reports that there is no update.
- */
+/** Returns the release's version if it is newer than the app's version, unless the hub reports no update. */
 export function newerThan({ version = null, update_available }: AppPatch, release: Release | undefined): string | null {
   if (release === undefined || update_available === false) return null
   const step = severityOf(version, release.version)

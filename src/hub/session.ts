@@ -310,10 +310,7 @@ export class Session {
     return remaining
   }
 
-  /**
-   * Shortens the wait for the next read by a random factor, because many hubs are read together after a start or a
-   * network failure.
-   */
+  /** Shortens the wait for the next read at random, because a start or a network failure synchronises many hubs. */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }

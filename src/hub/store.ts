@@ -19,10 +19,7 @@ import { newerThan, type Release } from './releases.ts'
 export const STORE_URL = 'https://apps-api.athom.com/api/v1'
 
 interface StoreEntry {
-  /**
-   * `null` if the store has been unreachable for days; `undefined` before the first response, while the previous run's
-   * release applies.
-   */
+  /** `null` if the store was unreachable for days; `undefined` while the previous run's release applies. */
   readonly releases: Offers | null | undefined
   /** In `clock.elapsed()` milliseconds, like `dueAt`. */
   readonly answeredAt: number
@@ -121,9 +118,7 @@ export class Store implements AsyncDisposable {
     }
   }
 
-  /**
-   * Returns the apps to look up, longest overdue first. Also passes known releases to hubs, and drops unused releases.
-   */
+  /** Returns the apps to look up, longest overdue first. Passes known releases to hubs, and drops unused releases. */
   #due(): string[] {
     const wanted = new Set<string>()
     for (const [hub, { apps }] of this.#followed) {
@@ -262,9 +257,7 @@ function withChangelog(release: Release | undefined, log: Json | undefined): Rel
   return releaseOf(release.version, isRecord(entry) ? (entry['changelog'] ?? entry) : entry)
 }
 
-/**
- * Returns one line, in English if available, without HTML, links or images, because Home Assistant renders Markdown.
- */
+/** Returns one line, in English if available, without HTML, links or images, as Home Assistant renders Markdown. */
 function lineOf(changelog: unknown): string | null {
   const text = isRecord(changelog) ? (changelog['en'] ?? Object.values(changelog)[0]) : changelog
   if (typeof text !== 'string') return null

@@ -70,9 +70,7 @@ export function shownUrl(url: string): string {
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-/**
- * Chooses credentials and protocol version for the next connection, depending on why the last connection was refused.
- */
+/** Chooses credentials and protocol version for the next connection, depending on why the last was refused. */
 export class Login {
   readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
   readonly #log: Logger | undefined
@@ -136,10 +134,7 @@ const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
 /** The wait if the broker ends connections soon after accepting them. It is short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
-/**
- * Connections that end sooner are unsteady. `wordless` applies to MQTT 3.1.1 brokers, which give no reason for a
- * takeover.
- */
+/** Connections that end sooner are unsteady. `wordless` is for MQTT 3.1.1 brokers, which give no reasons. */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
 /** This many consecutive unsteady connections are suspicious. */
 const UNSTEADY_LIMIT = 5

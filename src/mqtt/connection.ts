@@ -19,9 +19,7 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether to postpone the PUBACK of a message passed to `onPublish` until `acknowledge`; default: no. */
   readonly postponesAck?: (() => boolean) | undefined
-  /**
-   * Called when the broker accepts a publish that has no subscriber. Requires MQTT 5; some brokers do not report this.
-   */
+  /** Called when the broker accepts a publish without subscribers. Requires MQTT 5; some brokers do not report this. */
   readonly onNoSubscribers?: (() => void) | undefined
 }
 
@@ -108,10 +106,7 @@ export class Connection {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }
 
-  /**
-   * Writes a message in this turn of the event loop. `done` receives the reason code of the PUBACK, if a PUBACK
-   * arrives.
-   */
+  /** Writes a message in this turn of the event loop. `done` receives the reason code of the PUBACK, if it arrives. */
   publish(topic: string, payload: string, options: IClientPublishOptions, done: (reason: number) => void): void {
     if (this.isDown || this.#ending) return
     this.#client.publish(topic, payload, options, (error) => {
@@ -120,8 +115,7 @@ export class Connection {
       if ('code' in error && typeof error.code === 'number') {
         return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
       }
-      // Wait for the end of this callback, because mqtt.js may be iterating over its outgoing packets, and `drop`
-      // clears them.
+      // Wait for the end of this callback, because mqtt.js may be iterating over the packets that `drop` clears.
       queueMicrotask(() => this.drop(errorFailure(error, true)))
     })
   }
@@ -154,8 +148,7 @@ export class Connection {
     if (this.isDown) return
     if (!this.#ending && this.isAccepted) {
       this.#ending = true
-      // mqtt.js would delay DISCONNECT until all publishes are acknowledged, but the caller has already waited for
-      // them.
+      // mqtt.js would wait until all publishes are acknowledged, but the caller has already waited for that.
       this.#client.stream.write(DISCONNECT)
     } else if (!this.isAccepted) this.drop(CLOSED_BY_US)
     await this.down
@@ -196,8 +189,7 @@ function clientOptions(options: ConnectionOptions) {
     ...(willTopic === undefined
       ? {}
       : { will: { topic: willTopic, payload: 'offline', qos: 1 as const, retain: true } }),
-    // Do not set Maximum Packet Size: the broker would withhold larger messages, and their senders would not receive an
-    // answer.
+    // Do not set Maximum Packet Size, because the broker would withhold larger messages, which must be answered.
     ...(protocol === '5' ? { properties: { sessionExpiryInterval: 0 } } : {}),
   }
 }

@@ -1,6 +1,4 @@
-/**
- * A small broker for users who have no other broker. It is based on aedes, over TCP, and adds limits that aedes lacks.
- */
+/** A small broker for users who have no broker. It is based on aedes, over TCP, and adds limits that aedes lacks. */
 
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'

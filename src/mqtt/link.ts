@@ -213,8 +213,7 @@ export class MqttLink implements AsyncDisposable {
 
   /**
    * Publishes the waiting answers, then `offline`, then all other queued messages, and disconnects. The deadline is
-   * short (default: 3,000 ms) because a supervisor kills the process after ten seconds. A second call waits for the
-   * first call.
+   * short (default: 3,000 ms) because a supervisor kills the process after ten seconds. Safe to call twice.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(deadlineMs)
@@ -280,9 +279,7 @@ export class MqttLink implements AsyncDisposable {
     this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
-  /**
-   * Reads back the messages of the filters again. Messages that arrive after this read-back were sent after the call.
-   */
+  /** Reads back the messages of the filters again. Messages that arrive afterwards were sent after the call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
     // While the session is being set up, do nothing, because `#setUp` calls this method later.

@@ -57,9 +57,7 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /**
-   * If the limits are exceeded, drops the oldest other message of the same key or, if there is none, of the next key.
-   */
+  /** If a limit is exceeded, drops the oldest other message of the same key or, if there is none, of the next key. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)

@@ -18,10 +18,7 @@ const KNOWN_REASONS = new Set([0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0
 const UNSPECIFIED = 0x80
 /** Mosquitto's PUBACK for a message beyond its `message_size_limit`. MQTT defines this code, but not for a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
-/**
- * Replaces `PACKET_TOO_LARGE`. Means "Payload format invalid", which brokers never send, because the link sets no
- * format.
- */
+/** Replaces `PACKET_TOO_LARGE`. Brokers never send this code, because the link does not set a payload format. */
 export const TOO_LARGE_STAND_IN = 0x99
 
 /** The start of a web server's response to an invalid request. */

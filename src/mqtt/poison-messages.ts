@@ -57,9 +57,7 @@ export class PoisonMessages {
   #relearnAt = 0
   #failedTries = 0
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
-  /**
-   * Set when a connection is lost while a payload larger than any accepted payload is in flight; reset by `allTried`.
-   */
+  /** Set when a connection is lost while a payload larger than all accepted payloads is in flight; see `allTried`. */
   doubted = false
 
   constructor(clock: Clock, configured = Number.POSITIVE_INFINITY) {

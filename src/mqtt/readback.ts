@@ -23,8 +23,7 @@ export interface ReadBackOptions {
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
   /**
-   * Receives messages that are not retained. They are from other clients, because this client has published nothing
-   * yet.
+   * Receives messages that are not retained. These are from other clients, because this client has not published yet.
    */
   readonly onLive?: (topic: string, text: string) => void
   /** The `retainedFilters` that stay subscribed. */
@@ -133,10 +132,7 @@ export class ReadBack {
     return { probe: 'ok', complete: certain }
   }
 
-  /**
-   * Reads the filters, including filters that are added during the read. Returns the filters whose first marker was
-   * delivered.
-   */
+  /** Also reads filters that are added during the read. Returns the filters whose first marker was delivered. */
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const complete: string[] = []
     const readOne = async (filter: string) => {

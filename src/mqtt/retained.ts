@@ -33,10 +33,7 @@ export class Entry {
   text: string | undefined
   /** `null` if the broker should hold nothing. */
   wanted: string | null
-  /**
-   * `null` if the broker holds nothing, `undefined` if unknown, `OTHER` if the payload may differ from the wanted
-   * payload.
-   */
+  /** `null` if the broker holds nothing, `undefined` if unknown, `OTHER` if it may differ from the wanted payload. */
   held: string | null | undefined = undefined
   sent: string | null | undefined = undefined
   seq = 0
@@ -267,8 +264,7 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // Reuse the wanted string instead of keeping an equal copy. Keep a different string until the wanted payload is
-    // known.
+    // Keep the wanted string instead of an equal copy, and a different string until the wanted payload is known.
     const found = textOrDigest(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)
@@ -358,9 +354,7 @@ export class Retained {
   }
 }
 
-/**
- * Stands for any payload except the wanted payload. No real payload is '', because an empty payload clears the topic.
- */
+/** Stands for any payload except the wanted payload. No payload is '', because an empty payload clears the topic. */
 const OTHER = ''
 
 /** Returns the text, or its digest if the source can return the text again. */

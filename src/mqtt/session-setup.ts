@@ -13,10 +13,7 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /**
-   * Whether the self-test failed on the previous connection. If so, the time limit of this self-test is divided by
-   * five.
-   */
+  /** Whether the self-test failed on the previous connection. If so, this self-test has a fifth of the time. */
   readonly deniedBefore: boolean
 }
 
@@ -45,8 +42,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   })
 
   async function run() {
-    // Send one SUBSCRIBE per filter, because if one filter of a SUBSCRIBE is denied, brokers treat the others
-    // differently.
+    // Send one SUBSCRIBE per filter, because brokers differ in how they treat other filters if they deny one filter.
     const granted = await Promise.all(subscriptions.map((filter) => subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await readBack.run()

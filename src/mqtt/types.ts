@@ -7,10 +7,7 @@ export interface Credentials {
 
 /** How to connect to a broker. The same login and certificates apply to each address. */
 export interface BrokerOptions extends Credentials {
-  /**
-   * At least one address, the preferred address first: `mqtt:`, `mqtts:`, or `ws:` and `wss:`, whose path and query are
-   * kept.
-   */
+  /** At least one address, the preferred first: `mqtt:`, `mqtts:`, or `ws:` and `wss:` with path and query. */
   readonly urls: readonly string[]
   /** `auto` (default) tries the version that worked last, then the other version; initially 5, then 3.1.1. */
   readonly protocol?: 'auto' | Protocol | undefined
@@ -37,17 +34,11 @@ interface PublishObserver {
 export type Redact = (payload: string) => string
 
 export interface LinkOptions extends BrokerOptions {
-  /**
-   * Called after a refused login. If the returned credentials differ from the refused credentials, they are tried
-   * immediately.
-   */
+  /** Called after a refused login. If the result differs from the refused credentials, it is used immediately. */
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Must stay the same across restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
-  /**
-   * The retained payload is `online` when all messages that precede it are acknowledged, `offline` on `close` and as
-   * the will.
-   */
+  /** Holds `online` once all messages that precede it are acknowledged, and `offline` after `close` and as the will. */
   readonly stateTopic: string
   /** A topic of this link for the self-test on each connection; nothing is retained there. */
   readonly probeTopic: string
@@ -77,10 +68,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly window?: number | undefined
   /** How long to wait for a PUBACK or SUBACK before the connection is considered dead (default: 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
-  /**
-   * The approximate interval for testing the preferred address while a different address is in use (default: 5
-   * minutes).
-   */
+  /** The approximate interval between tests of the preferred address while another is in use (default: 5 minutes). */
   readonly preferredAfterMs?: number | undefined
   /**
    * The time limit of the self-test (default: 30,000 ms). A slow broker may acknowledge immediately and send its
@@ -92,10 +80,7 @@ export interface LinkOptions extends BrokerOptions {
 export interface Message {
   readonly topic: string
   readonly payload: Buffer
-  /**
-   * With MQTT 5, the flag as set by the publisher; with MQTT 3.1.1, whether the message was stored before the
-   * subscription.
-   */
+  /** MQTT 5: the publisher's flag. MQTT 3.1.1: whether the message was stored before the subscription. */
   readonly retain: boolean
   readonly dup: boolean
   readonly qos: 0 | 1 | 2
@@ -117,9 +102,7 @@ export interface Replacement {
 }
 
 export interface SendOptions {
-  /**
-   * Set for answers. They have a separate queue in which topics take turns, so that no requester can delay the others.
-   */
+  /** Set for answers. In their separate queue, topics take turns, so that no requester can delay the others. */
   readonly isAnswer?: boolean | undefined
   /** Called if the broker does not accept the message. Without a replacement, the message is lost. */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined

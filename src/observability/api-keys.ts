@@ -36,9 +36,7 @@ export class ApiKeys {
 
   readonly redact = (payload: string): string => this.scrubber.payload(payload)
 
-  /**
-   * Returns whether a name contains a secret, plain or encoded. Names become topics, in which secrets cannot be masked.
-   */
+  /** Returns whether a name contains a secret, plain or encoded. Names become topics, and topics are not masked. */
   areIn(name: string): boolean {
     const { scrubber } = this
     let text = name

@@ -14,9 +14,7 @@ export interface HealthFacts {
   /** ISO 8601. */
   readonly startedAt: string
   readonly mqtt: LinkStatus
-  /**
-   * Whether events or answers were lost recently, because too many of them waited for the broker, or waited too long.
-   */
+  /** Whether events or answers were lost recently, because too many waited for the broker, or they waited too long. */
   readonly losing: boolean
   readonly contested: boolean
   readonly role: Role

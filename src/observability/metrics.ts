@@ -12,10 +12,7 @@ export const OTHER_APPS = 'all others'
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/**
- * The default of 100 samples per second would cause most of the load of an idle bridge. Only the lag at each scrape is
- * reported.
- */
+/** The default, 100 per second, would cause most of an idle bridge's load. Only the lag at each scrape is reported. */
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
 

@@ -85,8 +85,7 @@ export class RecentLines {
   }
 
   /**
-   * Returns the lines after a cursor (an earlier `next`), or all lines if the cursor is invalid, and the number of
-   * `missed` lines.
+   * Returns the lines after a cursor (an earlier `next`), or all if it is invalid, and the number of `missed` lines.
    */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)

@@ -38,10 +38,7 @@ export class Scrubber {
     return found === 'all' ? MASK : search.spellings.mask(text, MASK)
   }
 
-  /**
-   * Masks the values of the parsed line, because masking a secret such as `1767` in the text of the line may break the
-   * JSON.
-   */
+  /** Masks the parsed values, because masking a secret such as `1767` in the text of the line may break the JSON. */
   line(line: string): string {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
@@ -100,9 +97,7 @@ const MAX_WINDOW = 64
  * block of the text is not part of any needle's beginning, no needle begins near that block.
  */
 export class Needles {
-  /**
-   * How many characters of each needle are compared by blocks, which is the length of the shortest needle, at most 64.
-   */
+  /** How many characters of each needle are compared by blocks (the length of the shortest needle, at most 64). */
   readonly #window: number
   /** How far the search may skip ahead, by the hash of a block. */
   readonly #skips: Uint8Array

@@ -17,10 +17,7 @@ const SPACE = 0x20
 const MAX_LEVELS = 8
 const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
-/**
- * Maximum number of encoded characters of the text that also occur in secrets. If there are more, the whole text is
- * masked.
- */
+/** Maximum number of encoded characters in the text that occur in secrets; otherwise, the whole text is masked. */
 const MAX_ENCODED = 4096
 /**
  * Maximum number of comparisons per character of the text, but at least `MIN_COMPARED` in total. Comparisons of plain
@@ -169,9 +166,7 @@ interface Sought {
   readonly plain: number
 }
 
-/**
- * Intermediate results of one search, kept so that the time of the search is proportional to the length of the text.
- */
+/** Intermediate results of one search, so that the time of the search is proportional to the length of the text. */
 class Progress {
   readonly text: string
   readonly #agreement: Agreement

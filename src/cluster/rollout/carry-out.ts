@@ -24,9 +24,7 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
 
 /** Milliseconds to wait for an answer, which is longer than a bridge retries a command. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
-/**
- * A command is retried after these errors, because the hub may come back online, or another bridge may take it over.
- */
+/** A command is retried after these errors, because the hub may come back, or another bridge may take it over. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 /** These error codes may mean that this process is shutting down, so that the step may not have been executed. */
 const UNSETTLED: ReadonlySet<string> = new Set([...TRY_AGAIN, 'outcome_unknown'])
@@ -168,9 +166,7 @@ function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
 }
 
-/**
- * Resolves to `open` if this process ends before the outcome of the step is known. The next process repeats the step.
- */
+/** Resolves to `open` if this process ends before the outcome of the step is known; the next process repeats it. */
 async function send(
   step: RolloutStep,
   app: WatchedApp,
@@ -215,9 +211,7 @@ async function send(
   }
 }
 
-/**
- * Watches the apps of a wave during the pause. Then completes the steps of all apps that are running without problems.
- */
+/** Watches the apps of a wave during the pause. Then completes the steps of all apps that run without problems. */
 async function watch(
   progress: Progress,
   { clock, signal, ending }: Session,
@@ -253,10 +247,7 @@ async function watch(
   if (!ending.aborted) fail('not_running', 'The app is not running.', () => true)
 }
 
-/**
- * Returns a transaction that does not depend on the sender, so that a bridge recognises a step that it has already
- * executed.
- */
+/** Returns a transaction that does not depend on the sender, so that a bridge recognises steps it has executed. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction

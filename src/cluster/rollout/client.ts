@@ -38,10 +38,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     listeners.get(topic)?.(text(), 'process')
   }
 
-  /**
-   * Returns the rollouts on the broker and their payloads, the most recently changed rollout last.
-   * @throws DeniedError
-   */
+  /** Returns the rollouts on the broker and their payloads, most recently changed last. @throws DeniedError */
   async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
     await read(topics.filterOf('rollout'), (topic, text) => {
@@ -106,8 +103,8 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
   }
 
   /**
-   * Publishes a message. Resolves when the broker has received it; stays pending if the connection ends first.
-   * @throws DeniedError
+   * Publishes. Resolves when the broker has the message; stays pending if the connection ends first. @throws
+   * DeniedError
    */
   async function publish(
     topic: string,

@@ -22,10 +22,7 @@ const MAX_STEPS = 2_000
 /** Maximum initial size of the record. With all failures added, it stays below the default limits of brokers. */
 const MAX_BYTES = 64 * 1024
 
-/**
- * Topic levels directly below the base topic or a hub's topic. A subscriber to `<base>/+/state` must not receive a
- * rollout.
- */
+/** Topic levels below the base topic or a hub's topic. A subscriber to `<base>/+/state` must not receive a rollout. */
 const RESERVED: ReadonlySet<string> = new Set([
   ...Object.values(PUBLICATIONS).flatMap(({ topic }) => /^\{base\}\/\{hub\}\/([a-z-]+)$/.exec(topic)?.[1] ?? []),
   'app',

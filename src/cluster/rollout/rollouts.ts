@@ -137,9 +137,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
-  /**
-   * Call this with each record that the link reads on connect, because another bridge may have continued the rollout.
-   */
+  /** Call this with each record that the link reads on connect. Another bridge may have continued the rollout. */
   readBack(topic: string, text: string): void {
     const { topics } = this.#options
     const own = this.#progress?.value
