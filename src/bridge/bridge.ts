@@ -193,7 +193,6 @@ export class Bridge {
     this.#upkeep.sweep()
   }
 
-  /** Call this when the list of hubs is complete. */
   hubsComplete(): void {
     this.#upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
