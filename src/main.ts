@@ -8,7 +8,7 @@ import { shownText } from './observability/controls.ts'
 
 const io = {
   env: process.env,
-  // A getter, because Node.js opens stdin on first access.
+  // This is a getter, because Node.js opens stdin on first access.
   get stdin() {
     return process.stdin
   },

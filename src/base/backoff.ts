@@ -1,11 +1,11 @@
-/** The pauses between attempts: exponential backoff with full jitter. */
+/** Determines the pauses between attempts, with exponential backoff and full jitter. */
 
 interface BackoffOptions {
   /** Upper bound for the first pause, in milliseconds. */
   readonly min: number
   /** Upper bound for every later pause, in milliseconds. */
   readonly max: number
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number
 }
 

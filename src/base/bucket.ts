@@ -1,4 +1,4 @@
-/** A token bucket: allows a burst of `max` actions, and one more every `everyMs`. */
+/** A token bucket, which allows a burst of `max` actions, and then one action every `everyMs`. */
 import type { Clock } from './clock.ts'
 
 interface Rate {

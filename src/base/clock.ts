@@ -1,4 +1,4 @@
-/** Time as a dependency, so that tests can control it. */
+/** Provides the time as a dependency, so that tests can control it. */
 import { uptime } from 'node:os'
 
 export interface Clock {
@@ -7,7 +7,7 @@ export interface Clock {
   /** Monotonic milliseconds since an arbitrary start, for durations, deadlines and ages. */
   elapsed(): number
   /**
-   * Milliseconds since the machine started, including suspended time, which `elapsed` may exclude. Missing if
+   * Milliseconds since the machine started, including suspended time, which `elapsed` may exclude. Not defined if
    * `elapsed` includes suspended time. Needs a system call.
    */
   uptime?(): number
@@ -27,8 +27,8 @@ export const systemClock: Clock = {
 }
 
 /**
- * Returns the offset from `elapsed` to wall time. It changes only by a second or more, for example when the clock is
- * set, so that the same moment always has the same timestamp.
+ * Returns the offset from `elapsed` to wall time. Ignores changes of less than a second, so that the same moment always
+ * has the same timestamp unless the clock is set.
  */
 export function wallOffset(clock: Clock): () => number {
   let current = Number.NaN

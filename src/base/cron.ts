@@ -22,7 +22,7 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Caches the latest match, which is expensive to compute and stays valid until it has passed. */
+/** Caches the next match of each expression, which is expensive to compute, and valid until its time has passed. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
 const MAX_KNOWN = 100
 

@@ -19,11 +19,11 @@ export function systemCode(error: unknown): string {
 /** https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 export const WRONG_NAME = /^ERR_TLS_CERT_ALTNAME_INVALID$/
 export const OUTDATED = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/
-/** A certificate may have thousands of names, of any length. */
+/** Limits the listed names, because a certificate may have thousands of names of any length. */
 const MAX_NAMES = 8
 const MAX_NAME = 253
 
-/** Returns `broker.lan`, `192.168.1.10` for `DNS:broker.lan, IP Address:192.168.1.10`; names before addresses. */
+/** Returns names, then addresses: `broker.lan`, `192.168.1.10` for `DNS:broker.lan, IP Address:192.168.1.10`. */
 export function namesOfCertificate(error: unknown): readonly string[] {
   const names = isRecord(error) && isRecord(error['cert']) ? error['cert']['subjectaltname'] : undefined
   const entries = typeof names === 'string' ? names.split(', ') : []

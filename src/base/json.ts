@@ -42,7 +42,7 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-/** Returns whether a value is nested at most this deeply; a deeper one could overflow a recursive function's stack. */
+/** Returns whether a value has at most `levels` levels; a deeper value could overflow a recursive function's stack. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))

@@ -11,16 +11,16 @@ export interface LimiterOptions extends Limits {
   readonly clock: Clock
   /** Maximum number of waiting tasks per lane; default: no limit. */
   readonly maxWaiting?: number
-  /** How long a task keeps its slot unless it calls `keep`, in milliseconds; default: until it ends. */
+  /** How long a task keeps its slot unless it calls `keep`, in milliseconds; default: until the task ends. */
   readonly slotTimeoutMs?: number
   /** Creates the error if too many tasks wait (`busy`) or the deadline has passed (`expired`). */
   readonly refusal?: (why: 'busy' | 'expired') => Error
 }
 
 export interface Turn {
-  /** Tasks of one lane run one after another, and lanes take turns. Default: no lane; such tasks start in order. */
+  /** Tasks of the same lane run one after another, and lanes take turns. By default, tasks start in order. */
   readonly lane?: string
-  /** Latest start, in `clock.elapsed()` milliseconds; a task that is still waiting is refused. */
+  /** The latest start, in `clock.elapsed()` milliseconds. A task that is still waiting then is refused. */
   readonly deadline?: number
   /** On abort, a waiting task starts without a slot, so that it can fail with its own error. */
   readonly signal?: AbortSignal
@@ -53,7 +53,7 @@ export class Limiter {
     this.#clock = options.clock
   }
 
-  /** Applies other limits for `ms`. */
+  /** Replaces the limits for `ms` milliseconds. */
   restrict(limits: Limits, ms: number): void {
     this.#limits = limits
     this.#restrictedUntil = this.#clock.elapsed() + ms

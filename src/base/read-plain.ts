@@ -5,7 +5,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 export const MAX_BYTES = 1024 * 1024
 
 // Without these flags, opening a pipe waits for a writer, and a terminal may become the controlling terminal of this
-// process. Windows has neither.
+// process. Windows does not have these flags.
 const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants
 
 /** @throws an error with a file system `code`, `EFBIG` above 1 MiB, or `NOT_PLAIN` if it is not a regular file */

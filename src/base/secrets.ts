@@ -9,7 +9,7 @@ export function sameSecret(given: string | Buffer, expected: string): boolean {
 
 const derive = promisify<string, Buffer, number, { N: number; r: number; p: number; maxmem: number }, Buffer>(scrypt)
 
-/** A hash takes 32 MiB, and about a third of a second on a small computer. */
+/** Computing a hash takes 32 MiB of memory, and about a third of a second on a small computer. */
 const COST = { N: 32_768, r: 8, p: 3 }
 const KEY_BYTES = 32
 /** Maximum memory for a configured hash, in bytes. */

@@ -19,7 +19,7 @@ export function withoutSlashes(path: string): string {
 
 const LONGEST_NAME = 60
 
-/** Lists at most `most` of the names, and the number of omitted ones. */
+/** Lists at most `max` names, followed by the number of omitted names. */
 export function listed(names: readonly string[], max: number): string {
   const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name)
   const more = names.length > max ? ` and ${names.length - max} more` : ''

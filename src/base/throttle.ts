@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts'
 
 /** A task that takes at most this long runs on each request. */
 const CHEAP_MS = 1
-/** The pause after a run, as a multiple of its duration. */
+/** The pause after a run, as a multiple of the run's duration. */
 const REST = 20
 
 export class Throttle {

@@ -13,5 +13,5 @@ const { version, bugs, homepage } = v.parse(
 export const VERSION = version
 /** The page where users can ask for help. */
 export const SUPPORT_URL = bugs.url
-/** Ends with a slash. */
+/** The address of the documentation, with a trailing slash. */
 export const DOCS_URL = `${homepage.split('#')[0]}/blob/main/docs/`

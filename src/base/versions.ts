@@ -1,12 +1,12 @@
-/** Compares versions according to semantic versioning; missing parts count as 0. */
+/** Compares versions according to semantic versioning. Missing parts count as 0. */
 
 /** Accepts `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
 export const VERSION =
   /^\d{1,9}(\.\d{1,9}){0,3}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?(\+[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$/
 
 /**
- * Returns a negative number if `one` is older than `other`, a positive one if it is newer, otherwise 0. Ignores build
- * metadata (after a `+`).
+ * Returns a negative number if `one` is older than `other`, a positive number if `one` is newer, otherwise 0. Ignores
+ * build metadata (after a `+`).
  */
 export function compareVersions(one: string, other: string): number {
   const [a, b] = [parse(one), parse(other)]
@@ -41,7 +41,7 @@ function parse(version: string): { numbers: number[]; marks: string[] } {
   return { numbers, marks: dash < 0 ? [] : core.slice(dash + 1).split('.') }
 }
 
-/** Compares pre-release identifiers; a version without them is newer. */
+/** Compares pre-release identifiers; a version without such identifiers is newer. */
 function compareMarks(a: readonly string[], b: readonly string[]): number {
   if (a.length === 0 || b.length === 0) return b.length - a.length
   for (const [index, mark] of a.entries()) {
@@ -55,7 +55,7 @@ function compareMarks(a: readonly string[], b: readonly string[]): number {
 
 const NUMBER = /^\d+$/
 
-/** Compares two identifiers; numeric ones are older than alphanumeric ones. */
+/** Compares two identifiers; numeric identifiers are older than alphanumeric identifiers. */
 function compareMark(a: string, b: string): number {
   const [isNumber, otherIs] = [NUMBER.test(a), NUMBER.test(b)]
   if (isNumber && otherIs) return Number(a) - Number(b)

@@ -26,7 +26,7 @@ export function logActivity(hub: Hub, state: HubState, policy: () => CommandPoli
   })
 }
 
-/** Omits starts and stops. */
+/** Returns the lines for a change. Starts and stops are omitted. */
 export function activityOf({ before, after, events }: NotableChange): string[] {
   const name = nameOf(after ?? before)
   const lines = events.flatMap((event) => LINES[event.event_type]?.(name, event) ?? [])
@@ -65,7 +65,7 @@ export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy):
   return [...lacking].map(([scope, names]) => `no ${[...new Set(names)].join(', ')}: the API key lacks ${scope}`)
 }
 
-/** Operations that need optional scopes, and the data that each adds. */
+/** Operations that need optional scopes, and the data that each operation adds. */
 const HELPFUL = [
   ['getInfo', 'the health of the hub'],
   ['getUpdates', "updates of the hub's firmware"],

@@ -7,10 +7,10 @@ import type { Endpoint } from '../hub/endpoints.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
 import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 
-/** In bytes. The answer `too_large` omits longer correlation data. */
+/** Maximum size of the correlation data in the answer `too_large`, in bytes. Longer data is omitted. */
 const MAX_SHORT_MARK = 256
 
-/** Separate for each app and hub, so that a client's refused commands do not hide those for other apps. */
+/** Counted separately for each app and hub, so that many refusals for one app do not hide refusals for other apps. */
 const REFUSALS_A_MINUTE = 60
 const MINUTE_MS = 60_000
 
@@ -18,7 +18,7 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /** By app and hub. Unknown apps and hubs are counted together, because any client can invent names. */
+  /** Refusals by app and hub. Unknown apps and hubs are counted together, because any client can invent names. */
   readonly #refused = new Map<string, number>()
   #endMinute: () => void = () => {}
 

@@ -1,4 +1,4 @@
-/** Tracks running installs, and when an update without a version was found, to distinguish it from an earlier one. */
+/** Tracks installs in progress, and when updates without a version were found, to distinguish these updates. */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
 import { type FoundUpdate, foundIn, shownTime } from '../contract/update-state.ts'
@@ -23,7 +23,7 @@ export class AppUpdates {
     this.#clock = clock
   }
 
-  /** Ends a confirmed install if the version has changed or no update is left. */
+  /** Returns facts about an app's updates. Ends a confirmed install if the version has changed or no update is left. */
   of(hub: string, app: App): Pick<Facts['app'], 'installing' | 'foundAt'> {
     const key = keyOf(hub, app.id)
     if (app.version !== this.#installs.get(key)?.from || app.update_available !== true) this.#settle(key)
@@ -41,7 +41,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Reads the time at which an earlier run found the update from a retained payload. Returns whether it is new. */
+  /** Reads from a retained payload when an earlier run found the update. Returns whether this time is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)
@@ -53,13 +53,13 @@ export class AppUpdates {
     return true
   }
 
-  /** @param app the app before the install; `undefined` if it is not installed */
+  /** @param app the app before the install; `undefined` if the app was not installed */
   start(hub: string, id: string, app: App | undefined): void {
     this.end(hub, id)
     this.#installs.set(keyOf(hub, id), { from: app?.version })
   }
 
-  /** Called when the hub has confirmed the install. Calls `onOver` if it does not report the new version in time. */
+  /** Call this when the hub has confirmed the install. Calls `onOver` if the hub reports no new version in time. */
   confirm(hub: string, id: string, onOver: () => void): void {
     const key = keyOf(hub, id)
     const install = this.#installs.get(key)
@@ -84,7 +84,7 @@ export class AppUpdates {
     for (const key of this.#installs.keys()) if (key.startsWith(keyOf(hub, ''))) this.#end(key)
   }
 
-  /** Ends a confirmed install; an unconfirmed one continues. */
+  /** Ends an install if the hub has confirmed it. An unconfirmed install continues. */
   #settle(key: string): void {
     if (this.#installs.get(key)?.cancel !== undefined) this.#end(key)
   }

@@ -34,7 +34,7 @@ export interface FleetSide {
   readonly isLeader: boolean
   readonly epoch: number
   readonly payload: FleetPayload
-  /** Returns `undefined` if no member serves the hub. */
+  /** Returns why this member does not serve a hub; `undefined` if no member of the fleet serves the hub. */
   whyNotServed(hub: string): string | undefined
   /** Returns whether only this member may clear the topics of an unconfigured hub that the given member has served. */
   inherits(hub: string, from: string): boolean
@@ -76,7 +76,7 @@ export interface BridgeOptions {
     readonly awaitsHubs?: boolean
   }
   readonly guardian: Guardian
-  /** Undefined if discovery is turned off. The bridge then only clears old discovery messages. */
+  /** `undefined` if discovery is turned off. The bridge then only clears old discovery messages. */
   readonly homeAssistant: Discovery | undefined
   readonly version: string
   /** In ISO 8601 format. */

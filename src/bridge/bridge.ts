@@ -29,9 +29,9 @@ interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
   readonly onTouched?: (topic: string, payload: string) => void
 }
 
-/** Another bridge that stops or goes to standby may still send queued messages for this long. */
+/** How long another bridge that is stopping or switching to standby may still send queued messages. */
 const FAREWELL_MS = 2_000
-/** Minimum time between immediate corrections of a wrong `offline`; later ones wait for the next repair. */
+/** Minimum time between immediate corrections of a wrong `offline`; other corrections wait for the next repair. */
 const TAKE_BACK_MS = 1_000
 
 export class Bridge {
@@ -147,7 +147,7 @@ export class Bridge {
       onMove: () => {
         this.#startingOver = true
       },
-      // A move to a different address would expire running commands.
+      // A move to a different address would make running commands expire.
       isBusy: () => this.#dispatcher.isBusy,
     })
   }
@@ -156,7 +156,7 @@ export class Bridge {
     this.#state.set({ health })
     if (this.role !== 'standby' || this.#reportedStandby) return
     this.#reportedStandby = true
-    // Not retained, because the topic belongs to the active bridge.
+    // The message is not retained, because the topic belongs to the active bridge.
     this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
@@ -193,7 +193,6 @@ export class Bridge {
     this.#upkeep.sweep()
   }
 
-  /** Call this when the list of hubs is complete. */
   hubsComplete(): void {
     this.#upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
@@ -276,7 +275,7 @@ export class Bridge {
 
   #onPresence(before: Role): void {
     this.#followRole()
-    // The other bridge has changed the retained messages, so read them again.
+    // The other bridge has changed the retained messages, so reconnect to read them again.
     if (before === 'standby' && this.role === 'undecided') this.#startOver()
     this.#handlers.onPresence?.()
   }
@@ -344,7 +343,7 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // The other bridge may have published more wrong values.
+    // The other bridge may have published other wrong values as well.
     if (this.contested) this.#startOverLater()
   }
 
@@ -352,7 +351,7 @@ export class Bridge {
     return this.#presence.contested
   }
 
-  /** The role of this bridge. Only the active bridge publishes and executes. */
+  /** The role of this bridge. Only the active bridge publishes, and executes commands. */
   get role(): Role {
     return this.#presence.role
   }
@@ -372,7 +371,7 @@ export class Bridge {
 
   async stop(): Promise<void> {
     this.#options.guardian.standBy()
-    // Before another bridge takes over, because it would repeat steps whose answers are not recorded.
+    // Finish before another bridge takes over, because that bridge would repeat steps whose answers are not recorded.
     await this.#options.rollouts.finish(this.#dispatcher.stop())
     this.#cancelStartOver()
     this.logLevels.stop()
@@ -381,12 +380,12 @@ export class Bridge {
     for (const state of this.#states.values()) state.stop()
     this.#early.isClosed = this.contested
     this.#presence.stop()
-    // Allow the link to publish `offline`, because no other bridge will.
+    // Allow the link to publish `offline`, because no other bridge will publish it.
     if (this.role === 'undecided') this.#link.setWriting(true)
     this.#options.homeAssistant?.stop()
   }
 
-  /** Yields the wanted topics and payloads, without Home Assistant's discovery. */
+  /** Yields the wanted retained topics and payloads, without Home Assistant's discovery messages. */
   *retained(): ReturnType<HubState['rendered']> {
     yield* this.#state.rendered()
     for (const state of this.#states.values()) yield* state.rendered()

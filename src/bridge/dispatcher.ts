@@ -1,6 +1,6 @@
 /**
- * Runs the steps of a command: find it, read the payload, refuse it if expired, answer a repetition from memory, read
- * the input, check, wait in the queue, check again, run, answer.
+ * Runs the steps of a command: find the command, read the payload, refuse an expired command, answer a repeated command
+ * from memory, read the input, check the permission, wait in the queue, check again, run, and answer.
  */
 import { within } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
@@ -31,7 +31,7 @@ const MAX_WAITING = 32
 const ANSWER_MS = 1500
 /** How long `stop` waits for the answers to aborted commands. */
 const CUT_MS = 300
-/** The connection of the bridge's own commands, which do not arrive over MQTT. */
+/** The connection number of the bridge's own commands, which do not arrive over MQTT. */
 const NO_CONNECTION = -1
 
 interface Order {
@@ -46,7 +46,7 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
   readonly #answers: Answers
-  /** Keyed by the hub object, so that a hub that is configured again under the same name gets an empty queue. */
+  /** Keyed by the hub object, so that a hub that is configured again under the same name has an empty queue. */
   readonly #queues = new WeakMap<DispatchHub, Limiter>()
   /** Hubs on which a command that sends other commands is running. */
   readonly #sending = new WeakSet<DispatchHub>()
@@ -69,7 +69,7 @@ export class Dispatcher {
     return this.#underWay > 0
   }
 
-  /** Expires waiting and new commands. Waits for running commands, and aborts them after a time limit. */
+  /** Makes waiting and new commands expire. Waits for running commands, and aborts them after a time limit. */
   async stop(): Promise<void> {
     const { clock, hubs } = this.#options
     this.#ending.abort()
@@ -101,7 +101,7 @@ export class Dispatcher {
     return isLeader && (hub === null || !Object.hasOwn(live.value.hubs, hub))
   }
 
-  /** Sends a command of the bridge itself, as any client would. */
+  /** Sends a command of the bridge itself in the same way as a client's command. */
   send({ hub, app, command, payload, by, isCurrent }: OwnCommand): Promise<Outcome> {
     const { topics, clock } = this.#options
     const sent = {
@@ -143,7 +143,7 @@ export class Dispatcher {
     if (topic.hub !== null && !hubs.has(topic.hub))
       throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    // Some inputs do not use what may be forbidden, so authorize the command once its input is known.
+    // For some inputs, other commands do not need the feature that is off, so authorize them once the input is known.
     if (command.target === 'bridge' || command.worksWithout === undefined) this.#authorize(command)
     return command
   }
@@ -189,7 +189,7 @@ export class Dispatcher {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // In MQTT 3.1.1, an empty value looks like a message that clears a retained one.
+      // In MQTT 3.1.1, an empty value looks like a message that clears a retained message.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
@@ -287,14 +287,14 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Called just before the request is sent, because it may wait for a connection and for the hub's id.
+    // Called just before the request is sent, because it may have waited for a connection and for the hub's id.
     const beforeWrite = () => {
-      // Earlier requests may have taken long, and permissions may have changed.
+      // Earlier requests may have taken a long time, and permissions may have changed.
       if ((!request.writeSent && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.writeSent = true
     }
-    // Several commands share one read of the list, which checks none of them, so check before each retry.
+    // Several commands share one read of the list, which does not check any of them, so check before each retry.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt
@@ -338,7 +338,7 @@ function settingOf({ argument, input }: Order): string {
 const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
 const FULL = 'Too many writes within five minutes for the bridge to remember; try again later.'
 
-/** Returns the command that a generic call stands for, for the audit log; `row` itself if the input is invalid. */
+/** Returns the command that corresponds to a generic call, for the audit log; `row` itself if the input is invalid. */
 function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
   try {
     const input = reading.input()
@@ -360,7 +360,7 @@ function readArgument(level: string): string {
   return text
 }
 
-/** Returns whether an app may exist. Before the list has been read, and for an install, only the filter decides. */
+/** Returns whether an app may exist. Before the list has been read, and for an install, only checks the filter. */
 function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {
   if (id === undefined) return false
   const mayBeNew = target === 'hub' && operation === 'installFromAppStore'

@@ -32,7 +32,7 @@ const DAY_MS = 24 * HOUR_MS
 const SAMPLES_MS = 6 * HOUR_MS
 /** Crashes within this time are reported together. */
 const TOGETHER_MS = 10 * 60_000
-/** The wait for more crashes before they are logged together. */
+/** How long to wait for more crashes before the crashes are logged together. */
 const QUIET_MS = 60_000
 /** The recorded app events, and their names in the evidence. */
 const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'] } = {
@@ -41,9 +41,9 @@ const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'
   removed: 'removed',
   crashed: 'crashed',
 }
-/** Limits the evidence read from the broker, in characters. */
+/** Maximum number of characters of evidence that are read from the broker. */
 const MAX_LEARNED = 16 * 1024 * 1024
-/** Limits the apps of a hub whose data is read from the broker. */
+/** Maximum number of apps of a hub whose data is read from the broker. */
 const MAX_HELD = 10_000
 
 /** The hub's data at the time of a crash. */
@@ -56,14 +56,14 @@ interface HubThen {
 }
 
 interface Noted extends Omit<PriorEvent, 'at'> {
-  /** Epoch milliseconds. Formatted only when it is needed, because this is slow. */
+  /** Epoch milliseconds. Formatted only when needed, because formatting is slow. */
   readonly at: number
   /** In `clock.elapsed()` milliseconds. */
   readonly elapsed: number
 }
 
 class HubEvidence {
-  /** Keyed by app. Null clears the broker's message; without an entry, the broker keeps it. */
+  /** The evidence by app. `null` clears the broker's message; without an entry, the broker keeps its message. */
   readonly crashes = new Map<string, Crash | null>()
   /** Keyed by app; kept until this bridge is active and has read the hub. */
   readonly #held = new Map<string, HeldCrash>()
@@ -174,7 +174,7 @@ class HubEvidence {
     })
   }
 
-  /** Stops recording. Keeps the evidence, because another bridge may take over the hub and hand it back. */
+  /** Stops recording. Keeps the evidence, because another bridge may take over the hub and return it later. */
   stop(): void {
     this.#cancelLog?.()
     this.#cancelLog = undefined
@@ -190,8 +190,8 @@ class HubEvidence {
   }
 
   /**
-   * Adopts the broker's evidence if the broker already knows the latest crash of the app. Without evidence of this
-   * crash, the crash was forgotten by a command.
+   * Adopts the broker's evidence if the broker's messages already contain the latest crash of the app. If the broker
+   * has no evidence of this crash, a command has removed the evidence.
    */
   #adopt(app: App, held: HeldCrash | undefined): boolean {
     if (held === undefined || held.crash === null || !knowsCrash(held, app)) return false
@@ -202,7 +202,7 @@ class HubEvidence {
   #crashed(app: App, then: HubThen, changed: Set<string>): void {
     const { id } = app
     changed.add(id)
-    // Another bridge was active at the time of the crash, and this one notices it late.
+    // Another bridge was active at the time of the crash, and this bridge notices the crash late.
     const held = this.#held.get(id)
     if (held !== undefined && this.#adopt(app, held)) return
     const recent = new Set(this.#recentCrashes().flatMap(({ app }) => shortOrNull(app) ?? []))
@@ -219,7 +219,7 @@ class HubEvidence {
     if (others.length > 0) this.#logLater()
   }
 
-  /** Handles an app that had crashed before the bridge knew it, or a crash message that arrives later. */
+  /** Handles an app that crashed before the bridge discovered it, or a crash message that arrives after the crash. */
   #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
     const { id, crash_message: message } = app
     const known = this.crashes.get(id)
@@ -279,7 +279,7 @@ class HubEvidence {
       this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, at]))
       const text = together([...crashes.values()], this.#priorEvents.map(withTime))
-      // The last message may already contain all these apps.
+      // The previous log message may already contain all these apps.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())
       if (text !== undefined && isNew) this.#all.log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
@@ -296,7 +296,7 @@ export class Evidence {
   readonly clock: Clock
   readonly log: Logger
   readonly #hubs = new Map<string, HubEvidence>()
-  /** The size of the evidence that was read. */
+  /** The size of the evidence that was read from the broker. */
   #learned = 0
 
   constructor(clock: Clock, log: Logger) {
@@ -317,8 +317,8 @@ export class Evidence {
   }
 
   /**
-   * Reads evidence from an earlier run or another bridge. Returns whether it is new.
-   * @param isServed whether this bridge serves the hub: its own evidence may then be newer
+   * Reads evidence from an earlier run or another bridge. Returns whether the evidence is new.
+   * @param isServed whether this bridge serves the hub, so that its own evidence may be newer
    */
   learn(hub: string, app: string, payload: string, isServed: boolean): boolean {
     const evidence = this.of(hub)

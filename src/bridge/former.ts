@@ -78,7 +78,7 @@ export class Prefixes {
     this.#isPublishing = isPublishing
   }
 
-  /** Returns the filters with which to read the stored prefixes. */
+  /** Reads the stored prefixes. Returns filters for the discovery topics under these prefixes. */
   learn(topic: string, payload: string): string[] {
     if (topic !== this.#topic) return []
     this.#doubtful = true

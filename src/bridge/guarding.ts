@@ -12,19 +12,19 @@ import type { Hub } from '../hub/hub.ts'
 import type { HubState } from './hub-state.ts'
 import type { CommandRun, OwnCommand } from './requests.ts'
 
-/** The number of an app's devices, and of those that are unavailable. */
+/** The number of an app's devices, and the number of unavailable devices. */
 export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {
   /** `null` if the guardian is off, `undefined` if its facts are not available yet. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined
-  /** Undefined if the guardian is off. */
+  /** `undefined` if the guardian is off. */
   attentionOf(hub: string): readonly string[] | undefined
   /** `null` if the guardian is off, `undefined` if its list is not available yet. */
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
   /** Called before `activate`. `app` is empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void
-  /** @param restore whether the broker's data is newer than that of this process */
+  /** @param restore whether the broker's data is newer than the data of this process */
   activate(restore: boolean): void
   /** Called when this bridge is no longer active. Records the outcome of running commands. */
   standBy(): void
@@ -32,7 +32,7 @@ export interface Guardian {
   hubAdded(name: string, port: GuardedHub): void
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
-  /** Called if the broker's data belongs to a different hub, which had this name before. */
+  /** Called if the broker's data belongs to a different hub that had this name before. */
   hubReplaced(name: string): void
   /** @param at the hub's start time, in epoch milliseconds */
   booted(name: string, at: number): void
@@ -48,7 +48,7 @@ export interface Guardian {
   control(hub: string, app: string, control: GuardControl): void
 }
 
-/** `isCurrent` returns whether the guardian still wants the command; it is called before the command runs. */
+/** `isCurrent` is called before the command runs, and returns whether the command is still necessary. */
 export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => boolean }
 
 export type GuardedHub = ReturnType<typeof guardedHub>
@@ -71,9 +71,9 @@ export function guardedHub(
     memory,
     apps: (): Iterable<App> => hub.apps.all.values(),
     shows: (app: string) => hub.apps.shows(app),
-    /** Returns whether the hub is known to install a given version of an app. */
+    /** Returns whether the hub is known to be able to install a given version of an app. */
     acceptsVersion: () => isNewer(hub.status),
-    /** Applies changes before it resolves. Returns `false` if, for example, the hub no longer has the app. */
+    /** Reads an app and applies its changes. Returns `false` if, for example, the hub no longer has the app. */
     async read(app: string): Promise<boolean> {
       try {
         await hub.apps.readApp(app)
@@ -92,7 +92,7 @@ export function guardedHub(
         return asHubError(error).code === 'no_answer' ? null : undefined
       }
     },
-    /** Returns the reason if the backup fails. */
+    /** Creates a backup. Returns the reason if the backup fails. */
     async backup(): Promise<string | undefined> {
       // A backup is useless if the update will be refused.
       const refused = refusalsOf(hub, policy())['install']

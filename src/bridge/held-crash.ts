@@ -1,4 +1,4 @@
-/** What the broker holds about the latest crash of an app, and whether the bridge still needs evidence of it. */
+/** The broker's data about the latest crash of an app, and whether the bridge still needs evidence of the crash. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import { type Crash, MAX_CRASH_BYTES, shortOrNull } from '../contract/crash.ts'
@@ -6,33 +6,33 @@ import { crashedAgain } from '../contract/events.ts'
 import { APP } from '../contract/schemas.ts'
 import type { App } from '../hub/app.ts'
 
-/** Not strict, because other versions may add keys. */
+/** Not strict, because other versions of the bridge may add keys. */
 const { crashed, crash_count, crash_message, version } = APP.entries
 const CRASH_STATE = v.object({ crashed, crash_count, crash_message, version })
 
 /** The part of an app's retained state that distinguishes its crashes. */
 type CrashState = v.InferOutput<typeof CRASH_STATE>
 
-/** As the broker's messages were when they were read last. */
+/** The content of the broker's messages when they were last read. */
 export interface HeldCrash {
-  /** Undefined if the app has never crashed. */
+  /** `undefined` if the app has never crashed. */
   readonly state?: CrashState | undefined
-  /** Undefined if there is no evidence, null if it could not be read. */
+  /** `undefined` if there is no evidence, `null` if the evidence could not be read. */
   readonly crash?: Crash | null | undefined
 }
 
-/** Returns undefined if the app has never crashed; most payloads need not be parsed. */
+/** Returns `undefined` if the app has never crashed. Most payloads need not be parsed to find this out. */
 export function crashStateOf(payload: string): CrashState | undefined {
   const hasCrashed =
     payload.length <= MAX_CRASH_BYTES && /"crashed":true|"crash_count":[1-9]|"crash_message":"/.test(payload)
   return hasCrashed ? readJson(CRASH_STATE, payload) : undefined
 }
 
-/** Returns whether the bridge that published this knew the latest crash of the app. */
+/** Returns whether the bridge that published this data had noticed the latest crash of the app. */
 export function knowsCrash({ state, crash }: HeldCrash, app: App): boolean {
   if (app.crashed !== true) return state !== undefined && (app.crash_count ?? 0) <= (state.crash_count ?? 0)
   if (state !== undefined && crashedAgain(state, app)) return false
-  // Compare these too, because the hub may have reset its count.
+  // Compare the message and the version too, because the hub may have reset its count.
   const { message, version } = crash ?? { message: state?.crash_message, version: state?.version ?? null }
   return message === app.crash_message && shortOrNull(version) === shortOrNull(app.version)
 }

@@ -35,9 +35,15 @@ const MAX_FAILURES = 3
 
 interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
   readonly onHealth: () => void
-  /** `read`: apps whose devices were read or whose links have changed; `changed`: apps whose links have changed. */
+  /**
+   * @param read apps whose devices were read or whose links have changed
+   * @param changed apps whose links have changed
+   */
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
-  /** `at`: the hub's start time, in epoch milliseconds; `again`: whether the hub has restarted. */
+  /**
+   * @param at the hub's start time, in epoch milliseconds
+   * @param again whether the hub has restarted
+   */
   readonly onBoot: (at: number, again: boolean) => void
   /** Called when enough figures have been read to recognise obsolete retained messages. */
   readonly onSettled: () => void
@@ -47,7 +53,7 @@ export class HubFigures {
   readonly #hub: Hub
   readonly #options: FigureHandlers
   #figures: Figures = {}
-  /** In `clock.elapsed()` milliseconds; a missing entry means now. */
+  /** In `clock.elapsed()` milliseconds; if there is no entry, the figure is due now. */
   readonly #dueAt = new Map<Name, number>()
   readonly #failures = new Map<Name, number>()
   /** Figures that the hub refused although the API key seems to have the scope. */
@@ -57,7 +63,7 @@ export class HubFigures {
   /** `null` without the permission; `undefined` until all figures have been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
-  /** Keyed by app. Null if the API key no longer permits them; missing if not read yet. */
+  /** The links by app; `null` if the API key no longer permits reading them, missing if they have not been read yet. */
   readonly links = new Map<string, AppLinks | null>()
   /** The figures from which the links were computed; `undefined` until all permitted figures have been read. */
   #linksFrom: readonly unknown[] | undefined

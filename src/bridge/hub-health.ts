@@ -3,10 +3,10 @@ import type { HubHealth } from '../contract/crash.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { OperationName, Result } from '../hub/operations.ts'
 
-/** `null` if not permitted or not usable, `undefined` if not read yet. */
+/** A figure is `null` if it is not permitted or not usable, `undefined` if it has not been read yet. */
 export type Figures = { [N in OperationName]?: Result<N> | null }
 
-/** Kept until the hub restarts, because each uptime reading results in a slightly different start time. */
+/** A start of the hub. It is kept until the hub restarts, because each reading results in a slightly different time. */
 export interface Boot {
   /** In epoch milliseconds. */
   readonly at: number
@@ -19,7 +19,7 @@ const ROUNDING_SECONDS = 1
 
 /**
  * The hub has restarted if its uptime decreases, or is less than the time since the previous reading. An unchanged
- * uptime proves nothing, because it may be cached or counted in hours.
+ * uptime proves nothing, because the uptime may be cached or counted in hours.
  */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
   if (uptimeSeconds === before?.uptimeSeconds) return before
@@ -59,7 +59,7 @@ export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot
   }
 }
 
-/** Ignores the uptime, and changes of a number by less than a tenth. */
+/** Returns whether a figure has changed significantly. Ignores the uptime, and changes of less than a tenth. */
 export function hasMoved(before: HubHealth, after: HubHealth): boolean {
   const former = new Map<string, unknown>(Object.entries(before))
   return Object.entries(after).some(([key, value]) => {

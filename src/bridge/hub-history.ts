@@ -6,9 +6,9 @@ import type { InsightEntry, InsightLog } from '../hub/decode-evidence.ts'
 import type { Hub } from '../hub/hub.ts'
 
 const HOUR_MS = 3_600_000
-/** The tolerance for a hub clock that is ahead. */
+/** The tolerance for a hub whose clock is ahead. */
 const AHEAD_MS = 60_000
-/** Maximum per log: a week at five-minute intervals. */
+/** Maximum number of points per log, which covers a week at five-minute intervals. */
 const MAX_POINTS = 2_016
 
 const CPU = { id: 'cpu', units: '%', max: 10_000, digits: 1 }
@@ -56,7 +56,7 @@ async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Query):
   return isUsable ? { resolution_seconds: seconds, cpu_percent, memory_bytes, source: 'hub' } : undefined
 }
 
-/** Returns whether a log has this owner and kind. Older hubs name a log `cpu`, newer ones `homey:app:<id>:cpu`. */
+/** Returns whether a log has this owner and kind. Older hubs name a log `cpu`, newer hubs `homey:app:<id>:cpu`. */
 function isOf({ owner, id, units }: InsightLog, of: string, kind: Kind): boolean {
   return owner === of && (id === kind.id || id === `${of}:${kind.id}`) && (units ?? kind.units) === kind.units
 }

@@ -22,7 +22,7 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Creates the limiter that all hubs share, because a large read takes megabytes. A slow read does not block others. */
+/** Creates the limiter that all hubs share, because a large read takes megabytes. Slow reads do not block others. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, slotTimeoutMs: 1_000 })
 
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
@@ -52,7 +52,7 @@ export class HubState {
   readonly #rows: OwnerRows<'hub'>
   readonly #evidence: ReturnType<Evidence['of']>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
-  /** Cached with the inputs, which change far less often than apps. */
+  /** The permitted commands, cached with their inputs, which change much less often than apps. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
@@ -82,7 +82,7 @@ export class HubState {
       onSettled: () => options.upkeep.request(),
     })
     this.#evidence = options.evidence.of(name)
-    // Subscribe the samples first, because the guardian expects them to contain the latest list.
+    // Subscribe the samples first, because the guardian expects the samples to include the latest list.
     options.evidence.samples.follow(name, hub)
     this.#formerId = options.upkeep.former.idOf(name)
     hub.apps.subscribe((update) => this.#appsChanged(update))
@@ -166,7 +166,7 @@ export class HubState {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 
-  /** Call this when data about an app has changed that the hub does not report. */
+  /** Call this when data about an app that does not come from the hub has changed. */
   appChanged(id: string): void {
     const app = this.#hub.apps.all.get(id)
     if (app !== undefined) this.#setApp(app)
@@ -208,7 +208,7 @@ export class HubState {
       if (!silent) for (const event of events) this.sendEvent(event)
     }
     if (silent || read || notable.some(concernsHub)) this.changed()
-    // Notify the guardian after sending the events, so that its own events follow them.
+    // Notify the guardian after sending the events, so that the guardian's events follow these events.
     guardian.appsChanged(this.#name, changes, read, silent)
     if (read) {
       // The list of apps contains neither settings nor figures.
@@ -248,7 +248,7 @@ export class HubState {
     return this.#permitted.commands
   }
 
-  /** Discards the broker's data if it describes a different hub, which had this name before. */
+  /** Discards the broker's data if it describes a different hub that had this name before. */
   #compare(): void {
     const { id } = this.#hub.status
     if (id === null || this.#formerId === undefined) return
@@ -272,7 +272,7 @@ export class HubState {
     this.changed()
     // The hub's id, which identifies its devices, may arrive after its apps.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
-    // Until the first response, the hub may be online. A hub that limits requests is online.
+    // Before the first response, the hub's state is unknown. A hub that limits requests is online.
     const { online, reason } = this.#hub.status
     if (reason !== 'connecting' && reason !== 'rate_limited') guardian.hubChanged(this.#name, online)
     this.figures.changed()

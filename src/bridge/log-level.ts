@@ -2,14 +2,14 @@
 import type { LogLevel } from '../contract/log-levels.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 
-/** Node.js runs a timer of more than 24.8 days immediately, so longer times need several timers. */
+/** Node.js fires a timer of more than 24.8 days immediately, so longer times need several timers. */
 const LONGEST_TIMER_MS = 24 * 60 * 60_000
 
 export class LogLevels {
   readonly #options: Pick<BridgeOptions, 'log' | 'clock'>
   readonly #onChange: (logLevel: LogLevel) => void
   #level: LogLevel
-  /** The level to restore, and when, in `clock.elapsed()` milliseconds. */
+  /** The level to restore, and the time to restore it, in `clock.elapsed()` milliseconds. */
   #fallback: { readonly level: LogLevel; readonly at: number } | undefined
   #cancel = () => {}
 
@@ -19,14 +19,14 @@ export class LogLevels {
     this.#onChange = onChange
   }
 
-  /** Undefined if the current level is permanent. */
+  /** The level that will be restored; `undefined` if the current level is permanent. */
   get fallback(): { readonly level: LogLevel; readonly remainingMs: number } | undefined {
     if (this.#fallback === undefined) return undefined
     const { level, at } = this.#fallback
     return { level, remainingMs: Math.max(0, at - this.#options.clock.elapsed()) }
   }
 
-  /** @param forMs default: permanently */
+  /** @param forMs how long the level applies, in milliseconds; default: permanently */
   set(level: LogLevel, forMs?: number): void {
     const { clock, log } = this.#options
     this.stop()

@@ -38,7 +38,7 @@ export class OwnerRows<K extends OwnerKind> {
   readonly #owner: OwnerOf<K>
   readonly #table: RowTable
   readonly #rows: readonly Place<K>[]
-  /** In the order of the rows; created on demand. */
+  /** The topics in the order of the rows, created on demand. */
   readonly #topics: string[] = []
   #facts: Facts[K] | undefined
 

@@ -10,9 +10,9 @@ import type { HubFigures } from './hub-figures.ts'
 import type { PublishedSettings } from './published-settings.ts'
 
 export interface Ownership {
-  /** `peer`: another bridge with the same base topic. */
+  /** `peer` means another bridge with the same base topic. */
   readonly whose: 'ours' | 'peer' | 'foreign'
-  /** `wait`: keep the message until the verdict is certain. Only `ours` can be `clear`. */
+  /** `wait` means to keep the message until the verdict is certain. Only topics that are `ours` can be cleared. */
   readonly verdict: 'keep' | 'clear' | 'wait'
   /** The part of this bridge that publishes the topic; only for `ours`. */
   readonly writer?: 'table' | ExternalRow<unknown>['by']
@@ -40,9 +40,9 @@ export interface OwnershipState {
   readonly former: Names
   /** Hubs whose topics are not swept until they have been read again. */
   readonly pendingReads: Pick<ReadonlySet<string>, 'has' | 'size'>
-  /** Hubs whose first list may lack apps. None of their apps counts as removed before a second read. */
+  /** Hubs whose first list may lack apps. Their apps do not count as removed before a second read. */
   readonly fresh: Names
-  /** `held`: topics of the records that this process maintains. */
+  /** `held` contains the topics of the records that this process maintains. */
   readonly rollouts: { readonly held: Names }
   readonly prefixes: Pick<Prefixes, 'includes'>
   readonly homeAssistant: Pick<Discovery, 'has'> | undefined
@@ -61,7 +61,7 @@ export function ownership(topic: string, payload: string | undefined, state: Own
   return topic === topics.availability || topics.parseMember(topic) !== undefined ? PEER : FOREIGN
 }
 
-/** Returns whether the apps of all hubs, and the ids of all hubs that have one, are known. */
+/** Returns whether the apps of all hubs, and the ids of all hubs that send an id, are known. */
 export function areComplete(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
@@ -86,13 +86,13 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
 
 function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership['verdict'] {
   const { hubs, states, pendingReads, fresh, isShared } = state
-  // Until this run replaces it, `bridge/info` lists the former hubs. Another member may publish `fleet`.
+  // Keep `bridge/info`, which lists the former hubs until this run replaces it. Another member may publish `fleet`.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
   if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
   if (states.get(owner.hub)?.figures?.isPending(name)) return 'wait'
-  // Until the list has been read, every app would seem removed. The hub's own rows need its status, which arrives
+  // Until the list is read, every app would appear to be removed. The hub's own rows need its status, which comes
   // later.
   const isEarly = { hub: hub.status.reason === 'connecting', app: fresh.has(owner.hub), setting: false }
   return !hub.apps.complete || pendingReads.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'

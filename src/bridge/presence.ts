@@ -1,4 +1,4 @@
-/** Detects other bridges on the same base topic. The one that started first is active, the others are on standby. */
+/** Detects other bridges on the same base topic. The bridge that started first is active; the others are on standby. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
@@ -32,7 +32,7 @@ interface PresenceOptions {
   readonly hubs: ReadonlyMap<string, unknown>
   /** Receives the names of the hubs that another active bridge publishes. */
   readonly upkeep: { readonly former: Pick<FormerHubs, 'add'> }
-  /** Called if a bridge that started later was also active, because it had not detected this one. */
+  /** Called if a bridge that started later was also active, because it had not detected this bridge. */
   readonly onOtherActive: () => void
   readonly clock: Clock
   readonly log: Logger
@@ -42,7 +42,7 @@ interface Other {
   readonly instance: string
   /** Epoch milliseconds. */
   readonly startedAt: number
-  /** True if the bridge's message has no role. */
+  /** Whether the bridge is active; `true` if its message has no role. */
   active: boolean
   /** When the bridge is considered stopped, in `clock.elapsed()` milliseconds. */
   until: number
@@ -75,7 +75,7 @@ export class Presence {
 
   /**
    * @param occupied whether another bridge may be active, because the retained state is `online` or unknown, or because
-   * this bridge has detected one before. The other bridges have `ANSWER_MS` to answer.
+   * this bridge has detected another bridge before. The other bridges have `ANSWER_MS` to answer.
    */
   connected(occupied: boolean): void {
     const waits = occupied ? ANSWER_MS : 0
@@ -104,8 +104,8 @@ export class Presence {
     if (hello.leaves) this.#others.delete(hello.instance)
     else this.#received(hello)
     this.#update()
-    // When changing to standby, answer even if not requested, because the message may be from the older bridge's
-    // previous connection, and the older bridge must learn which commands are executed.
+    // When this bridge changes to standby, answer even if no answer was requested: the message may be from the older
+    // bridge's previous connection, and the older bridge needs to know which commands were executed.
     const stepsBack = wasActive && this.#role === 'standby'
     if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.#role })
   }
@@ -154,7 +154,7 @@ export class Presence {
     else if (before === 'standby') {
       log.warn('the other hub2mqtt is offline: this one takes over')
       this.#role = 'undecided'
-      // The other bridge has changed the retained messages, so `onChange` reconnects, and `connected` decides.
+      // The other bridge has changed the retained messages, so `onChange` reconnects, and `connected` sets the role.
       this.#decideAt = Number.POSITIVE_INFINITY
     } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
     this.#checkLater(now)

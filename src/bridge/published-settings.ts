@@ -55,7 +55,7 @@ export class PublishedSettings {
     return this.#failures.size
   }
 
-  /** Clears settings that are no longer published, and reads the others. */
+  /** Clears settings that are no longer published, and reads all others. */
   reconfigured(): void {
     this.#failures.clear()
     this.#publish(this.#options.live.value.settings.publish)
@@ -66,7 +66,7 @@ export class PublishedSettings {
     this.#publish(new Map())
   }
 
-  /** Leaves the topics unchanged. */
+  /** Stops publishing, and leaves the topics unchanged. */
   release(): void {
     this.#published = new Map()
   }
@@ -166,7 +166,7 @@ export class PublishedSettings {
     for (const name of names) this.#noteFailure(app, name, reason, message)
   }
 
-  /** Logs a failure unless the last one had the same reason; the message may vary. */
+  /** Logs a failure unless the setting's previous failure had the same reason; the message may vary. */
   #noteFailure(app: string, name: string, reason: string, message: string): void {
     const hub = this.#name
     const { log } = this.#options

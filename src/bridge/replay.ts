@@ -8,9 +8,9 @@ import type { Message } from '../mqtt/types.ts'
 const MEMORY_MS = 5 * 60_000
 /** The oldest reads beyond this number are forgotten, because reads may run again. */
 const MAX_READS = 20_000
-/** Beyond this number, writes are refused, because none may be forgotten. They take 50 MB, or 100 MB if all failed. */
+/** More writes are refused, because no write may be forgotten. This many take 50 MB, or 100 MB if all have failed. */
 const MAX_WRITES = 100_000
-/** The total length for all reads, and for all writes. A character may take two bytes. */
+/** Maximum total length of the data of all reads, and of all writes. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
 
 /** Errors that are not remembered, because nothing was done and the client should try again. */
@@ -27,7 +27,7 @@ class Line {
   readonly entries = new Map<string, Entry>()
   length = 0
   #oldest: Entry | undefined
-  /** Positioned after `#oldest`. Reused, because a new iterator would visit all deleted entries again. */
+  /** An iterator after `#oldest`. It is reused, because a new iterator would visit all deleted entries again. */
   #inOrder = this.entries.values()
 
   delete(key: string): void {
@@ -53,7 +53,7 @@ class Line {
 export class Replay {
   readonly #clock: Clock
   readonly #writes = new Line()
-  /** Includes writes that failed before any request to the hub, because they may run again. */
+  /** Includes writes that failed before any request was sent to the hub, because they may run again. */
   readonly #reads = new Line()
 
   constructor(clock: Clock) {
@@ -71,7 +71,7 @@ export class Replay {
     return entry === undefined || this.#isOld(entry) ? undefined : entry.outcome
   }
 
-  /** @param isWriteSent for a write: returns whether a request to change something was sent to the hub */
+  /** @param isWriteSent for a write, returns whether a request to change something was sent to the hub */
   remember(key: string, outcome: Promise<Outcome>, isWriteSent?: () => boolean): void {
     const entry: Entry = { key, outcome, at: this.#clock.elapsed(), length: 0 }
     const line = isWriteSent === undefined ? this.#reads : this.#writes
@@ -122,8 +122,8 @@ const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 const LONGEST_TEXT = 128
 
 /**
- * `consult`: whether the command may be a repetition. Without a transaction or correlation data, the payload identifies
- * a redelivered message (`dup`). A topic contains no NUL, so keys are unambiguous.
+ * `consult` is whether the command may be a repetition. Without a transaction or correlation data, the payload
+ * identifies a redelivered message (`dup`). A topic contains no NUL, so keys are unambiguous.
  */
 export function replayKey(
   { topic, payload, dup, correlationData }: Message,

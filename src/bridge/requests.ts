@@ -16,7 +16,7 @@ import type { Evidence } from './evidence.ts'
 export interface Requester {
   /** The name in the log. */
   readonly by: string
-  /** Returns whether the requester still wants the command. Called before each step; default: `true`. */
+  /** Returns whether the command is still wanted. Called before each step; default: `true`. */
   readonly isCurrent?: (() => boolean) | undefined
   /** Called once with the answer, which may contain secrets. */
   readonly reply: (answer: Reply) => void
@@ -24,7 +24,7 @@ export interface Requester {
 
 export interface Reply {
   readonly outcome: Outcome
-  /** As the bridge would publish it over MQTT. */
+  /** The answer as the bridge would publish it over MQTT. */
   readonly payload: string
 }
 
@@ -39,7 +39,7 @@ export interface Request {
   readonly message: Message
   readonly requester: Requester | undefined
   readonly topic: CommandTopic
-  /** Undefined if unknown. A generic call is replaced with the matching command once its input is read. */
+  /** `undefined` if unknown. A generic call is replaced with the matching command when its input has been read. */
   command: Command | undefined
   endpoint?: Endpoint
   transaction: string | number | null
@@ -54,7 +54,7 @@ export interface Request {
 
 export interface CommandRun {
   readonly hub: string
-  /** Null for a command to the whole hub. */
+  /** `null` for a command to the whole hub. */
   readonly app: string | null
   /** The app that the command concerns, even if the command is addressed to the hub. */
   readonly about: string | null
@@ -70,7 +70,7 @@ export interface CommandEnd {
   /** `unknown` if there is no such command, which limits the number of metric labels. */
   readonly command: string
   readonly outcome: 'ok' | ErrorCode
-  /** From the arrival to the answer. */
+  /** Milliseconds from the arrival of the command to the answer. */
   readonly ms: number
   /** The command's result topic, even if the answer was sent to a different topic. */
   readonly result: string

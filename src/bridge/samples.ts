@@ -1,6 +1,6 @@
 /**
- * Stores CPU and memory usage of all apps for a week: a bucket per minute for six and a half hours, and one per ten
- * minutes for seven days. Uses `clock.elapsed`, so that setting the system clock has no effect.
+ * Stores CPU and memory usage of all apps for a week: one bucket per minute for six and a half hours, and one bucket
+ * per ten minutes for seven days. Uses `clock.elapsed`, so that setting the system clock has no effect.
  */
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { App, Apps } from '../hub/app.ts'
@@ -11,7 +11,7 @@ const MINUTE_MS = 60_000
 const MAX_BYTES = 16 * 1024 * 1024
 const LONG = 10
 
-/** The numbers of short and long buckets, and the length of a short one. */
+/** The numbers of short and long buckets, and the length of a short bucket. */
 export interface Size {
   readonly minutes: number
   readonly short: number
@@ -28,7 +28,7 @@ export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 16, short: 25, long: 0 },
 ]
 
-/** Indexes in an app's record, which continues with two numbers per bucket. CPU and MEMORY: the latest reading. */
+/** Indexes in an app's record, followed by two numbers per bucket. `CPU` and `MEMORY` are the latest reading. */
 const BUCKET = 0
 const READINGS = 1
 const CPU = 2
@@ -38,7 +38,9 @@ const HEAD = 4
 const lengthOf = ({ short, long }: Size) => HEAD + 2 * (short + long)
 export const bytesOf = (size: Size) => lengthOf(size) * Float32Array.BYTES_PER_ELEMENT
 
-/** The bucket's start in epoch milliseconds, percent of one core, bytes. Null if unknown or not running. */
+/**
+ * The bucket's start in epoch milliseconds, percent of one core, bytes. `null` if unknown or the app is not running.
+ */
 export type Sample = [at: number, cpu: number | null, memory: number | null]
 
 export interface History {
@@ -222,12 +224,12 @@ const emptyRecord = (size: Size) => new Float32Array(lengthOf(size)).fill(Number
 
 type Kind = 'short' | 'long'
 
-/** Buckets form a ring buffer. */
+/** Returns the index of a bucket in the record. The buckets form a ring buffer. */
 function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
   return kind === 'short' ? HEAD + 2 * (bucket % short) : HEAD + 2 * (short + (bucket % long))
 }
 
-/** Hubs report only changes, so skipped buckets get the latest reading. */
+/** Hubs report only changes, so skipped buckets are filled with the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
   // `read` also calls this function. Within a bucket, keep the number of readings.

@@ -7,7 +7,7 @@ const MAX_TASKS = 1_000
 const MAX_MS = 60_000
 
 export class StartupBuffer {
-  /** `active` only while this bridge publishes and executes. */
+  /** `active` only while this bridge publishes and executes commands. */
   role: Role = 'undecided'
   /** Set when this bridge stops and another bridge executes all later commands. */
   isClosed = false
@@ -26,7 +26,7 @@ export class StartupBuffer {
     if (this.role === 'active' && !isSure) this.role = 'undecided'
   }
 
-  /** Runs a task when this bridge is active; drops it if another bridge is. */
+  /** Runs a task when this bridge is active; drops the task if another bridge is active. */
   run(task: () => void): void {
     if (this.isClosed || this.role === 'standby') return
     if (this.role === 'active') task()

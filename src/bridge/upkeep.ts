@@ -22,7 +22,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
   readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
   /** Called when no message can remain under a former discovery prefix. */
   readonly onSettled: () => void
-  /** Called if more topics were changed than the bridge remembers. */
+  /** Called if more topics were changed than the bridge can keep track of. */
   readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger
@@ -31,7 +31,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
 const REREAD_DELAY_MS = 2_000
 /** Changes within this time are restored together. */
 const SOON_MS = 500
-/** The minimum time between two repairs, in case a client keeps changing the same topics. */
+/** The minimum time between two repairs, because a client may keep changing the same topics. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
@@ -39,14 +39,16 @@ export class Upkeep {
   /** Former hubs on this base topic, and hubs of another bridge. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /** Hubs that are not swept until their list is read: on request (`requested`) or, if that fails, at the `next` read. */
+  /**
+   * Hubs that are not swept until their list is read, on request (`requested`) or, if that fails, by the `next` read.
+   */
   readonly #pendingReads = new Map<string, 'requested' | 'next'>()
   /** Hubs whose first list has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
   /** Contains the hub ids at the last sweep; a new hub id causes another sweep. */
   #state: OwnershipState
   readonly #cancelRereads = new Set<() => void>()
-  /** A sweep over many hubs is expensive, and each new hub requests one. */
+  /** A sweep over many hubs is expensive, and each new hub requests a sweep. */
   readonly #sweeping: Throttle
   /** Topics of this bridge that another client has changed. */
   #touched = new Set<string>()
@@ -156,7 +158,7 @@ export class Upkeep {
     if (this.#pendingReads.delete(name)) this.#sweeping.request()
   }
 
-  /** Reads lists that lack apps again before clearing, because a hub that is starting may list only a few apps. */
+  /** Reads lists that lack apps again before topics are cleared, because a starting hub may list only a few apps. */
   #rereadDoubtful(): void {
     const { hubs, topics, link, clock } = this.#options
     const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))

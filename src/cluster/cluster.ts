@@ -1,4 +1,4 @@
-/** Coordinates this bridge with others on its broker: serves its share of a fleet's hubs, and runs rollouts. */
+/** Coordinates this bridge with other bridges on its broker: serves its share of a fleet's hubs, and runs rollouts. */
 import type { Bridge } from '../bridge/bridge.ts'
 import type { Hubs } from '../config/open-hubs.ts'
 import type { HubConfig, Live } from '../config/options.ts'
@@ -25,7 +25,7 @@ export interface BridgePort {
   readonly onChange: () => void
 }
 
-/** Without a fleet, loads neither the fleet's code nor the NATS client. */
+/** Opens the rollouts and, if there is a membership, the fleet, whose code is loaded only then. */
 export async function openCluster(options: ClusterOptions, membership: Membership | undefined) {
   const { live, log, ...rest } = options
   const fleet = membership && (await import('./fleet-member.ts')).fleetMember(membership, options)
@@ -47,7 +47,7 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
       else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
     },
 
-    /** Starts rollouts immediately, because a client may request one as soon as the bridge has published `online`. */
+    /** Starts rollouts immediately, because a client may request a rollout as soon as the bridge publishes `online`. */
     roleChanged(isOnline: boolean): void {
       if (port === undefined) return
       const isLeader = fleet?.isLeader ?? true

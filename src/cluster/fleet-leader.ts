@@ -9,7 +9,7 @@ const REPEAT_MS = 1_000
 
 const RETAINED = { qos: 1, retain: true } as const
 
-/** @param options with the state topic of the whole fleet */
+/** @param options the options of a link with the state topic of the whole fleet */
 export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>) {
   const { link, clock, log } = options
   let running: ConnectionLoop | undefined
@@ -43,8 +43,8 @@ export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock
   }
 
   /**
-   * Stops publishing. `handover`: another member publishes the state next. `lost`: it is unknown whether another member
-   * leads, so the broker publishes the will, and the next leader corrects the state.
+   * Stops publishing. With `handover`, another member publishes the state next. With `lost`, it is unknown whether
+   * another member leads, so the broker publishes the will, and the next leader corrects the state.
    */
   async function stop(how: 'handover' | 'lost'): Promise<void> {
     const loop = running

@@ -143,7 +143,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 
   function publishOffline(): void {
     port?.link.hold(topics.availability, 'offline')
-    // The broker may have received another state from a leader since the read-back.
+    // The broker may have received a different state from a leader since the read-back.
     port?.link.refresh([topics.availability])
   }
 
@@ -176,7 +176,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     changed()
   }
 
-  /** Call this before hubs are closed: the commands that this aborts must not fail the steps of a rollout. */
+  /** Call this before hubs are closed: the commands that are aborted then must not fail the steps of a rollout. */
   async function stopLeading(how: 'handover' | 'lost'): Promise<void> {
     await Promise.all([leader?.stop(how), how === 'lost' ? rollouts?.stop() : rollouts?.finish()])
   }
@@ -191,7 +191,8 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 }
 
 /**
- * Passes the states of other members and their hubs to the live channel. `hubs`: the hubs that this member serves.
+ * Passes the states of other members and their hubs to the live channel.
+ * @param hubs the hubs that this member serves
  */
 export function followPeers(
   topics: Topics,

@@ -1,4 +1,4 @@
-/** Shares hubs among the bridges of a fleet: here by configured numbers, in `leased.ts` by leases. */
+/** Shares hubs among the bridges of a fleet by configured numbers. `leased.ts` shares hubs by leases. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
@@ -23,9 +23,9 @@ export interface Fleet {
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
   resourcesChanged(): void
-  /** Returns whether this member may send requests to hubs and publish now. Called before each request and publish. */
+  /** Returns whether this member may send requests to hubs and publish. Called before each request and publish. */
   mayAct(): boolean
-  /** Whether this member acts, and no other member can still be serving what belongs to this one in this epoch. */
+  /** Whether this member acts, and no other member can still be serving this member's resources in this epoch. */
   readonly isSettled: boolean
   /** Stops serving. Resolves to whether a member that can lead remains; `undefined` if unknown. */
   leave(): Promise<boolean | undefined>
@@ -57,7 +57,7 @@ export type Membership =
   | { readonly mode: 'static'; readonly member: string; readonly count: number }
   | { readonly mode: 'leases'; readonly member: string }
 
-/** Returns `undefined` without a fleet. */
+/** Returns `undefined` if no fleet is configured. */
 export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | undefined {
   const { shard, index, count, nats, member } = fleet
   if (nats.length > 0) return { mode: 'leases', member: member ?? memberNameOf(hostname()) }
@@ -73,8 +73,9 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
 const BYTES = 6
 
 /**
- * Returns the member that owns a resource, by rendezvous hashing. Each member gets a number for the resource, and the
- * highest number wins. When a member joins or leaves, only its own share moves. `undefined` if there are no members.
+ * Returns the member that owns a resource, by rendezvous hashing. For each resource, every member has a number, and the
+ * member with the highest number owns the resource. When a member joins or leaves, only its own share moves.
+ * `undefined` if there are no members.
  */
 export function ownerOf(resource: string, members: Iterable<string>): string | undefined {
   let owner: string | undefined

@@ -22,10 +22,10 @@ export interface LeasedOptions {
   readonly member: string
   readonly leaseMs: number
   readonly store: Store
-  /** The resources to share; the same array until they change. */
+  /** Returns the resources to share, as the same array until the resources change. */
   readonly resources: () => readonly string[]
   readonly onChange: () => void
-  /** Returns whether this member can serve hubs. Without a broker, it cannot. */
+  /** Returns whether this member can serve hubs. A member without a connection to the broker cannot. */
   readonly isFit: () => boolean
   readonly clock: Clock
   readonly log: Logger
@@ -34,11 +34,11 @@ export interface LeasedOptions {
 }
 
 const RENEWALS = 5
-/** Attempts per lease after a failed renewal. */
+/** Number of attempts per lease after a failed renewal. */
 const ATTEMPTS = 15
 /** Number of leases for which a member may be unfit. Most brokers restart within this time, so that no hub moves. */
 const UNFIT = 2
-/** Milliseconds. If leaving fails, the other members wait until the lease ends. */
+/** Time limit for leaving, in milliseconds. If leaving fails, the other members wait until the lease ends. */
 const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
@@ -288,7 +288,7 @@ export class LeasedFleet implements Fleet {
   #comeBack(): void {
     this.#isAway = false
     this.#unfitSince = undefined
-    // If the farewell failed, the old lease may still be valid; it does not cover the new row.
+    // If the farewell failed, the old lease may still be valid, but it does not cover the new row.
     this.#lease.lost()
     this.#row = this.#newRow()
     this.#renewLater(0)

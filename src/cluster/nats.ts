@@ -1,6 +1,6 @@
 /**
- * The store of a fleet: a key-value bucket of NATS JetStream. A lost bucket may be created again and then counts its
- * revisions from 1. Each bucket therefore has a mark, and all its keys begin with the mark.
+ * The store of a fleet: a key-value bucket of NATS JetStream. A lost bucket may be created again, and its revisions
+ * then start at 1 again. Each bucket therefore has a mark, and all its keys begin with the mark.
  */
 import { randomUUID } from 'node:crypto'
 import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
@@ -14,7 +14,7 @@ import { ConflictError, type Row, type Store } from './rows.ts'
 
 export interface NatsOptions {
   readonly servers: readonly string[]
-  /** Called before each connection. `renew`: the login was refused, so read it again. Default: no login. */
+  /** Called before each connection. `renew` means that the login was refused; read it again. Default: no login. */
   readonly login?: (renew: boolean) => Credentials
   readonly bucket: string
   /** Members renew their leases, so a working watch is never silent for this long. */
@@ -33,13 +33,13 @@ interface Bucket {
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
-/** Minimum time between two reads of a login. */
+/** Minimum time between two reads of the login. */
 const RENEW_MS = 10_000
-/** With this many servers, a bucket survives the failure of one. */
+/** With this many servers, a bucket survives the failure of one server. */
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
-/** Returns connection options. One `tls://` address enables TLS for all servers, as all receive the same password. */
+/** Returns connection options. One `tls://` address enables TLS for all servers, because all get the same password. */
 export function accessTo(servers: readonly string[], login: () => Credentials) {
   return {
     servers: [...servers],
@@ -49,7 +49,7 @@ export function accessTo(servers: readonly string[], login: () => Credentials) {
     },
     // The client ignores the scheme, so without this option, only the server decides whether to use TLS.
     ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
-    // The configured addresses are reachable; the names that a cluster gives its servers may not be.
+    // The configured addresses are reachable, but the server names that a cluster announces may not be.
     ignoreClusterUpdates: true,
   }
 }
@@ -98,7 +98,7 @@ export class NatsStore implements Store, AsyncDisposable {
     if (this.#bucket !== undefined) await markOf(this.#bucket.kv, this.#bucket.mark)
   }
 
-  /** Retries until connected. All calls fail before that. */
+  /** Connects, and retries until connected. Until then, all calls fail. */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void {
     this.#onRow = onRow
     this.#onLost = onLost
@@ -186,7 +186,7 @@ export class NatsStore implements Store, AsyncDisposable {
     return login?.(renew) ?? {}
   }
 
-  /** Creates the bucket with replicas if the servers form a cluster; a single server has none. */
+  /** Creates the bucket with replicas if the servers form a cluster. A single server does not support replicas. */
   async #open(connection: NatsConnection): Promise<KV> {
     const { bucket } = this.#options
     const kvm = new Kvm(jetstream(connection, { timeout: CALL_MS }))
@@ -202,7 +202,7 @@ export class NatsStore implements Store, AsyncDisposable {
     throw new Error(`the bucket ${bucket} could not be created`)
   }
 
-  /** Ends if the watch is silent for too long. */
+  /** Passes on changes of the bucket. Returns if the watch is silent for too long. */
   async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
     const prefix = nameOf(mark, '')
@@ -214,7 +214,7 @@ export class NatsStore implements Store, AsyncDisposable {
       for await (const entry of entries) {
         const { key, revision } = entry
         const text = textOf(entry)
-        // Another bucket has replaced this one.
+        // A new bucket has replaced this bucket.
         if (key === MARK_KEY && text !== mark) break
         if (!key.startsWith(prefix)) continue
         cancel()
@@ -261,7 +261,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Writes a new mark if the bucket has no valid mark or still has `former`. The first member to do so wins. */
+/** Writes a new mark if the bucket has no valid mark or still has `former`. The first write of several is used. */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const entry = await kv.get(MARK_KEY)
   const text = entry === null ? '' : textOf(entry)

@@ -1,11 +1,11 @@
-/** A member's lease, and the row that renews it: one write at a time, each over the previous revision. */
+/** A member's lease, and the row whose writes renew the lease. Each write replaces the previous revision of the row. */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { LeasedOptions } from './leased.ts'
 import { type MemberRecord, memberKey, readMember } from './records.ts'
 import { ConflictError, type Row, type Rows } from './rows.ts'
 
-/** The usable part of the lease; the rest allows for clocks that run at different speeds. */
+/** The usable part of the lease. The remaining time allows for clocks that run at different speeds. */
 const USABLE = 0.8
 
 export interface Instant {
@@ -13,7 +13,7 @@ export interface Instant {
   readonly uptime: number | undefined
 }
 
-/** Creates a lease. Two clocks measure it, because one may not advance while the machine is suspended. */
+/** Creates a lease. Two clocks measure its age, because one of them may not advance while the machine is suspended. */
 export function newLease(clock: Clock, leaseMs: number) {
   let from: Instant | undefined
   const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })
@@ -47,7 +47,7 @@ type Options = Pick<LeasedOptions, 'member' | 'store' | 'log' | 'mark'>
 interface Handlers {
   /** Called after a successful renewal that began at `from`. */
   onRenewed(from: Instant): void
-  /** Called when another process has overwritten the row. Resolves when this member has stopped everything. */
+  /** Called when another process has overwritten the row. Resolves when this member serves no more resources. */
   onReplaced(): Promise<void>
 }
 
@@ -80,7 +80,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
       writing = written
       return written
     },
-    /** Prevents all later writes except that of `leave`. */
+    /** Prevents all later writes except the write of `leave`. */
     end(): void {
       ended = true
     },
@@ -146,7 +146,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     revision = undefined
     firstRevision = undefined
     row.adopted = 0
-    // Wait until everything has stopped. Before that, a new lease would be mistaken for the former one.
+    // Wait until everything has stopped. Until then, a new lease would be mistaken for the former lease.
     await handlers.onReplaced()
     return found
   }

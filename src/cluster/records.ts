@@ -1,10 +1,10 @@
-/** The two records of a fleet: its members, and each member's own state. */
+/** The two kinds of records of a fleet: the list of its members, and each member's own state. */
 import * as v from 'valibot'
 import { MEMBER_NAME } from '../base/member-name.ts'
 import { readJson } from '../base/read-json.ts'
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
-/** With a change every millisecond, this epoch is reached after 34 years. Much higher numbers would be inexact. */
+/** With a change every millisecond, this epoch is reached after 34 years. Much higher numbers would not be exact. */
 export const MAX_EPOCH = 2 ** 40
 const epoch = v.pipe(count, v.maxValue(MAX_EPOCH))
 const mark = v.pipe(v.string(), v.minLength(1), v.maxLength(64))
@@ -21,7 +21,7 @@ export type Listed = v.InferOutput<typeof LISTED>
 const ROSTER = v.object({
   /** Increases whenever `members` changes. */
   epoch,
-  /** No member serves hubs until this is true, because members of a lost roster may still be serving them. */
+  /** No member serves hubs until this is `true`, because members of a lost roster may still be serving hubs. */
   settled: v.boolean(),
   members: v.record(v.pipe(v.string(), v.regex(MEMBER_NAME)), LISTED),
 })

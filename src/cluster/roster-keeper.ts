@@ -29,7 +29,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
 
   /**
    * Removes this member. If several members leave at the same time, each overwrites the roster of the previous one, so
-   * the last member knows that it is the last. Returns whether other members remain; `undefined` if unknown.
+   * that only the last member finds no other members. Returns whether other members remain; `undefined` if unknown.
    */
   async function leave(nonce: string): Promise<boolean | undefined> {
     let before: Rows['roster']
@@ -67,7 +67,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
-    // Replace a roster behind the highest epoch. It is not from a member, and members with a later epoch gain no hubs.
+    // Replace a roster whose epoch is not the highest: no member wrote it, and members with a later epoch gain no hubs.
     const isBehind = roster.record.epoch < rows.highestEpoch
     if (isListed && stopped.length === 0 && !settles && !isBehind) return undefined
     const remaining = without({ ...roster.record, epoch }, stopped)
@@ -92,9 +92,10 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
 
   /**
    * Writes a key over a revision, or creates it. On a conflict, reads the existing record:
-   * - If no record was known, the watch has missed it. A dead member does not write again, so only reading can find it.
-   * - If its revision is lower than the known one, it is the same record as counted by another server, or a former one.
-   *   A second write, over the lower revision, lets the store decide.
+   * - If no record was known, the watch has missed it. A member that has died does not write again, so only a read can
+   *   find its record.
+   * - If its revision is lower than the known revision, it is the same record as counted by a different server, or a
+   *   former record. A second write, over the lower revision, lets the store decide.
    * - If the record no longer exists, it was purged, or was lost with its store.
    */
   async function put(key: string, value: string, before: number | undefined): Promise<void> {
@@ -103,7 +104,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error
       const found = await rows.read(key, onChange).catch(() => null)
-      // The conflicting record may belong to a store that has replaced the lost one.
+      // The conflicting record may belong to a store that has replaced the lost store.
       if (ended || before === undefined) throw error
       if (found === undefined) await store.startOver()
       if (found === undefined || found === null || found.revision >= before) throw error

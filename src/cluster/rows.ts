@@ -8,7 +8,7 @@ export interface Row {
   readonly revision: number
 }
 
-/** Thrown if the key's revision is not the expected one, because another write was first. */
+/** Thrown if the key's revision is not the expected one, because another write came first. */
 export class ConflictError extends Error {}
 
 /**
@@ -22,11 +22,11 @@ export interface Store {
   update(key: string, value: string, revision: number): Promise<number>
   /** Returns `undefined` if the key does not exist. A deleted key is an empty row. */
   get(key: string): Promise<Row | undefined>
-  /** Replaces this store with a new one, for all members, because its content cannot be used. */
+  /** Replaces this store with a new store, for all members, because the content of this store cannot be used. */
   startOver(): Promise<void>
   /**
    * Reports the value of each key, now and after changes. Reports may be late or skip changes. Calls `onLost` if the
-   * content is lost because another store has replaced this one. Writes over lost revisions fail with `ConflictError`.
+   * content is lost because a new store has replaced this store. Writes over lost revisions fail with `ConflictError`.
    */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void
 }
@@ -45,7 +45,7 @@ export class Rows {
   readonly #clock: Clock
   #formerEpoch: number
   readonly #members = new Map<string, StoredRow<MemberRecord | undefined>>()
-  /** Only this class changes this field and the next one. */
+  /** Only this class changes this field and the next field. */
   roster: StoredRow<Roster> | undefined
   /** Revision of the roster's key, whether its value is valid or not; `undefined` if unknown. */
   rosterRevision: number | undefined
@@ -93,14 +93,14 @@ export class Rows {
     return true
   }
 
-  /** Returns whether a later row proves that a listed member has stopped. A key without a valid row proves nothing. */
+  /** Returns whether a later row proves that a listed member has stopped. A missing or invalid row proves nothing. */
   hasStopped(name: string, { nonce, revision }: Listed): boolean {
     const row = this.#members.get(name)
     if (row?.record === undefined || row.revision <= revision) return false
     return !('nonce' in row.record) || row.record.nonce !== nonce
   }
 
-  /** Returns whether a listed member has confirmed the epoch or ended, so that it serves no other members' hubs. */
+  /** Returns whether a listed member has confirmed the epoch or ended, so that it serves no hubs of other members. */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
     if (this.hasStopped(name, listed)) return true
     const record = this.#members.get(name)?.record
@@ -119,7 +119,7 @@ export class Rows {
     this.#reachableSince = this.#clock.elapsed()
   }
 
-  /** Returns how many milliseconds a member has been silent; without a row, the time since the roster listed it. */
+  /** Returns how many milliseconds a member has been silent; for a member without a row, since the roster listed it. */
   silentMs(name: string): number {
     const since = this.#members.get(name)?.seenAt ?? this.roster?.seenAt
     return since === undefined ? 0 : this.#clock.elapsed() - Math.max(since, this.#reachableSince)

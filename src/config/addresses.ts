@@ -13,7 +13,7 @@ interface UrlRules {
   readonly schemes: readonly string[]
   readonly withPath: readonly string[]
   readonly example: string
-  /** Completes the message that the address must not contain a user name or password. */
+  /** The end of the message that the address must not contain a user name or password. */
   readonly credentials: string
 }
 
@@ -65,10 +65,10 @@ const natsUrl = url({
   credentials: 'give them as fleet.username and fleet.password (or fleet.password_file)',
 })
 
-/** Addresses of a broker, the preferred one first. */
+/** Addresses of a broker, the preferred address first. */
 export const brokerUrls = oneOrMore(brokerUrl, 'expected an address such as mqtt://broker:1883, or a list of them')
 
-/** May be empty. */
+/** Addresses of NATS servers. The list may be empty. */
 export const natsUrls = oneOrMore(natsUrl, 'expected an address such as nats://nats-0:4222, or a list of them', 0)
 
 export const origin = url({
@@ -128,7 +128,7 @@ export const path = text({
 
 const PASSWORD = 'at least 8 characters in one line, or a hash as hub2mqtt hash-password prints it'
 
-/** Plain text, or the output of `hub2mqtt hash-password`. */
+/** A password in plain text, or the output of `hub2mqtt hash-password`. */
 export const pagePassword = v.pipe(
   text({ name: 'secret', expected: PASSWORD, pattern: /^[^\p{Cc}\p{Cs}]{8,4096}$/u }),
   v.check((given) => !isHash(given) || isGoodHash(given), `expected ${PASSWORD}`),

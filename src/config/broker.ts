@@ -50,7 +50,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   }
 }
 
-/** Returns the addresses of the broker, the preferred one first; empty for an embedded broker on a random port. */
+/** Returns the addresses of the broker, the preferred address first; empty for an embedded broker on a random port. */
 export function brokerUrls(mqtt: {
   readonly url: readonly string[] | null
   readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'>
@@ -91,15 +91,15 @@ export function linkOptions(
   }
 }
 
-/** Returns the client id. If two members of a fleet have the same name, the broker disconnects the first. */
+/** Returns the client id. If two members of a fleet have the same name, the broker disconnects the older client. */
 function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
   if (member === null) return client_id ?? stableClientId(base, instance)
   return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
 }
 
 /**
- * Returns an id that a restart does not change, so that the broker closes a connection that a crash left half open.
- * Each process of each machine has a different id, because clients with the same id disconnect each other.
+ * Returns an id that stays the same after a restart, so that the broker closes a connection that a crash left half
+ * open. Each process of each machine has a different id, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
   const mark = digestOf(`${hostname()}\n${base}`)
@@ -111,7 +111,7 @@ const digestOf = (text: string) => createHash('sha256').update(text).digest('hex
 /** Maximum number of instances; additional instances share the last number. */
 const MAX_INSTANCES = 64
 
-/** `number`: 0 for the first process, 1 for a process that starts while the first is running, and so on. */
+/** `number` is 0 for the first process, 1 for a process that starts while the first is running, and so on. */
 const instance = (number: number, server?: Server) => ({
   number,
   [Symbol.asyncDispose]: async () => void server?.close(),
@@ -131,7 +131,7 @@ export async function claimInstance(name: string, platform: NodeJS.Platform = pr
   return instance(MAX_INSTANCES)
 }
 
-/** Returns the path of a socket. On Linux and Windows, it ends with the process; elsewhere, a crash leaves a file. */
+/** Returns the path of a socket. It ends with the process on Linux and Windows; elsewhere, a crash leaves a file. */
 function pathOf(name: string, platform: NodeJS.Platform): string {
   if (platform === 'linux') return `\0${name}`
   return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)

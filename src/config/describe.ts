@@ -12,7 +12,7 @@ function rowsOf(config: Config) {
   return [...ofHubs, ...rows(options, config, '')]
 }
 
-/** Returns the YAML that `check-config` prints: a configuration file without its secrets. */
+/** Returns the configuration as a YAML file without its secrets, for `check-config`. */
 export function describeConfig(config: Config): string {
   const shown = rowsOf(config).map(({ path, option: { schema, sensitive }, value }) => {
     const isSecret = sensitive && value !== null && !(value instanceof Map && value.size === 0)

@@ -1,11 +1,11 @@
-/** Reads a configuration file, YAML or JSON, into maps, because these have no prototype to pollute. */
+/** Reads a configuration file, YAML or JSON, into maps, because maps have no prototype that could be polluted. */
 import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import type { Document, LineCounter } from 'yaml'
 import type { Mistakes } from './mistakes.ts'
 import type { Source } from './sources.ts'
 
-/** A number is the index of a list's item. */
+/** A number is the index of an item in a list. */
 export type Keys = readonly (string | number)[]
 export type FileMap = ReadonlyMap<unknown, unknown>
 /** Returns a text file's content, or throws with a `code` such as `ENOENT`. */
@@ -35,7 +35,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: 'it is not a directory',
   EFBIG: 'it is larger than 1 MiB',
   NOT_PLAIN: 'it is not a plain file',
-  // Sockets fail when they are opened; files that only look like plain files fail when they are read.
+  // Sockets fail when they are opened; files that only appear to be plain files fail when they are read.
   ENXIO: 'it is not a plain file',
   EAGAIN: 'it is not a plain file',
 }
@@ -65,12 +65,12 @@ const SYNTAX: Readonly<Record<string, string>> = {
 }
 
 const NOT_YAML = 'this is not valid YAML or JSON; look for a missing quote, colon or space here'
-/** All other faults concern syntax that only YAML has. */
+/** The faults that can occur in JSON. All other faults concern syntax that only YAML has. */
 const IN_JSON: ReadonlySet<string> = new Set([TWICE, TOO_DEEP])
 const NOT_JSON = 'this is not valid JSON; look for a missing quote, comma or bracket here'
 
 const require = createRequire(import.meta.url)
-/** Loads the parser on demand, because environment variables alone do not need it. */
+/** Loads the parser on demand, because it is not needed if all options come from environment variables. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
 /** Returns `undefined` if the parser, which is recursive, has overflowed the stack. */
@@ -116,12 +116,12 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
     .find((fault) => fault !== undefined)
 }
 
-/** Returns the content, or the faults with their places: ` line 3, column 1`, or empty for the whole file. */
+/** Returns the content, or the faults with their places: ` line 3, column 1`, or an empty string for the whole file. */
 function parse(text: string) {
   const lines = new (yaml().LineCounter)()
   const doc = documentOf(text, lines)
   if (doc === undefined) return [{ reason: TOO_DEEP, at: '' }]
-  // Report only the first syntax error, because it may cause misleading errors below it, but all duplicate keys.
+  // Report all duplicate keys, but only the first syntax error, because it may cause misleading errors after it.
   const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
   const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
   if (wrong.length > 0) {
@@ -140,7 +140,7 @@ function parse(text: string) {
   }
 }
 
-/** Reads the file. If it has mistakes, adds them and returns `undefined`. A missing file is empty unless `required`. */
+/** Reads the file. After adding mistakes, returns `undefined`. A missing file counts as empty unless `required`. */
 export function readConfigFile(
   path: string,
   readFile: ReadFile,

@@ -31,7 +31,11 @@ const quietHours = text({
   pattern: /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/u,
 })
 
-/** Defines values by app pattern; the first match applies. `such`: an example for messages; `written`: as in a file. */
+/**
+ * Defines values by app pattern; the first match applies.
+ * @param such an example for messages
+ * @param written the example as written in a file
+ */
 const byApp = <S extends v.GenericSchema>(value: S, such: string, written: unknown = such) => ({
   schema: map(value, `values by app such as {com.athom.hue: ${such}}`),
   default: new Map<string, never>(),

@@ -48,7 +48,7 @@ export function readHubsDir(
 /** Milliseconds between checks of the folder. */
 export const CHECK_MS = 10_000
 
-/** Also reports changes since `readAt` (epoch milliseconds of the system's clock, as in file times; default: now). */
+/** Watches a folder. Also reports changes since `readAt` (epoch milliseconds, like file times; default: now). */
 export async function watchFolder(
   { folder, readAt = Number.POSITIVE_INFINITY }: { readonly folder: string; readonly readAt?: number | undefined },
   onChange: () => void,
@@ -69,7 +69,7 @@ export async function watchFolder(
 
 async function readStamps(folder: string) {
   try {
-    // Adding or removing a file also changes the folder's time.
+    // Adding or removing a file also changes the folder's modification time.
     const { mtimeMs } = await stat(folder)
     const paths = hubFilesIn(await readdir(folder)).map((name) => join(folder, name))
     const files = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)))

@@ -1,4 +1,4 @@
-/** Reads the hubs: from the configuration file, from the files of a folder, and at most one from the environment. */
+/** Reads the hubs from the configuration file, from the files of a folder, and at most one hub from the environment. */
 import * as v from 'valibot'
 import { type ConfigFile, example, type FileMap, type Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
@@ -12,7 +12,7 @@ interface HubsRequest {
   readonly file: ConfigFile
   readonly env: Environment
   readonly reading: Reading
-  /** From the folder of `hubs_dir`; `undefined` if no folder is configured. */
+  /** The files in the folder of `hubs_dir`; `undefined` if no folder is configured. */
   readonly folder: readonly (readonly [name: string, file: ConfigFile])[] | undefined
   readonly required: boolean
 }
@@ -21,7 +21,7 @@ const KEYS = fileKeys(hubOptions)
 
 type NamedHub = readonly [name: string, file: ConfigFile]
 
-/** Renames a hub whose name is not shown in messages, so that its options are checked as well. */
+/** Renames a hub whose name must not appear in messages, so that its options are checked as well. */
 function unnamed(file: ConfigFile, name: string, hub: FileMap, number: number): NamedHub {
   const shown = `unnamed-${number}`
   const root: FileMap = new Map([['hubs', new Map([[shown, hub]])]])
@@ -76,7 +76,7 @@ const missing = (byEnvironment: boolean) => (path: string, option: Option) => {
   return `missing; give ${path}${such} in the configuration file${byEnvironment ? `, or ${variable}` : ''}`
 }
 
-/** Returns the valid hubs by name, and adds the mistakes of the invalid ones. */
+/** Returns the valid hubs by name, and adds the mistakes of invalid hubs. */
 export function readHubs({ file, env, reading, folder, required }: HubsRequest): Readonly<Record<string, HubConfig>> {
   const { mistakes } = reading
   const files = new Map(hubsOfFile(file, mistakes))

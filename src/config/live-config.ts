@@ -15,13 +15,13 @@ export interface Reloaded {
   readonly after: Config
 }
 
-/** How long the hubs of an empty `hubs_dir` are kept, because its volume may be unmounted only for a moment. */
+/** How long the hubs are kept if `hubs_dir` is empty, because its volume may be unmounted only for a moment. */
 export const EMPTY_MS = 60_000
 
 type Log = Logger & { addSecret(secret: string): void }
 
 export class LiveConfig implements Live {
-  /** Only this class replaces the value, as a whole. */
+  /** Only this class replaces the value, and only as a whole. */
   value: Config
   onReplaced: (config: Config) => void = () => {}
   awaitsHubs = false
@@ -62,7 +62,7 @@ export class LiveConfig implements Live {
     try {
       const reloaded = this.#takeOver()
       this.#onReload(reloaded?.changed)
-      // Write these log lines in the new format and at the new level.
+      // Log the changes last, so that the lines are written in the new format and at the new level.
       reloaded?.logChanges()
     } catch (err) {
       this.#log.error({ err }, 'the new configuration was applied only in part, because of a bug in hub2mqtt')
@@ -124,7 +124,7 @@ export class LiveConfig implements Live {
     })
   }
 
-  /** Call this when a hub has refused its key. Returns whether a new key was found; it is then used. */
+  /** Call this when a hub has refused its key. Returns whether a new key was found. If so, the hub uses the new key. */
   renewKey(name: string): boolean {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]
@@ -150,7 +150,7 @@ export class LiveConfig implements Live {
     return { username: username ?? undefined, password: password ?? undefined }
   }
 
-  /** Reads the sources again to get a secret. Mistakes are reported only by the next reload. */
+  /** Reads the sources again to find a changed secret. Mistakes are reported only by the next reload. */
   #reread(): Config | undefined {
     const loaded = this.#read()
     if (!(loaded instanceof ConfigError)) return loaded.config

@@ -1,4 +1,4 @@
-/** Combines file and environment into one validated value, or reports all mistakes. */
+/** Combines the configuration file and the environment into one validated value, or reports all mistakes. */
 import { readdirSync } from 'node:fs'
 import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
@@ -23,7 +23,7 @@ export interface LoadOptions {
   readonly readFolder?: ReadFolder
   /** Whether a configuration without a hub is a mistake; default: `true`. */
   readonly requireHub?: boolean
-  /** Whether a missing file is a mistake; if not, it counts as empty. Default: `true`. */
+  /** Whether a missing file is a mistake; if not, a missing file is treated as empty. Default: `true`. */
   readonly requireFile?: boolean
   /** Whether an empty file is a mistake, as on a reload; default: `false`. */
   readonly requireContent?: boolean
@@ -38,7 +38,7 @@ export const variables: readonly string[] = [
   ...fileKeys(options).map(environmentName),
 ]
 
-/** Returns a path, which need not exist; `null` if no file is configured. */
+/** Returns the path of the configuration file, which need not exist; `null` if no file is configured. */
 export function configFileOf({ file, env }: LoadOptions): string | null {
   return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
 }
@@ -65,7 +65,7 @@ function readTop<T extends Table>(table: T, { sources, reading }: Opened): Value
 
 /** Returns `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
-  // Ignore mistakes here, because a mistake in the option itself is reported later, with all others.
+  // Ignore mistakes here, because a mistake in the option itself is reported later, with all other mistakes.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
   if (hubs_dir === null) return undefined
@@ -80,7 +80,7 @@ export function loadConfig(request: LoadOptions) {
   const opened = open(request)
   const { file, readable, env, reading } = opened
   const { mistakes } = reading
-  // An unreadable file may name hubs, so do not report their absence as well.
+  // An unreadable file may configure hubs, so do not also report that hubs are missing.
   const required = readable && request.requireHub !== false
   if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is now empty')
   const folder = readFolderOf(request, opened)
@@ -104,12 +104,12 @@ export function loadConfig(request: LoadOptions) {
     fileIsEmpty: file.isEmpty,
     /** Number of files in the folder of `hubs_dir`; `null` if no folder is configured. */
     hubFiles: folder?.length ?? null,
-    /** When reading began: epoch milliseconds of the system's clock. */
+    /** When reading began, in epoch milliseconds of the system clock. */
     readAt,
   }
 }
 
-/** Returns the configuration of a first run, which has no hubs and perhaps no file; `undefined` for any other. */
+/** Returns the configuration of a first run, which has no hubs and perhaps no file; `undefined` if there are hubs. */
 export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
   try {
     const loaded = loadConfig({ ...request, requireHub: false, requireFile: false })
@@ -121,14 +121,14 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * Loads these options for programs other than the daemon. The rest of the configuration may be invalid, or contain
+ * Loads the HTTP options for programs other than the daemon. The rest of the configuration may be invalid, or contain
  * secrets that the program does not need. The file may not even be valid YAML. If one of these options has a mistake,
  * its default is returned.
  */
 export function loadHttpConfig(request: LoadOptions) {
   const opened = open(request)
   const { reading, sources, file } = opened
-  // YAML without a colon or a space may be valid text instead of a map.
+  // If a colon or a space is missing, the value may be a valid YAML string instead of a map.
   const isMap = file.root.get('http') instanceof Map
   const salvaged = isMap ? [] : [httpInText(textOf(request), httpOptions)]
   const { http } = readTop(httpOptions, { ...opened, sources: [...salvaged, ...sources] })
@@ -146,7 +146,7 @@ function textOf(request: LoadOptions): string {
   }
 }
 
-/** Like `loadHttpConfig`, for programs that need the exact values. @throws ConfigError if these are invalid */
+/** Like `loadHttpConfig`, for programs that need the exact values. @throws ConfigError if the values are invalid */
 export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   const opened = open(request)
   const { mistakes } = opened.reading

@@ -2,10 +2,10 @@
 import { UsageError } from '../base/errors.ts'
 import type { Keys } from './file.ts'
 
-/** The process exits before it opens anything. */
+/** The process exits before it opens any connection or listener. */
 export class ConfigError extends UsageError {
   override readonly name = 'ConfigError'
-  /** One line each: the key and its place, what was expected, and how to fix it. */
+  /** Each line contains the key and its place, what was expected, and how to fix the mistake. */
   readonly mistakes: readonly string[]
 
   constructor(mistakes: readonly string[]) {
@@ -19,7 +19,7 @@ const LONGEST_QUOTE = 20
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 export class Mistakes {
-  /** A set, because lines with omitted values may be equal. */
+  /** A set, because lines whose values are omitted may be equal. */
   readonly #lines = new Set<string>()
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
@@ -29,7 +29,11 @@ export class Mistakes {
     if (secret !== '') this.#secrets.add(secret)
   }
 
-  /** Adds a mistake. `subject` begins the line; `path`: the option, if any, that therefore has no valid value. */
+  /**
+   * Adds a mistake.
+   * @param subject the beginning of the line
+   * @param path the option, if any, that has no valid value because of the mistake
+   */
   add(subject: string, problem: string, path?: string): void {
     this.#lines.add(`${subject}: ${problem}`)
     if (path !== undefined) this.#failed.add(path)
@@ -47,12 +51,12 @@ export class Mistakes {
     return text.length > LONGEST_QUOTE + 2 || this.#hasSecret(String(value)) ? '' : `, but it is ${text}`
   }
 
-  /** Returns a name from the file; `undefined` if it may contain a secret, as YAML reads `api_key:abc` as one key. */
+  /** Returns a name from the file; `undefined` if it may contain a secret (YAML reads `api_key:abc` as one key). */
   name(written: string): string | undefined {
     return PLAIN_NAME.test(written) && !this.#hasSecret(written) ? written : undefined
   }
 
-  /** Returns keys as `["com.athom.hue"].brightness item 2`; a name that may not be repeated is `[…]`. */
+  /** Returns keys as `["com.athom.hue"].brightness item 2`; a name that must not be repeated is replaced with `[…]`. */
   describeKeys(keys: Keys): string {
     const described = keys.map((key) => {
       if (typeof key === 'number') return ` item ${key + 1}`
@@ -64,7 +68,7 @@ export class Mistakes {
   }
 
   #hasSecret(text: string): boolean {
-    // A short secret is part of many words, so masking those would reveal it.
+    // A short secret is part of many words, so masking these words would reveal the secret.
     return [...this.#secrets].some((secret) => (secret.length < 4 ? text === secret : text.includes(secret)))
   }
 

@@ -70,7 +70,7 @@ export class Hubs implements AsyncDisposable {
     return hub
   }
 
-  /** Resolves when no more requests are sent to the hub. `writesMs`: see `Hub.destroy`. */
+  /** Resolves when no more requests are sent to the hub. @param writesMs see `Hub.destroy` */
   close(name: string, writesMs = 0): Promise<void> {
     const hub = this.all.get(name)?.hub
     if (hub === undefined) return Promise.resolve()

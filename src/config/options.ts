@@ -28,7 +28,7 @@ const settingsByName = map(publishedSetting, 'settings by name, such as {night_m
 
 const file = (opens: NonNullable<Option['opens']>, example: string) => ({ schema: path, opens, example })
 
-/** The options of one hub: `hubs.<name>.<key>` in the file, `HUB2MQTT_HUB_<KEY>` for a single one. */
+/** The options of one hub: `hubs.<name>.<key>` in the file, `HUB2MQTT_HUB_<KEY>` for a single hub. */
 export const hubOptions = defineOptions({
   url: {
     doc: 'Address of the hub.',
@@ -299,17 +299,17 @@ export type HubConfig = Values<typeof hubOptions>
 /** Durations are in milliseconds, sizes in bytes. */
 export type Config = Values<typeof options> & { readonly hubs: Readonly<Record<string, HubConfig>> }
 
-/** The current configuration. A reload replaces `value`, so read it each time. */
+/** The current configuration. A reload replaces `value`, so do not cache it. */
 export interface Live {
   readonly value: Config
   /** Whether hubs may be missing only because their folder is temporarily empty; default: `false`. */
   readonly awaitsHubs?: boolean
 }
 
-/** `--config` takes precedence. */
+/** The path of the configuration file. `--config` takes precedence. */
 export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 
-/** The name of the hub that `HUB2MQTT_HUB_…` configures; default: the file's only hub, or `home`. */
+/** The name of the hub that `HUB2MQTT_HUB_…` configures; default: the only hub of the configuration file, or `home`. */
 export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
@@ -317,7 +317,7 @@ export const HUB_NAME =
   '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout, constructor, prototype and __proto__'
 export const EXPECTED_NAME = `expected a hub name such as home: ${HUB_NAME}`
 
-/** The name of a hub is a topic level beside `bridge`. Three of the excluded names are properties of every object. */
+/** The name of a hub is a topic level, like `bridge`. Three of the excluded names are properties of every object. */
 export const hubName = v.pipe(
   v.string(),
   v.regex(/^(?!(?:bridge|fleet|rollout|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/u, EXPECTED_NAME),

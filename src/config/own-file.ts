@@ -1,4 +1,4 @@
-/** Atomically writes hub2mqtt's own files, such as the configuration from the setup, if it may write them. */
+/** Atomically writes hub2mqtt's own files, such as the configuration file that the setup creates. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, lstat, open, rename, rm } from 'node:fs/promises'

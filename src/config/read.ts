@@ -12,7 +12,7 @@ import { fileKey, merge, type Option, type Table, type Values } from './table.ts
 export interface Reading {
   readonly mistakes: Mistakes
   readonly readFile: ReadFile
-  /** Collects all secrets that were read, used or not. */
+  /** Collects all secrets that were read, whether they are used or not. */
   readonly secrets: Set<string>
   readonly warnings: string[]
 }
@@ -32,7 +32,7 @@ const MAX_PROBLEMS = 50
 /** Minimum length of a token of `http.tokens`. */
 const MIN_TOKEN_LENGTH = 16
 
-/** Returns the problems of a value, each with its place; if several forms are permitted, those of the closest form. */
+/** Returns the problems of a value, each with its place. If several forms are permitted, uses the closest form. */
 function problemsOf(
   issues: readonly v.BaseIssue<unknown>[],
   value: unknown,
@@ -46,7 +46,7 @@ function problemsOf(
   })
 }
 
-/** Returns `undefined` after adding mistakes. `at` is the option's path, or its `_file` key. */
+/** Returns the valid value; `undefined` after adding mistakes. `at` is the option's path, or its `_file` key. */
 function check({ path, option, source, reading }: Place, schema: v.GenericSchema, raw: unknown, at = path): unknown {
   const { mistakes } = reading
   const result = v.safeParse(schema, raw, { abortPipeEarly: true })
@@ -64,7 +64,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
 
 const subjectAt = ({ source }: Place, at: string) => subjectOf(source, at.split('.'))
 
-/** Reads a file. Its path may be the secret itself, so the mistake does not repeat the path. */
+/** Reads a file. The given path may be the secret itself, so the message does not repeat the path. */
 function open(place: Place, file: string, at: string): string | undefined {
   const { mistakes, readFile } = place.reading
   try {

@@ -7,7 +7,7 @@ import type { Hubs } from './open-hubs.ts'
 import { type Config, type HubConfig, hubOptions, options } from './options.ts'
 import { type Table, valueAt } from './table.ts'
 
-/** Returns the current configuration with all live options of the next one. */
+/** Returns the current configuration with all live options of the next configuration. */
 export function takeOver(now: Config, next: Config): Config {
   const hubs = Object.entries(next.hubs).map(([name, hub]): [string, HubConfig] => {
     const present = now.hubs[name]
@@ -31,7 +31,7 @@ function withValue<T>(node: T, [key = '', ...rest]: readonly string[], value: un
   return { ...node, [key]: rest.length === 0 ? value : withValue(valueAt(node, key), rest, value) }
 }
 
-/** Returns the paths of the options that differ. A hub that only one configuration has counts as one path. */
+/** Returns the paths of the options that differ. A hub that exists in only one configuration counts as one path. */
 export function differences(one: Config, other: Config): string[] {
   const names = [...new Set([...Object.keys(one.hubs), ...Object.keys(other.hubs)])]
   const ofHubs = names.flatMap((name) => {
@@ -49,7 +49,7 @@ function differing(table: Table, one: object, other: object): string[] {
 interface Parts {
   readonly hubs: Hubs
   readonly bridge: Bridge
-  /** Opens and starts a hub, and announces it to the other parts. */
+  /** Opens and starts a hub, and adds it to the other parts. */
   readonly openHub: (name: string, config: HubConfig) => void
   readonly fleet?: { hubsChanged(): void } | undefined
   readonly store: Store
@@ -81,7 +81,7 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
       if (fleet === undefined) openHub(name, config)
     } else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.renewed()
   }
-  // Call this after adding hubs, because it removes the topics of unknown hubs.
+  // Call `hubsComplete` after adding hubs, because it removes the topics of unknown hubs.
   bridge.hubsComplete()
   fleet?.hubsChanged()
 }

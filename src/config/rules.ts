@@ -2,7 +2,7 @@ import { isLoopback } from '../base/hosts.ts'
 import type { Config } from './options.ts'
 
 interface Rule {
-  /** The options that the rule checks; it is skipped if one of them has a mistake. */
+  /** The options that the rule checks. The rule is skipped if one of these options has a mistake. */
   readonly paths: readonly string[]
   /** Whether the configuration is used even if the rule is broken. */
   readonly isWarning?: true
@@ -22,7 +22,7 @@ const passwordNeedsName = (part: 'mqtt' | 'fleet'): Rule => ({
     `${part}.username: missing; a password is sent only together with a user name`,
 })
 
-/** Also counts options that have mistakes. */
+/** Returns how many ways of sharing hubs are configured. Also counts options that have mistakes. */
 function waysToShare({ shard, index, count, nats }: Config['fleet'], isWrong: IsWrong): number {
   const byIndex = index !== null || count !== null || isWrong('fleet.index') || isWrong('fleet.count')
   const ways = [shard !== null || isWrong('fleet.shard'), byIndex, nats.length > 0 || isWrong('fleet.nats')]

@@ -15,7 +15,7 @@ export function about(schema: v.GenericSchema): About {
   return { name: typeof name === 'string' ? name : schema.type, ...(quotable === true && { quotable }) }
 }
 
-/** Returns a value as written in a file: the inverse of parsing. */
+/** Returns a value as written in a file. This is the inverse of parsing. */
 export function show(schema: v.GenericSchema, value: unknown): unknown {
   const { show: inverse } = v.getMetadata(schema)
   return typeof inverse === 'function' && value !== null ? inverse(value) : value
@@ -28,7 +28,7 @@ export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   return [...value.values()].map((one) => String(secretOf(one)))
 }
 
-/** Converts an environment variable's text to the value that a file would contain. Unsuitable text stays as it is. */
+/** Converts an environment variable's text to the value that a file would contain. Returns other text unchanged. */
 export function fromText(schema: v.GenericSchema, text: string): unknown {
   switch (schema.type) {
     case 'boolean':
@@ -58,14 +58,14 @@ function listIn(text: string): unknown {
 function jsonAsMaps(text: string): unknown {
   const isObject = (part: unknown) => typeof part === 'object' && part !== null && !Array.isArray(part)
   try {
-    // A `null` is a mistake here; in a file, it means an omitted option.
+    // `null` is a mistake here, although it stands for an omitted option in a file.
     return JSON.parse(text, (_, part) => (isObject(part) ? new Map(Object.entries(part)) : part)) ?? text
   } catch {
     return text
   }
 }
 
-/** Converts a file's map with fixed keys to an object. Only maps with names chosen by the user stay maps. */
+/** Converts a file's map with fixed keys to an object. Only maps whose keys are chosen by the user remain maps. */
 export const fixedKeys = v.pipe(
   v.unknown(),
   v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : Array.isArray(given) ? null : given)),
@@ -85,7 +85,7 @@ export function integer(minimum: number, maximum: number) {
   )
 }
 
-/** If there are more choices, a message names only the most similar one. */
+/** If there are more choices, a message names only the most similar choice. */
 const MAX_LISTED = 10
 
 /** One of several words. YAML reads a word such as `5` as a number, which is accepted as the word. */
@@ -102,7 +102,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
   )
 }
 
-/** Text that matches a pattern. The pattern must have the flag `u`, because patterns in JSON Schema always have it. */
+/** Text that matches a pattern. The pattern must have the `u` flag, which patterns in JSON Schema always have. */
 export function text({ name, quotable, expected, pattern }: About & { expected: string; pattern: RegExp }) {
   return v.pipe(
     v.string(({ input }) => `expected ${expected}${typeof input === 'number' ? '; put a number in quotes' : ''}`),
@@ -143,7 +143,7 @@ export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput
 export const secret = <S extends v.GenericSchema>(schema: S, example: string) =>
   ({ schema, sensitive: true, example }) as const
 
-/** A string, or a list of at least `least` strings; the value is a list. In the environment, commas separate them. */
+/** A string, or a list of at least `least` strings; the value is a list. In the environment, it is comma-separated. */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
   // Report the problem with an invalid string, not that a list is possible.
@@ -208,7 +208,7 @@ function quantity(name: string, units: Units) {
 /** `500ms`, `10s`, `2m`, `1h`; the value is in milliseconds. */
 export const duration = quantity('duration', DURATION_UNITS)
 
-/** A duration that can also be written in days: `7d`. */
+/** A duration that can also be written in days, such as `7d`. */
 export const longDuration = quantity('duration', { d: 24 * 3_600_000, ...DURATION_UNITS })
 
 /** `64KiB`, `1MiB`; the value is in bytes. */

@@ -1,4 +1,4 @@
-/** Values that are objects with fixed keys: published settings, and rules of the generic call. */
+/** Schemas for values with fixed keys, which are published settings and the rules of the generic call. */
 import * as v from 'valibot'
 import { didYouMean } from '../base/nearest.ts'
 import { METHODS, SECTIONS } from '../contract/calls.ts'

@@ -1,4 +1,4 @@
-/** The sources of options: their common interface, and the environment in the form of a file. */
+/** The common interface of the sources of options, and the environment in the form of a file. */
 import { resolve } from 'node:path'
 import type { FileMap, Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
@@ -9,7 +9,7 @@ export interface Source {
   /** The file; `undefined` for the environment. */
   readonly path?: string | undefined
   readonly root: FileMap
-  /** Returns the place of a path, or of its existing part: `hub2mqtt.yaml line 3`, or the variable's name. */
+  /** Returns the place of an option or the existing part of its path: `hub2mqtt.yaml line 3`, or a variable's name. */
   readonly where: (keys: Keys) => string
   /** Resolves a path against the location of this source. */
   readonly resolvePath: (path: string) => string
@@ -23,7 +23,7 @@ export function ownEnvironment(env: Readonly<Record<string, string | undefined>>
   return new Map(own.flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
-/** Reads options from variables. `prefix` begins the variables' names, `at` the options' paths. */
+/** Reads options from variables. The variables' names begin with `prefix`, the options' paths with `at`. */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {
@@ -45,8 +45,8 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
 const ADDRESS: ReadonlySet<string> = new Set(['enabled', 'host', 'port'])
 
 /**
- * Finds the listener's address in the text of a file that may be neither valid YAML nor valid JSON. The parser is no
- * help: after a missing quote, for example, it finds no keys. In JSON, later sections count as part of `http`.
+ * Finds the listener's address in the text of a file that may be neither valid YAML nor valid JSON. The parser cannot
+ * be used: after a missing quote, for example, it finds no keys. In JSON, later sections count as part of `http`.
  */
 export function httpInText(text: string, table: Table): Source {
   const found = new Map<string, unknown>()
@@ -74,7 +74,7 @@ function wordsOf(line: string): string[] {
   return comment === -1 ? words : words.slice(0, comment)
 }
 
-/** A key without a value is an omitted option. */
+/** Returns the value at a path. A key without a value counts as an omitted option. */
 export const valueIn = ({ root }: Source, path: string): unknown => valueAt(root, path) ?? undefined
 
 /** Returns the beginning of a message: `mqtt.url (hub2mqtt.yaml line 3)`. */

@@ -16,7 +16,7 @@ export function tokenFileOf(
   return token_file ?? (configFile === null ? null : `${configFile}.token`)
 }
 
-/** Returns the stored token; `undefined` unless it is in a plain file that no other user can read or has created. */
+/** Returns the stored token; `undefined` unless its file is plain, and no other user can read or has created it. */
 export function readToken(file: string): string | undefined {
   const found = readTokenFile(file)
   return found?.isPrivate ? found.token : undefined
@@ -39,13 +39,13 @@ function readTokenFile(file: string): { readonly token: string; readonly isPriva
   }
 }
 
-/** Returns whether no other user can read the file. Root may use other users' tokens, as it may start their daemons. */
+/** Returns whether no other user can read the file. Root may use other users' tokens to start their daemons. */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))
 }
 
-/** Returns the stored token, or a new one, which is stored if possible. */
+/** Returns the stored token, or a new token, which is stored if possible. */
 export async function startToken(
   file: string | null,
   log: { warn(fields: object, message: string): void },
@@ -64,5 +64,5 @@ export async function startToken(
   return token
 }
 
-/** Returns an address that logs in the browser that opens it. */
+/** Returns the address with the token, so that a browser that opens it is logged in. */
 export const addressWith = (address: string, token: string): string => `${address}?token=${token}`

@@ -1,4 +1,4 @@
-/** Defines options: type, environment variable, JSON Schema and documentation are derived from one row. */
+/** Defines options. Type, environment variable, JSON Schema and documentation of an option derive from one row. */
 
 import convict from 'convict'
 import * as v from 'valibot'
@@ -7,13 +7,13 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly doc: string
   /** The schema of the value as written in a file. Without a default, an omitted option is `null`. */
   readonly schema: S
-  /** Whether a change takes effect at run time; `ifSame`: only while the named option is set and unchanged. */
+  /** Whether a change takes effect at run time; with `ifSame`, only while the named option is set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
-  /** Set for a secret, which is masked wherever it is shown and in the log, and readable from a file (`…_file`). */
+  /** Set for a secret, which is masked in the log and wherever it is shown, and can be read from a file (`…_file`). */
   readonly sensitive?: true
   /**
-   * Set for paths. `certificate`, `secret`: a file that must be readable when the configuration is loaded; a `secret`
-   * should be readable only by its owner. `folder`: a folder that is read later. `made`: a file that hub2mqtt creates.
+   * Set for paths. A `certificate` or `secret` is a file that must be readable when the configuration is loaded; a
+   * `secret` should be readable only by its owner. A `folder` is read later. A `made` file is created by hub2mqtt.
    */
   readonly opens?: 'certificate' | 'secret' | 'folder' | 'made'
 }
@@ -76,7 +76,7 @@ export function fileKeys(table: Table): string[] {
 
 export interface Tree<T> extends Map<string, T | Tree<T>> {}
 
-/** Keeps the order of the entries. */
+/** Converts paths to nested maps, in the order of the entries. */
 export function nest<T>(entries: Iterable<readonly [path: string, value: T]>): Tree<T> {
   const root: Tree<T> = new Map()
   for (const [path, value] of entries) {
@@ -101,10 +101,10 @@ function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, 
 export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<string, unknown>[]): Values<T> {
   const defaults = Object.entries(table).map(([path, { schema, default: written = null }]) => {
     const value = written === null ? null : v.parse(schema, written)
-    // Values are parsed before they get here, because convict's parsing is lax (its booleans accept `0` as `true`).
+    // All values have already been parsed, because convict's parsing is lax (its booleans accept `0` as `true`).
     return [path, { format: '*', default: value }] as const
   })
-  // Without these, convict would read the process's arguments and environment.
+  // Pass `env` and `args`, because convict would otherwise read the process's arguments and environment.
   const config = convict(toObject(nest<convict.SchemaObj>(defaults)), { env: {}, args: [] })
   for (const values of layers) for (const [path, value] of values) config.set(path, value)
   config.validate({ allowed: 'strict' })
@@ -118,7 +118,7 @@ type CamelKeys<T> = {
   readonly [Key in keyof T as Camel<Key> & string]: null extends T[Key] ? Exclude<T[Key], null> | undefined : T[Key]
 }
 
-/** Does not convert the keys of nested objects. `null` becomes `undefined`. */
+/** Converts the keys to camel case, except the keys of nested objects. `null` becomes `undefined`. */
 export function camelKeys<T extends object>(slice: T): CamelKeys<T> {
   const entries = Object.entries(slice).map(([key, value]) => {
     return [key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), value ?? undefined]

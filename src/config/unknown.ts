@@ -10,14 +10,14 @@ import { environmentName, fileKeys, type Table, VARIABLE_PREFIX } from './table.
 const NO_WEBSOCKET =
   'the embedded broker has not supported WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that supports it, such as Mosquitto'
 
-/** Options of former versions, and what to do instead. The default is the value with the current behaviour. */
+/** Removed options, and what to do instead. The default is the value that corresponds to the current behaviour. */
 const REMOVED: Table = {
   'mqtt.embedded.ws_port': { doc: NO_WEBSOCKET, schema: integer(0, 65_535), default: 0 },
   'mqtt.embedded.ws_origins': { doc: NO_WEBSOCKET, schema: list(label), default: null },
 }
 const REMOVED_VARIABLES = Object.keys(REMOVED).map(environmentName)
 
-/** Reports removed options. An option with its default only causes a warning. */
+/** Reports removed options. An option that is set to its default only causes a warning. */
 export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, warnings }: Reading): void {
   for (const [path, { doc, default: harmless }] of Object.entries(REMOVED)) {
     for (const source of [file, environmentSource(env, REMOVED)]) {
@@ -56,7 +56,7 @@ function suggestion(name: string, known: readonly string[], prefix = ''): string
 }
 
 const UNKNOWN = 'there is no such option'
-/** Other unknown names may be misplaced secrets, and are not repeated. */
+/** Messages repeat only unknown names of this form, because all other names may be misplaced secrets. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
 export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
@@ -72,9 +72,9 @@ export function checkVariables(env: Environment, known: readonly string[], mista
 
 interface KeyCheck {
   readonly table: Table
-  /** The place of the table's options in the file. */
+  /** The path of the table's options in the configuration file. */
   readonly at?: readonly string[]
-  /** Other keys at the same place, which other code reads. */
+  /** Additional keys that are permitted at the same place, because other code reads them. */
   readonly also?: readonly string[]
   readonly mistakes: Mistakes
 }

@@ -38,7 +38,7 @@ export const called = enveloped(
   },
 )
 
-/** Effects shared with commands of other operations. In doubt, lists an effect, because denying too much is safe. */
+/** Effects shared with commands of other operations. Also lists uncertain effects, because denying too much is safe. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['read-app'],
   getAppSettings: ['read-settings'],

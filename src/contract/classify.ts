@@ -30,7 +30,7 @@ export function isCrashed(app: App): boolean {
   return app.crashed === true || app.state === 'crashed'
 }
 
-/** Returns whether an app is running or starting. On some hubs, its crash flag is then still set. */
+/** Returns whether an app is running or starting. On some hubs, the crash flag of such an app is still set. */
 export const isUp = ({ state }: App) => state === 'running' || state === 'starting'
 
 /**

@@ -41,21 +41,21 @@ export interface Target {
   readonly hub: Hub
   /** The app's id; empty for a command to the whole hub. */
   readonly app: string
-  /** The decoded argument from the topic; empty if the row has none. */
+  /** The decoded argument from the topic; empty if the command has no argument. */
   readonly argument: string
   /** Repeats a rate-limited request (429) until the command expires. Checks the permission before each request. */
   readonly call: Hub['call']
-  /** Like `call`, for an endpoint given by its path. */
+  /** Like `call`, for an endpoint specified by its path. */
   readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
   /** Like `call`, for a read that consists of several operations. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
-  /** Sends another command to an app of the hub, as any client would. */
+  /** Sends another command to an app of the hub in the same way as a client's command. */
   readonly send: (app: string, command: string) => Promise<Outcome>
   /** The report of the app's latest crash, in Markdown; `null` if there is none. */
   readonly report: () => string | null
   readonly history: (hours: number) => Promise<UsageHistory>
   readonly guard: (control: GuardControl) => void
-  /** Restores what other clients have changed on the broker. */
+  /** Restores topics that other clients have changed on the broker. */
   readonly repair: () => void
   readonly clock: Clock
   /** Aborted when the bridge stops. */
@@ -65,7 +65,7 @@ export interface Target {
 interface Common<T> {
   readonly name: string
   readonly payload: PayloadKind<T>
-  /** Whether the topic has one more level: the name of a setting. */
+  /** Set if the topic has one more level, which is the name of a setting. */
   readonly argument?: 'setting'
   readonly doc: string
 }
@@ -74,20 +74,25 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
   /** `null` if the input determines the operation, or if the operation is unknown. */
   readonly operation: OperationName | null
-  /** Whether the command changes something on the hub. If so, it is audited, not retried and refused by `read_only`. */
+  /**
+   * Whether the command changes something on the hub. Such commands are audited, not retried, and refused by
+   * `read_only`.
+   */
   readonly write: boolean
   /** Set if the command is not permitted by default. */
   readonly allowed?: false
   /** The effects that other commands must not have if this command is denied. */
   readonly capabilities?: readonly Capability[]
-  /** Returns the effects of an input, if they depend on it; without an input, the effects that every input has. */
+  /** Returns the effects of an input, if they depend on the input; without an input, the effects of every input. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
-  /** Set for a command that does not queue, unlike the commands that it sends. Only one runs at a time on a hub. */
+  /**
+   * Set for a command that does not queue, unlike the commands that it sends. A hub runs one such command at a time.
+   */
   readonly fansOut?: true
   readonly needs?: 'guard'
-  /** Returns whether the command works for this input without the part that it `needs`. */
+  /** Returns whether the command works for this input without the feature in `needs`. */
   readonly worksWithout?: (input: T) => boolean
-  /** Returns the app that the input of a command to the whole hub concerns. */
+  /** For a command to the whole hub, returns the app that the input concerns. */
   readonly about?: (input: T) => string | null
   /** Returns the endpoint that the input names. The endpoint determines operation, write, app and permission. */
   readonly reaches?: (input: T) => Endpoint
@@ -96,14 +101,14 @@ export interface HubCommand<T = unknown> extends Common<T> {
 
 interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
-  /** Whether the command is logged, like every write. */
+  /** Set if the command is logged, as every write is. */
   readonly audited?: true
-  /** Whether the command changes something on hubs. If so, it is refused by `read_only`. */
+  /** Whether the command changes something on hubs. If so, the command is refused by `read_only`. */
   readonly write?: true
   readonly allowed?: false
   /** Returns the app command that this command sends. Denying the app command also denies this command. */
   readonly sends?: (input: T) => RolloutCommand
-  /** Whether a repeated transaction is executed again, because that is harmless, instead of answered from memory. */
+  /** Set if a repeated transaction is executed again, not answered from memory, because repeating it is harmless. */
   readonly repeatable?: true
   /** Returns the data of the answer; `undefined` becomes `null`. @throws CommandError */
   // biome-ignore lint/suspicious/noConfusingVoidType: a synchronous command returns nothing.

@@ -246,7 +246,7 @@ const ROWS = [
   row('hub', 'update-all', {
     payload: nothing,
     operation: 'installFromAppStore',
-    // No `capabilities`, because denying this command must not deny single updates.
+    // There are no `capabilities`, because denying this command must not deny updates of single apps.
     capabilitiesOf: (): Capability[] => ['update-app'],
     fansOut: true,
     doc: 'Updates each app that has an update, one after another, and returns their ids.',
@@ -326,7 +326,7 @@ export function effectiveCommand(command: HubCommand, input: unknown): HubComman
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
 }
 
-/** Returns whether a command is logged. An unknown command may change something. */
+/** Returns whether a command is logged. Unknown commands are logged, because they may change something. */
 export function isAudited(command: Command | undefined): boolean {
   if (command === undefined) return true
   return command.target === 'bridge' ? command.audited === true : command.write

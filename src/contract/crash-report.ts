@@ -28,7 +28,7 @@ export function reportOf(app: string, crash: Crash): string {
   return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`
 }
 
-/** Apps that crashed later count as crashed at the same time, because the evidence does not contain their times. */
+/** Treats apps that crashed later as if they had crashed at the same time, because their times are not recorded. */
 function sentenceOf(app: string, { at, before, others_crashed }: Crash): string | undefined {
   const own = Date.parse(at)
   const since = own - 10 * 60_000

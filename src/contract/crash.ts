@@ -1,4 +1,4 @@
-/** The evidence of a crash: data from before the crash, at most 16 KiB. */
+/** The evidence of a crash, which is data from before the crash, at most 16 KiB. */
 import * as v from 'valibot'
 
 import { GUARD_STATES, REASONS } from './guard.ts'
@@ -102,7 +102,7 @@ export const USAGE_HISTORY = frozen({
 })
 export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 
-/** Replaces a string that is too long to be valid with `null`. Truncated, it could still contain part of a key. */
+/** Replaces a string that is too long to be valid with `null`. A truncated string could still contain part of a key. */
 export const shortOrNull = (text: string | null) => (text === null || text.length > 256 ? null : text)
 
 /** Returns `null` if the message has only one line, and therefore no stack. */
@@ -130,7 +130,7 @@ export function fitted(crash: Crash): Crash {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-/** Returns a sentence, without a full stop, about how many apps crashed together, and which event preceded that. */
+/** Returns a sentence, without a full stop, about how many apps crashed together, and after which event. */
 export function together(crashedAt: readonly number[], before: readonly PriorEvent[]): string | undefined {
   if (crashedAt.length < 2) return undefined
   const first = Math.min(...crashedAt)

@@ -17,8 +17,9 @@ const SEPARATOR = '--'
 const FORMS = [PUBLICATIONS.discoveryDevice.topic, PUBLICATIONS.discoveryComponent.topic] as const
 
 /**
- * Encodes an id for Home Assistant's topics, which allow few characters: `.` becomes `_`, any other byte except letters
- * and digits `-XX`, an empty id `-0`. The result is unique, never contains the separator, and never ends in `-`.
+ * Encodes an id for Home Assistant's topics, which allow few characters: `.` becomes `_`, an empty id becomes `-0`, and
+ * any other byte except letters and digits becomes `-XX`. The result is unique, never contains the separator, and never
+ * ends in `-`.
  */
 export function encodeId(id: string): string {
   if (id === '') return '-0'
@@ -42,7 +43,8 @@ export function decodeId(encoded: string): string | undefined {
 
 /**
  * Returns the hub's id, or a space and the configured name if the hub sends no id. Ids come from an HTTP header, whose
- * value never begins with a space. `null` before the first response. Never change the format: unique ids contain it.
+ * value never begins with a space. `null` before the first response. Never change the format, because unique ids
+ * contain the result.
  */
 export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>): string | null {
   return id ?? (api === null ? null : ` ${name}`)
@@ -58,7 +60,7 @@ export function objectIdOf(owner: Owner): string {
   return parts.join(SEPARATOR)
 }
 
-/** Returns whether an object id is `other`, the id of a hub, or belongs to an app of that hub. */
+/** Returns whether an object id is the hub's object id `other`, or belongs to an app of that hub. */
 export function belongsTo(objectId: string, other: string): boolean {
   return objectId === other || objectId.startsWith(`${other}${SEPARATOR}`)
 }
@@ -98,7 +100,7 @@ export function createDiscoveryTopics(prefix: string) {
 export const ORIGIN = 'hub2mqtt'
 const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 
-/** Returns whether a discovery message is from a hub2mqtt instance, this one or another. */
+/** Returns whether a discovery message is from any hub2mqtt instance. */
 export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
 export type DiscoveryTopic = NonNullable<ReturnType<typeof parseDiscoveryTopic>>

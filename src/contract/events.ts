@@ -26,7 +26,7 @@ export const GUARD_EVENT_TYPES = [
   'bad_update',
 ] as const
 export type GuardEventType = (typeof GUARD_EVENT_TYPES)[number]
-/** Sent even while the guardian is off. */
+/** These events are sent even while the guardian is off. */
 export const HUB_EVENT_TYPES = ['storm', 'storm_over'] as const
 export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType | (typeof HUB_EVENT_TYPES)[number]
 
@@ -70,7 +70,7 @@ export function eventsOf({ id, before, after }: Change, at: number): AppEventPay
 
 type CrashState = Pick<App, 'crashed' | 'crash_count'>
 
-/** Returns whether `after` shows another crash than `before`. */
+/** Returns whether `after` shows a crash that happened after `before`. */
 export function crashedAgain(before: CrashState, after: CrashState): boolean {
   if (after.crashed !== true) return false
   return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)

@@ -1,7 +1,9 @@
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
-/** Computed times of one start may differ by this many milliseconds, because clocks drift and responses are late. */
+/**
+ * Computed times of a hub's start may differ by this many milliseconds, because clocks drift and responses are late.
+ */
 export const SAME_BOOT_MS = 20_000
 
 /** Why an app was restarted or needs a restart. */
@@ -35,7 +37,7 @@ export type GoneApp = v.InferOutput<typeof GONE_APPS>[number]
 export const MAX_HISTORY = 100
 /** Maximum number of apps in an event or list, so that they fit into an entity's attributes. */
 export const MAX_APPS_NAMED = 50
-/** Maximum length of a message in the guardian's payloads. The app's own topic has the whole message. */
+/** Maximum length of a message in the guardian's payloads. The app's own topic contains the whole message. */
 export const MAX_GUARD_MESSAGE = 200
 
 /** The input of `cmd/guard`. */

@@ -1,4 +1,4 @@
-/** Installs apps from the store. An install may take long and may change nothing, so its effect is checked. */
+/** Installs apps from the store. An install may take a long time and may change nothing, so its effect is checked. */
 import { sleep } from '../base/clock.ts'
 import type { AppPatch } from '../hub/app.ts'
 import { isNewer } from '../hub/greeting.ts'
@@ -8,7 +8,7 @@ import type { Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
 
-/** Pauses between checks of an install. They get longer, because each check reads the whole list from a busy hub. */
+/** Increasing pauses between checks of an install, because each check reads the whole list from a busy hub. */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 interface StoreVersion {
@@ -24,7 +24,7 @@ export async function install(target: Target, id: string, wanted: StoreVersion):
   return await installOver(await readListed(target.hub, id), target, id, wanted)
 }
 
-/** Updates an installed app; never installs a new one. */
+/** Updates an installed app; never installs a new app. */
 export async function installUpdate(target: Target, wanted: StoreVersion): Promise<null> {
   const { hub, app } = target
   const before = await readListed(hub, app)
@@ -54,7 +54,7 @@ export async function updateAll({ hub, send, signal }: Target): Promise<{ update
   throw afterSteps(new CommandError(code, message, { status: status ?? undefined, cause: first.error }), updated)
 }
 
-/** Changes an app's channel by installing from it, because hubs do not accept the channel as a value. */
+/** Changes an app's channel by installing the app from the new channel, because hubs offer no other way. */
 export async function changeChannel(target: Target, channel: string): Promise<null> {
   const before = await readListed(target.hub, target.app)
   if (before?.channel === channel) return null
@@ -81,7 +81,7 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
   throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')
 }
 
-/** Returns whether the list proves the install, now or within a minute; `undefined` if no list could be read. */
+/** Returns whether a list of apps proves the install within a minute; `undefined` if no list could be read. */
 async function shows(
   { hub, clock, signal }: Target,
   id: string,

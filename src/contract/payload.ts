@@ -11,7 +11,7 @@ export const MAX_JSON_DEPTH = 32
 const TIME =
   /^\d{4}-\d{2}-\d{2}T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)$/
 
-/** Keys that any JSON object payload may have in addition to its own. */
+/** Keys that any JSON object payload may have in addition to its own keys. */
 export const ENVELOPE = v.object({
   // `JSON.parse` returns Infinity for a number out of range, and an answer cannot echo Infinity.
   transaction: v.optional(v.union([v.pipe(v.string(), v.maxLength(256)), v.pipe(v.number(), v.finite())])),
@@ -44,7 +44,7 @@ export interface PayloadKind<T> {
   readonly schema: v.GenericSchema
   /** Whether the payload may be a JSON object with an envelope. */
   readonly enveloped: boolean
-  /** Whether an empty payload is a value: the empty string. */
+  /** Set if an empty payload is a valid value, which is the empty string. */
   readonly emptyIsValue?: true
 }
 
@@ -57,7 +57,7 @@ export function enveloped<S extends v.GenericSchema, T>(
     schema,
     enveloped: true,
     read(text) {
-      // A Home Assistant button cannot send an empty payload; it sends `PRESS`.
+      // A Home Assistant button sends `PRESS`, because it cannot send an empty payload.
       const plain = withoutMark(text)
       const { envelope, rest } = plain === '' || plain === 'PRESS' ? NOTHING : openEnvelope(parseJson(plain))
       return { ...envelope, input: () => meaning(check(schema, rest)) }
@@ -65,7 +65,7 @@ export function enveloped<S extends v.GenericSchema, T>(
   }
 }
 
-/** A JSON object with only these keys and those of the envelope. */
+/** A JSON object with only these keys and the keys of the envelope. */
 export const object = <E extends v.ObjectEntries>(entries: E) => enveloped(v.strictObject(entries), (value) => value)
 
 /** Like `object`, with all keys optional but at least one present. */
@@ -86,7 +86,7 @@ function bare<T>(schema: v.GenericSchema, meaning: (text: string) => T): Payload
   return { schema, enveloped: false, read: (text) => ({ ...BARE, input: () => meaning(text) }) }
 }
 
-/** One of a few words, each mapped to a value, such as those of a switch. */
+/** One of a few words, such as `ON` and `OFF`, each mapped to a value. */
 export function word<const T>(words: readonly (readonly [string, T])[]): PayloadKind<T> {
   const known = new Map(words)
   return bare(v.picklist([...known.keys()]), (text) => {
@@ -213,7 +213,8 @@ const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 
 /**
  * Refuses JSON that is nested too deeply, or has integers that would be rounded. Fractions are rounded to the nearest
- * double. Returns `undefined` if the text is not JSON. @throws CommandError `invalid_payload`
+ * double. Returns `undefined` if the text is not JSON.
+ * @throws CommandError `invalid_payload`
  */
 export function parseExact(text: string): Json | undefined {
   if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)

@@ -7,7 +7,7 @@ import { COMMANDS, findCommand } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
 
-/** Returns a command's name in the configuration, with its target unless it is an app command (`hub/install`). */
+/** Returns a command's name in the configuration, which includes the target (`hub/install`) except for app commands. */
 export function commandKey({ target, name }: Command): string {
   return target === 'app' ? name : `${target}/${name}`
 }
@@ -20,7 +20,7 @@ export const COMMAND_SELECTORS: readonly string[] = [
 interface CallRule {
   /** Default: any section. */
   readonly section?: Section | undefined
-  /** A pattern: `*` matches any characters, `?` one. */
+  /** A pattern: `*` matches any characters, `?` a single character. */
   readonly item: string
   readonly methods: readonly Method[]
 }
@@ -45,7 +45,7 @@ export function isGuarded({ guard, updates }: Pick<Rules, 'guard' | 'updates'>):
   return guard.watch.length > 0 || updates.policy !== 'manual'
 }
 
-/** Cached policies, keyed by the rules of a configuration, which a reload replaces. */
+/** Cached policies, keyed by the rules of a configuration. A reload replaces the configuration. */
 const policies = new WeakMap<Rules, CommandPolicy>()
 
 export function policyOf(rules: Rules): CommandPolicy {
@@ -61,7 +61,7 @@ export function mayUse(policy: CommandPolicy, command: Command, input?: unknown)
   return refusedBy(policy, command, input) === undefined
 }
 
-/** Cached refusals that do not depend on the input, keyed by policy, which a reload replaces. */
+/** Cached refusals that do not depend on the input, keyed by policy. A reload replaces the policy. */
 const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
 
 /** Returns a sentence that names the option which refuses a command; `undefined` if the command is permitted. */
@@ -144,7 +144,7 @@ function deniedCapabilities(deny: readonly string[]): ReadonlySet<Capability> {
   return new Set(HUB_COMMANDS.flatMap((command) => (names(deny, command) ? (command.capabilities ?? []) : [])))
 }
 
-/** Returns why a hub cannot run a command, regardless of its input; `undefined` if it can. */
+/** Returns why a hub cannot run a command, regardless of the command's input; `undefined` if the hub can run it. */
 function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: HubCommand): string | undefined {
   const lacks = { yes: undefined, forbidden: lackOf(command), unsupported: ERROR_CODES.unsupported }
   return refusedBy(policy, command) ?? lacks[permission(hub, command)]
@@ -163,12 +163,12 @@ export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Re
   return Object.fromEntries(refusals.flatMap(([key, refusal]) => (refusal === undefined ? [] : [[key, refusal]])))
 }
 
-/** Returns a function that checks whether an app is visible. In patterns, `*` matches any characters, `?` one. */
+/** Returns a function that checks whether an app is visible. In patterns, `*` matches any characters, `?` just one. */
 export function appFilter(include: readonly string[], exclude: readonly string[]): (id: string) => boolean {
   return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))
 }
 
-/** Matches without a regular expression, which might backtrack. On a mismatch, extends the last `*` by a character. */
+/** Matches without a regular expression, because it might backtrack. On a mismatch, extends the last `*`. */
 function fits(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern], [...text]]
   let [next, at, star, matched] = [0, 0, -1, 0]

@@ -51,7 +51,7 @@ export interface Facts {
     readonly complete: boolean
     /** Apps that need attention; `undefined` while the guardian is off. */
     readonly needsAttention?: readonly string[] | undefined
-    /** Removed apps that the guardian remembers; `null` while it is off, `undefined` if not known yet. */
+    /** Removed apps in the guardian's memory; `null` while the guardian is off, `undefined` if not known yet. */
     readonly goneApps?: readonly GoneApp[] | null | undefined
     /** The hub's health; `null` if the API key does not permit it, `undefined` before the first read. */
     readonly health?: HubHealth | null | undefined
@@ -60,9 +60,9 @@ export interface Facts {
   readonly app: {
     readonly app: App
     readonly installing: boolean
-    /** When an update without a version was found, in UTC: `2026-11-23 13:05`. */
+    /** When an update without a version was found, in UTC, for example `2026-11-23 13:05`. */
     readonly foundAt?: string | undefined
-    /** The guardian's facts; `null` while it is off, `undefined` before it knows the app. */
+    /** The guardian's facts; `null` while the guardian is off, `undefined` until the facts are available. */
     readonly guard?: GuardFacts | null | undefined
     /** The evidence of the latest crash; `null` if there is none, `undefined` to keep the broker's message. */
     readonly crash?: Crash | null | undefined
@@ -77,7 +77,7 @@ export interface Facts {
 export interface GuardFacts {
   readonly state: GuardPayload
   readonly history: readonly HistoryEntry[]
-  /** `null` if there is nothing to remember. */
+  /** `null` if there is nothing to store. */
   readonly memory: GuardMemory | null
 }
 
@@ -105,7 +105,7 @@ export interface RetainedRow<K extends OwnerKind, S extends v.GenericSchema = v.
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 
-/** A retained row that a different part publishes: the connection (also as its will), discovery, or a rollout. */
+/** A retained row that is published by the connection (also as its will), by discovery, or by a rollout. */
 export interface ExternalRow<S> extends Row<S> {
   readonly retained: true
   readonly of: 'bridge' | 'device'
@@ -359,7 +359,7 @@ export type Publication =
   | ExternalRow<v.GenericSchema>
   | Sent<v.GenericSchema>
 
-/** Returns `null` to clear the topic while the guardian is off, `undefined` before it knows the app. */
+/** Returns `null` to clear the topic while the guardian is off, `undefined` until its facts are available. */
 function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: K) {
   return guard === null || guard === undefined ? guard : guard[key]
 }

@@ -1,4 +1,6 @@
-/** A rollout sends one command to many hubs, in waves: the request that starts it, and its record on the broker. */
+/**
+ * The request that starts a rollout, and its record on the broker. A rollout sends one command to many hubs, in waves.
+ */
 import * as v from 'valibot'
 import { duration, object } from './payload.ts'
 import type { ROLLOUT } from './schemas.ts'
@@ -13,7 +15,7 @@ export const ROLLOUT_REASONS = ['canary_failed', 'failures', 'cancelled', 'not_a
 
 /** Maximum for the batch, the canaries and the failures. */
 const MAX_AT_ONCE = 100
-/** The name is a level of a topic, and the prefix of each step's transaction. */
+/** The name of a rollout is a level of a topic, and the prefix of each step's transaction. */
 export const MAX_ROLLOUT_NAME = 64
 
 const few = v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MAX_AT_ONCE)))
@@ -21,7 +23,7 @@ const pattern = v.pipe(v.string(), v.nonEmpty(), v.maxLength(256))
 
 export const rolloutOrder = object({
   command: v.picklist(ROLLOUT_COMMANDS),
-  /** Pattern for app ids: `*` matches any characters, `?` one. */
+  /** Pattern for app ids: `*` matches any characters, `?` a single character. */
   app: pattern,
   /** Pattern for hub names. Default: `*`. */
   hubs: v.optional(pattern),
@@ -45,5 +47,5 @@ export interface RolloutStep {
 /** An error code, or `crashed` or `not_running` if the command succeeded but the app is not running. */
 export type RolloutFailure = Omit<Rollout['failed'][number], keyof RolloutStep>
 
-/** The record of a rollout on the broker: everything that a successor needs to continue it. */
+/** The record of a rollout on the broker, with everything that another process needs to continue the rollout. */
 export type Rollout = Readonly<v.InferOutput<typeof ROLLOUT>>

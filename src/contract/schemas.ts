@@ -23,7 +23,7 @@ const count = v.pipe(amount, v.integer(), v.minValue(0))
 const list = <S extends v.GenericSchema>(schema: S) => v.pipe(v.array(schema), v.readonly())
 const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
 
-/** Must match the type `App`: an extra or missing key is a type error, here or in `publications.ts`. */
+/** Must match the type `App`. An extra or missing key is a type error, here or in `publications.ts`. */
 export const APP = v.strictObject({
   id: text,
   name: v.nullable(text),
@@ -93,11 +93,11 @@ export const HUB_EVENT = v.strictObject({
   at: time,
 })
 
-/** Events on an app's topic; `EVENT_OF_HUB`: all events on a hub's topic. */
+/** Events on an app's topic. `EVENT_OF_HUB` contains all events on a hub's topic. */
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 
-/** An app's version on a topic that the bridge reads back; limited, because any client can publish there. */
+/** An app's version on a topic that the bridge reads back. Its length is limited, as any client can publish there. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({
@@ -246,7 +246,7 @@ export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 export const PROBE = text
 
 const role = v.picklist(['active', 'undecided', 'standby'])
-/** The role of a bridge: `undecided` until it is known whether another bridge is active on the base topic. */
+/** The role of a bridge, which is `undecided` until it is known whether another bridge is active on the base topic. */
 export type Role = v.InferOutput<typeof role>
 
 export const PRESENCE = v.strictObject({

@@ -1,6 +1,6 @@
 /** A template such as `{base}/{hub}/app/{app}` builds topics and filters, and parses topics into parameters. */
 
-/** Levels that need no encoding. One or two dots need encoding, because some tools read them as a path. */
+/** Levels that need no encoding. The levels `.` and `..` need encoding, because some tools interpret them as paths. */
 const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
 /** Characters that `encodeURIComponent` does not encode. */
 const UNCODED = /[!'()*~]/g
@@ -11,7 +11,7 @@ export type TemplateParameter<T extends string> = T extends `${string}{${infer N
 
 export type Parameters = Readonly<Record<string, string>>
 
-/** Encodes an id or name as one topic level, without `/ + # $` or NUL. Only the empty text becomes a single `%`. */
+/** Encodes an id or name as one topic level, without `/ + # $` or NUL. Only an empty string becomes a single `%`. */
 export function encodeLevel(text: string): string {
   if (PLAIN.test(text)) return text
   if (text === '') return '%'
@@ -37,7 +37,7 @@ export function decodeLevel(level: string): string | undefined {
   }
 }
 
-/** A template below a root. The first parameter stands for the root's levels, every other parameter for one level. */
+/** A template of topics. The first parameter stands for all levels of the root, every other parameter for one level. */
 export class Template {
   readonly #root: string
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]

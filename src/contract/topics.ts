@@ -37,7 +37,7 @@ const OF_BRIDGE = '{base}/bridge/'
 /** Returns the topic that a fleet member uses instead of a bridge topic. */
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
-/** `member` follows `bridge` in a fleet member's own topics. `alone`: no other member takes over its hubs. */
+/** `member` follows `bridge` in a fleet member's own topics. `alone`: no other member takes over this member's hubs. */
 export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
   const ownForm = (topic: string) => (member === undefined ? topic : formOf(topic, member))
@@ -58,7 +58,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     availability,
     /** The topic that shows whether the hubs of this bridge are served. */
     hubsAvailability: alone ? fill('bridgeState', {}) : availability,
-    /** The start of a bridge's state topic in JSON: only payloads of bridges on this base topic contain it. */
+    /** The start of a bridge's state topic in JSON. Only payloads of bridges on this base topic contain this text. */
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
@@ -71,7 +71,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** Adds the setting's name for commands that have it in their topic. */
     appCommand: (hub: string, app: string, command: string, setting?: string) =>
       `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
-    /** Filters for command topics, including those of unknown hubs, because commands to these are answered too. */
+    /** Filters for command topics. They include unknown hubs, because commands to unknown hubs are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
     retainedFilters: filtersOf(true),
     /** Filters for all topics of the bridge below the base topic on which nothing may be retained. */
@@ -122,7 +122,7 @@ export function createTopics(base: string, member?: string, alone = false) {
 
     /**
      * Returns whether a topic is a result topic, or outside of the base topic and the discovery prefix.
-     * @param only the permitted first levels of topics outside; empty: any topic
+     * @param only the permitted first levels of topics outside the base topic; if empty, any topic is permitted
      */
     mayAnswerOn(topic: string, discoveryPrefix: string, only: readonly string[]): boolean {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
@@ -136,10 +136,10 @@ export function createTopics(base: string, member?: string, alone = false) {
   }
 }
 
-/** Brokers may close a connection that publishes to a topic with more levels than 128 (EMQX) or 200 (Mosquitto). */
+/** Brokers may close a connection that publishes to a topic with more than 128 (EMQX) or 200 levels (Mosquitto). */
 const MAX_ANSWER_LEVELS = 64
 
-/** First levels that cannot be a hub's name. */
+/** First topic levels that cannot be the name of a hub. */
 const NO_HUBS: ReadonlySet<string> = new Set(['bridge', 'fleet', 'rollout'])
 
 function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner | undefined {

@@ -9,7 +9,7 @@ const FOUND = ['newer version, found ', ' UTC'] as const
 
 /**
  * Home Assistant drops a message with an unknown key or a `null` value. For an update without a version,
- * `latest_version` contains the time at which the update was found. This text must differ from that of an earlier
+ * `latest_version` contains the time at which the update was found. This text must differ from the text of an earlier
  * update, which a user may have skipped, must not change while the update waits, and must not look like a version,
  * which Home Assistant would compare.
  */
@@ -39,7 +39,7 @@ function progressOf({ update_available, state }: App): number {
   return state === 'running' || state === 'starting' || state === null ? 10 : 40
 }
 
-/** Reads back when an update without a version was found; `undefined` if the payload contains no such time. */
+/** Reads the time at which an update without a version was found; `undefined` if the payload contains no such time. */
 export function foundIn(payload: string): FoundUpdate | undefined {
   if (!payload.includes(FOUND[0])) return undefined
   const { installed_version, latest_version: latest = '' } = readJson(APP_UPDATE, payload) ?? {}

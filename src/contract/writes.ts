@@ -1,4 +1,4 @@
-/** Runs writes that succeed only if the hub confirms them, by its response or in a check of its state. */
+/** Runs writes that succeed only if the hub's response or a check of its state confirms them. */
 import { asHubError, HubError } from '../hub/errors.ts'
 import { OPERATIONS, type OperationName, type Parameters } from '../hub/operations.ts'
 import { effectOf, writeCheck } from '../hub/written.ts'

@@ -1,4 +1,4 @@
-/** The guardian's decisions. A test can replace each function with a wrong decision, and must then fail. */
+/** The guardian's decisions. If a function is replaced with a wrong decision, a test must fail. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
@@ -16,7 +16,7 @@ const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
-/** An obstacle to a restart: a time to wait for, a condition that ends by itself, or a reason not to restart at all. */
+/** An obstacle to a restart, which is a time to wait for, a temporary condition, or a reason not to restart at all. */
 type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 
 export function obstacle(it: Situation): Obstacle {
@@ -47,7 +47,7 @@ export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimit
   return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
-/** Returns when apps of a hub that had too many restarts may restart again; `undefined`: now. */
+/** Returns when apps of a hub that had too many restarts may restart again; `undefined` if they may restart now. */
 export function budgetUntil(times: readonly number[], now: number, limits: RestartLimits): number | undefined {
   const oldest = times.filter((at) => at > now - limits.window).at(-limits.hub_max_restarts)
   return oldest === undefined ? undefined : oldest + limits.window
@@ -69,7 +69,7 @@ export function isUnavailable(least: number | 'all' | undefined, links: Links | 
 
 const STEPS = ['patch', 'minor', 'major'] as const
 
-/** Whether an update's version step is small enough to install it; an unknown step counts as major. */
+/** Whether the version step of an update is small enough to install the update. An unknown step counts as major. */
 export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
   const severity = severityOf(app.version, app.latest_version) ?? 'major'
   return severity === 'none' ? largest === 'major' : STEPS.indexOf(severity) <= STEPS.indexOf(largest)
@@ -79,7 +79,10 @@ export function isBad(crashes: number, sinceUpdateMs: number): boolean {
   return crashes >= BAD_CRASHES && sinceUpdateMs <= BAD_WITHIN_MS
 }
 
-/** Returns epoch milliseconds; `undefined` outside quiet hours. `hours`: for example, `23:00-07:00`; `null`: none. */
+/**
+ * Returns the end of the current quiet hours in epoch milliseconds; `undefined` outside quiet hours.
+ * @param hours for example `23:00-07:00`; `null` if there are no quiet hours
+ */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
   const [start, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))

@@ -1,4 +1,4 @@
-/** Remembers apps for a day after a hub stops listing them, as a list can be wrong, and an app can be reinstalled. */
+/** Keeps apps for a day after a hub stops listing them, because a list can be wrong, and an app can be reinstalled. */
 import type { GoneApp } from '../contract/guard.ts'
 import type { SavedState } from './restart-state.ts'
 import type { WatchedApp } from './watched-app.ts'
@@ -7,14 +7,14 @@ const HOUR_MS = 3_600_000
 const MEMORY_MS = 24 * HOUR_MS
 /** Maximum per hub; the newest apps are kept. */
 const MAX_APPS = 50
-/** Limits on the broker: history entries per app, and characters for all apps. */
+/** Limits of the data on the broker: history entries per app, and characters for all apps. */
 const MAX_ENTRIES = 5
 const MAX_LENGTH = 64 * 1024
 
 interface Gone {
   /** The app as last seen, or its state as saved by an earlier run. */
   readonly state: WatchedApp | SavedState
-  /** In `elapsed` milliseconds; may be before this run. */
+  /** In `elapsed` milliseconds; may be before the start of this run. */
   readonly since: number
 }
 
@@ -30,7 +30,7 @@ export function newGoneApps(shows: (app: string) => boolean) {
     forget(now)
   }
 
-  /** Returns and forgets the state of an app; `undefined` if none is remembered. */
+  /** Removes and returns the stored state of an app; `undefined` if there is no state. */
   function take(now: number, app: string): WatchedApp | SavedState | undefined {
     forget(now)
     const state = apps.get(app)?.state

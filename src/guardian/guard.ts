@@ -1,4 +1,4 @@
-/** The guardian: passes events to `decide.ts`, and carries out the effects. */
+/** The guardian, which passes events to `decide.ts` and carries out the effects. */
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
 import { nextAfter } from '../base/cron.ts'
@@ -36,7 +36,7 @@ export class Guard implements Guardian {
   #patterns: Patterns
   /** Whether the configuration enables the guardian. */
   #on: boolean
-  /** Whether the guardian was ever on. Before that, it tracks no apps, which saves memory with many hubs. */
+  /** Whether the guardian was ever on. Before that, it tracks no apps, which saves memory if there are many hubs. */
   #wasOn: boolean
   #active = false
 
@@ -202,7 +202,7 @@ export class Guard implements Guardian {
     if (attention) hub.port.onAttention()
     this.#arm(hub)
     for (const effect of effects) void this.#perform(hub, effect)
-    // The next update may be on another hub.
+    // The next update may be on a different hub.
     if (wasUpdating && hub.update === null) this.#decideAll({ kind: 'wake' })
   }
 

@@ -3,15 +3,15 @@ import type { HistoryEntry, Reason } from '../contract/guard.ts'
 
 export type History = readonly HistoryEntry[]
 
-/** Returns the events since the restart count was last reset. `resetAfter`: the time of the newest event before that. */
+/** Returns the events since the last reset of the restart count, which are the events after the time `resetAfter`. */
 export function sinceReset(history: History, resetAfter: string | null | undefined): History {
   const end = history.findIndex(({ at }) => at === resetAfter)
   return end === -1 ? history : history.slice(0, end)
 }
 
 /**
- * Evaluates the history since the app last ran for `calmMs`. `times`: the guardian's restarts since the app first had
- * its current version, oldest first. `versions`: all versions of the app.
+ * Evaluates the history since the app last ran for `calmMs`. Returns the `times` of the guardian's restarts since the
+ * app first had its current version, oldest first, and all `versions` of the app.
  */
 export function sinceCalm(history: History, calmMs: number): { times: number[]; versions: string[] } {
   const entries: HistoryEntry[] = []
@@ -43,7 +43,7 @@ export const RETRY = 'tried again after giving up'
 export const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
 
 const FROM = 'from '
-/** Returns the message of an update. `formerOf` reads the earlier version back from it. */
+/** Returns the message of an update. `formerOf` reads the earlier version from this message. */
 export const updatedFrom = (version: string) => FROM + version
 const formerOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
 

@@ -15,7 +15,7 @@ import { countAfresh, isOn, isStopped, note, settle, type WatchedApp } from './w
 
 /** How long the guardian leaves an app alone after a write command. */
 export const ALONE_MS = 60_000
-/** Minimum time between two reports of growing memory of one app. */
+/** Minimum time between two reports of growing memory for the same app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
 
 /** Takes responsibility for the app, and restores the app's state from the broker. */
@@ -40,7 +40,7 @@ function wasStopped({ app, watch: { phase, lastCrash } }: WatchedApp): boolean {
   return phase === 'given_up' && isStopped(app) && headOf(app.crash_message) !== lastCrash?.message
 }
 
-/** Plans the configured restart after a start of the hub. `isNow`: the hub has just started. */
+/** Plans the configured restart after a start of the hub. @param isNow whether the hub has just started */
 export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isNow: boolean): void {
   const after = patterns.afterBoot(watched.id)
   if (hub.boot === undefined || after === undefined) return
@@ -65,7 +65,7 @@ function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved:
   if (reported !== undefined) watched.risingReportedAt = Math.min(Date.parse(reported.at) - offset, now)
 }
 
-/** Whether an app that is new to this process has crashed since an earlier run saw it. */
+/** Whether an app that is new to this process has crashed since an earlier run last recorded it. */
 function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, saved: watch.SavedState | undefined): boolean {
   if (!decisions.hasCrashed(undefined, app) || watch.phase !== 'idle') return false
   const [newest] = saved?.history ?? []
@@ -110,7 +110,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   settle(turn, watched)
 }
 
-/** Returns whether an app stopped without a new crash. Some hubs leave the flag set on an app that is running again. */
+/** Returns whether an app stopped without a new crash. Some hubs keep the crash flag when the app is running again. */
 function isCleanStop({ app, isCleanlyStopped }: WatchedApp, before: App): boolean {
   return isStopped(app) && (isUp(before) || isCleanlyStopped)
 }
@@ -151,7 +151,7 @@ function versionChanged(turn: Turn, watched: WatchedApp, from: string | null, to
   if (watched.installs === 0) watched.installedBy = null
 }
 
-/** Updates the app's offer, and for how long the offer has been seen. */
+/** Updates the app's offer, and the time for which the offer has been seen. */
 function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   const gap = now - (watched.seenAt ?? now)
   watched.seenAt = now
@@ -177,7 +177,7 @@ export function wasListed(turn: Turn, watched: WatchedApp, reportsUsage: boolean
   turn.effects.push({ kind: 'request', watched, web })
 }
 
-/** Decides whether to restart a running app. `reportsUsage`: see `ProbeInput`. */
+/** Decides whether to restart a running app. @param reportsUsage see `ProbeInput` */
 function checkProbes(turn: Turn, watched: WatchedApp, reportsUsage: boolean | undefined): void {
   const { now, config, patterns, decisions } = turn
   const { app, away, changedAt } = watched
@@ -200,7 +200,7 @@ function checkProbes(turn: Turn, watched: WatchedApp, reportsUsage: boolean | un
   settle(turn, watched)
 }
 
-/** `links`: the numbers of the app's devices, as just read. */
+/** Handles the numbers of the app's devices, which have just been read. */
 export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
   const rule = turn.patterns.unavailable(watched.id)
   const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)
@@ -257,7 +257,7 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
-/** Leaves the app alone after a client's write, unless it was a command to the guardian. */
+/** Leaves the app alone after a client's write, unless the write was a command to the guardian. */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {

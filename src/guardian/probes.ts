@@ -1,15 +1,15 @@
-/** Probes decide whether to restart a running app because it uses too many resources or does not seem to work. */
+/** Probes determine whether to restart a running app because it uses too many resources or does not seem to work. */
 import type { Reason } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig, Patterns } from './settings.ts'
 
 interface Read {
   readonly app: App
-  /** Whether the hub no longer reports the app's usage, although it reports that of other apps. */
+  /** Whether the hub no longer reports the app's usage, although it reports the usage of other apps. */
   readonly isSilent: boolean
   /** Whether the app's web API has responded as expected since the previous read; `undefined` without a response. */
   readonly isAnswered: boolean | undefined
-  /** Milliseconds since the last change, and for how long too many devices have been unavailable. */
+  /** Milliseconds since the last change, and milliseconds for which too many devices have been unavailable. */
   readonly quietMs: number
   readonly awayMs: number
 }
@@ -18,17 +18,17 @@ interface Probe {
   readonly reason: Reason
   /** The limits by app pattern. An app without a limit is not restarted. */
   readonly option: (guard: GuardConfig['guard']) => ReadonlyMap<string, number>
-  /** Whether a read is bad; `undefined` if unknown. */
+  /** Returns whether a read is bad; `undefined` if unknown. */
   readonly judge: (read: Read, limit: number) => boolean | undefined
-  /** Set for probes that measure time, for which one bad read is enough, not the configured number of reads. */
+  /** Set for probes that measure time: one bad read is enough, regardless of the configured number of reads. */
   readonly timed?: true
-  /** Set to probe apps without a limit too. A bad result then means that the app needs attention, not a restart. */
+  /** Set for probes that also apply to apps without a limit. These apps then need attention, not a restart. */
   readonly always?: true
 }
 
 const named = (patterns: Iterable<string>) => new Map([...patterns].map((pattern) => [pattern, 0]))
 
-/** The most specific reason first. */
+/** The probes, with the most specific reason first. */
 export const PROBES: readonly Probe[] = [
   {
     reason: 'memory_limit',
@@ -63,7 +63,7 @@ export const PROBES: readonly Probe[] = [
 export class Probed {
   /** Number of consecutive bad reads, by probe. */
   readonly failures: readonly number[] = []
-  /** Whether the hub has reported usage since the app started; if it has not, missing figures mean nothing. */
+  /** Whether the hub has reported usage since the app started; if not, missing figures prove nothing. */
   readonly hadUsage: boolean = false
   readonly isAnswered: boolean | undefined
   /** Why the app should be restarted (`found`) or needs attention (`noticed`); `undefined` otherwise. */

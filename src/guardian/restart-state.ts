@@ -10,7 +10,7 @@ export const START_MS = 60_000
 const MAX_TIMES = 100
 
 export class RestartState {
-  /** Whether a command has turned watching on or off; `null`: the configuration decides. */
+  /** Whether a command has turned watching on or off; `null` if the configuration decides. */
   readonly switched: boolean | null = null
   readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up' = 'idle'
   readonly why: Reason = 'unknown'
@@ -32,7 +32,7 @@ export class RestartState {
   readonly recent: readonly number[] = []
   /** The app's versions since the count was last reset; empty until the version changes. */
   readonly versions: readonly string[] = []
-  /** When the app started to run; `null` if it is not running. */
+  /** When the app started to run; `null` if the app is not running. */
   readonly upSince: number | null = null
   readonly snoozedUntil: number | null = null
   readonly lastCrash: Crash | null = null
@@ -84,7 +84,7 @@ export function afresh(watch: RestartState): RestartState {
   return isFresh ? watch : { ...watch, spared: 0, recent: [], versions: [] }
 }
 
-/** Resets the count for a version that is new since the last reset. */
+/** Resets the count of restarts if the app has not had this version since the last reset. */
 export function updated(watch: RestartState, from: string, to: string): RestartState {
   const versions = watch.versions.includes(from) ? watch.versions : [...watch.versions, from]
   if (versions.includes(to) || versions.length >= MAX_TIMES) return { ...watch, versions }
@@ -114,7 +114,7 @@ export function stopped(watch: RestartState): RestartState {
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
-/** Plans a restart. `forced`: restart the app even though it is running. */
+/** Plans a restart. @param forced whether to restart the app even though it is running */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt }
 }
@@ -144,7 +144,7 @@ export function restarting(watch: RestartState, now: number): RestartState {
   }
 }
 
-/** Undoes the last restart, because the hub did not carry it out. */
+/** Removes the record of the last restart, because the hub did not carry out the restart. */
 export function withdrawn(watch: RestartState, sentAt: number): RestartState {
   const { phase, recent } = watch
   const ended = phase === 'given_up' ? { ...watch, sentAt: null } : idle(watch)
@@ -164,13 +164,13 @@ export function isCalm(watch: RestartState, now: number): boolean {
 
 export type SavedState = Pick<GoneApp, 'guard' | 'history' | 'memory'>
 
-/** Restores the state of an earlier run. Its times are wall-clock times: `elapsed` time of this run plus `offset`. */
+/** Restores the state of an earlier run. Saved times are wall-clock times, which are `elapsed` time plus `offset`. */
 export function restored({ guard: state, history, memory }: SavedState, now: number, offset: number): RestartState {
   const switched = memory?.enabled ?? null
   if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
   const { times, versions } = sinceCalm(sinceReset(history, memory?.reset_after), CALM_MS)
-  // Assume the latest possible time for restarts that are missing in the history.
+  // Assume the latest possible time for restarts that are missing from the history.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const listed = times.map((time) => Math.min(time - offset, now))
   const recent = lost > 0 ? [...listed, ...Array<number>(lost).fill(listed.at(-1) ?? now)] : listed

@@ -1,4 +1,4 @@
-/** Restarts apps, one at a time on a hub. */
+/** Restarts apps, one at a time on each hub. */
 import type { Outcome } from '../contract/answer.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import { AFTER_STORM, RETRY } from './history.ts'
@@ -40,7 +40,7 @@ function isUpdating({ update }: WatchedHub, watched: WatchedApp, now: number): b
   return update !== null && (update.watched === watched || update.aloneUntil > now)
 }
 
-/** Checks all due restarts of a hub, the longest due first. */
+/** Checks all due restarts of a hub, longest overdue first. */
 export function tryRestarts(turn: Turn, due: WatchedApp[]): void {
   const { hub } = turn
   due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))

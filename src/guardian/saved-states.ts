@@ -14,7 +14,7 @@ type SavedName = (typeof NAMES)[number]
 export const isSavedName = (name: string): name is SavedName => NAMES.some((one) => one === name)
 
 export class SavedStates {
-  /** By hub and app; the hub's own entry has an empty app. */
+  /** By hub and app; the app is empty in the hub's own entry. */
   readonly #hubs = new Map<string, Map<string, Partial<Record<SavedName, string>>>>()
   /** Apps that had disappeared from their hub when the state was saved, by hub and app. */
   readonly #gone = new Map<string, Map<string, GoneApp>>()
@@ -30,7 +30,7 @@ export class SavedStates {
     this.#hubs.set(hub, apps.set(app, isStored ? { ...others, [name]: text } : others))
   }
 
-  /** Returns and forgets the saved state; `undefined` if there is none. */
+  /** Removes and returns the saved state; `undefined` if there is no saved state. */
   take(hub: string, app: string): SavedState | undefined {
     const gone = this.#goneFrom(hub)
     const before = gone.get(app)
@@ -44,7 +44,7 @@ export class SavedStates {
     }
   }
 
-  /** Returns and forgets the states of apps that a hub no longer lists, with the hours since each app disappeared. */
+  /** Removes and returns the states of apps that a hub no longer lists, with the hours since each app disappeared. */
   takeAll(hub: string): readonly { readonly app: string; readonly saved: SavedState; readonly hours: number }[] {
     const gone = [...this.#goneFrom(hub).values()].reverse()
     const hours = new Map(gone.map(({ app, gone_hours }) => [app, gone_hours]))

@@ -23,7 +23,7 @@ export function patternsOf({ guard, updates }: GuardConfig) {
 }
 
 export interface WebProbe {
-  /** With a leading slash. */
+  /** The path of the request, with a leading slash. */
   readonly path: string
   readonly expects: (status: number) => boolean
 }
@@ -45,7 +45,7 @@ function firstFit<T>(values: ReadonlyMap<string, T>): (id: string) => T | undefi
 /** Maximum size of the cache; larger than the number of apps queried at a time. */
 const MAX_REMEMBERED = 10_000
 
-/** Caches results by app, as each read of the list needs them, and matching patterns is slower than a map lookup. */
+/** Caches results by app, because each read of the list needs them, and matching patterns is slower than a look-up. */
 function remembered<T>(answer: (id: string) => T): (id: string) => T {
   const cache = new Map<string, { readonly value: T }>()
   return (id) => {

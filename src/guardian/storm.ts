@@ -49,7 +49,7 @@ export function countCrash(turn: Turn, app: string): void {
   if (!before.isOn) emitStorm(turn, 'storm')
 }
 
-/** Exempts the app's next restart from the limit, but not too often, as an app that always crashes may cause storms. */
+/** Exempts the app's next restart from the limit, but not too often, in case the app itself causes the storms. */
 function spare(watched: WatchedApp | undefined, max: number): void {
   if (watched?.watch.down && watched.watch.spared < max) watched.watch = { ...watched.watch, isSpared: true }
 }

@@ -1,23 +1,25 @@
 /**
- * Detects app memory that grows and is not freed. It compares the minimum of every twenty minutes over six hours, so
- * that memory that the app frees from time to time does not count.
+ * Detects apps whose memory usage grows and does not fall. Compares the minimum of every twenty minutes over six hours,
+ * so that memory that the app frees from time to time does not count.
  */
 
 const MINUTE_MS = 60_000
 const MINUTES = 20
 const BUCKET_MS = MINUTES * MINUTE_MS
-/** Six hours. */
+/** The number of buckets in six hours. */
 const MAX_BUCKETS = 18
 const MIN_BUCKETS = 3
-/** A smaller rise is noise. */
+/** A smaller rise is considered noise. */
 const MIN_RISE_BYTES = 4 * 1_048_576
 /** A fall of this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
-/** A level up to this multiple of an earlier peak counts as the same level as that peak. */
+/** A level up to this multiple of an earlier peak counts as equal to that peak. */
 const SAME_LEVEL = 1.05
 /** Minimum rise of each step, as a fraction of the step of a steady climb. */
 const MIN_STEP = 0.25
-/** Buckets per step, and the minimum ratio of the later half's rise to the earlier half's (less: memory levels off). */
+/**
+ * Buckets per step, and the minimum ratio of the later half's rise to the earlier half's. Below it, memory levels off.
+ */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
 /** Without a known limit, a rise of at least this fraction is reported. */
@@ -33,7 +35,7 @@ const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 /** A time in `clock.elapsed()` milliseconds, and the bytes used at that time. */
 export type MemorySample = readonly [at: number, bytes: number]
 
-/** Kept for each app in addition to the samples. */
+/** Data that is kept for each app in addition to the samples. */
 export interface Memory {
   /** Offset of the app's buckets, in milliseconds. */
   readonly phase: number
@@ -101,7 +103,8 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 
 /**
  * Whether memory rises: over six hours towards the limit (without a limit, by a large fraction), or over two hours so
- * fast that it would reach the limit in another hour. It must rise in every step, and above all levels freed before.
+ * fast that it would reach the limit in another hour. Memory must rise in every step, and above all levels from which
+ * it was freed before.
  * @param limit bytes; `undefined` if unknown
  */
 export function isRising(
@@ -129,8 +132,8 @@ function endsOf(levels: readonly MemorySample[]): { readonly start: number; read
 }
 
 /**
- * Whether the level is above every level that was freed before, each group's minimum is above the previous one, and
- * the later half climbs about as fast as the earlier half.
+ * Whether the level is above every level from which memory was freed before, each group's minimum is above the previous
+ * minimum, and the later half climbs about as fast as the earlier half.
  */
 function climbs(levels: readonly MemorySample[], peak: number, { size, steady }: typeof HOURS): boolean {
   const { start, level } = endsOf(levels)
@@ -154,7 +157,7 @@ function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
 }
 
-/** Returns the trend to publish: two digits, or the previous value if it is close, so that few reads change it. */
+/** Returns the trend to publish: two digits, or the previous value if it is close, to publish fewer changes. */
 export function shownTrend(before: number | null, now: number | null): number | null {
   if (now === null) return null
   const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))

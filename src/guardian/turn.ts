@@ -1,4 +1,4 @@
-/** One decision about a hub: its context, its input, and its results. */
+/** One decision about a hub, with its context, its input and its results. */
 import type { GuardedHub, Links } from '../bridge/guarding.ts'
 import type { CommandRun } from '../bridge/requests.ts'
 import type { Outcome } from '../contract/answer.ts'
@@ -11,7 +11,7 @@ import type { SavedStates } from './saved-states.ts'
 import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
 import type { WatchedApp } from './watched-app.ts'
 
-/** The guardian's name as the requester of its own commands, also in the log. */
+/** The name of the guardian as the requester of its commands, which also appears in the log. */
 export const BY = 'guard'
 
 export interface Context {
@@ -19,7 +19,7 @@ export interface Context {
   readonly now: number
   /** The same time in epoch milliseconds. */
   readonly wall: number
-  /** Add it to `elapsed` time to get epoch milliseconds. */
+  /** The difference between epoch milliseconds and `elapsed` time. */
   readonly offset: number
   readonly config: GuardConfig
   readonly patterns: Patterns
@@ -35,7 +35,9 @@ export interface Context {
   readonly mayUpdate: () => boolean
 }
 
-/** The start of a hub: `at` in `elapsed` milliseconds, `reportedAt` as reported by the hub in epoch milliseconds. */
+/**
+ * The start time of a hub, `at` in `elapsed` milliseconds and `reportedAt`, by the hub's clock, in epoch milliseconds.
+ */
 export interface Boot {
   readonly at: number
   readonly reportedAt: number
@@ -44,7 +46,7 @@ export interface Boot {
 /** Crashes of several apps of a hub in quick succession, caused by the hub or the internet connection. */
 export interface Storm {
   readonly isOn: boolean
-  /** By app: the time of its latest crash, and the number of crashes. */
+  /** The time of the latest crash and the number of crashes, by app. */
   readonly crashes: ReadonlyMap<string, { readonly at: number; readonly times: number }>
 }
 
@@ -76,7 +78,7 @@ export class WatchedHub {
   /** The guardian does only one thing at a time on a hub, a restart or an update. */
   restarting: WatchedApp | null = null
   update: Update | null = null
-  /** Whether the hub has installed a version other than the requested one. */
+  /** Whether the hub has installed a version other than the requested version. */
   ignoresVersion = false
   attention: readonly string[] = []
   /** The guardian has handled everything that was due by this time. */
@@ -124,7 +126,7 @@ export type GuardRun = Omit<CommandRun, 'app'>
 interface Inputs {
   readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
   readonly activate: { readonly restore: boolean }
-  /** `wasOn`, `isOn`: whether the guardian was on before the configuration changed, and is on now. */
+  /** `wasOn` and `isOn` show whether the guardian was on before the configuration changed, and is on now. */
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
   readonly online: { readonly online: boolean }
   readonly booted: { readonly at: number }

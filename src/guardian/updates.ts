@@ -1,4 +1,4 @@
-/** Updates in the update window: selects the next app, one at a time over all hubs, and checks each result. */
+/** Updates in the update window: selects the next app, one at a time across all hubs, and checks each result. */
 import { nextAfter } from '../base/cron.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { Offer } from '../contract/guard.ts'
@@ -10,17 +10,21 @@ import { DAY_SECONDS, settle, type WatchedApp } from './watched-app.ts'
 
 /** Time for a hub to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/** Time for a hub that has accepted the install but not the requested version. */
+/** Time for a hub to report a version after an error, because it may install a version other than the requested one. */
 const OTHER_MS = 60_000
 
-/** Returns whether the update window is open. `now`: epoch milliseconds. */
+/** Returns whether the update window is open. @param now epoch milliseconds */
 export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: number): boolean {
   if (window.start === null) return false
   const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length)
   return opened !== undefined && opened <= now
 }
 
-/** Updates an offer. `gapMs`: time since the app was last seen, counted per version. `at`: epoch milliseconds. */
+/**
+ * Updates an offer.
+ * @param gapMs time since the app was last seen, which is added up per version
+ * @param at the current time in epoch milliseconds
+ */
 export function offerOf(app: App, before: Offer | null, gapMs: number, at: number): Offer | null {
   const { update_available, latest_version: version } = app
   if (update_available !== true) return null
@@ -40,7 +44,7 @@ export function startUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // Name the version. Otherwise, the hub could install a newer one that was not held, or that is too large a step.
+    // Name the version. Otherwise, the hub could install a newer version that was not held, or is too large a step.
     const isNamed = hold_days > 0 || (acceptsVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }
@@ -51,7 +55,7 @@ export function startUpdate(turn: Turn): void {
   }
 }
 
-/** `unheld`: never install, because a version must be held first, but the hub does not report or accept versions. */
+/** `unheld` updates are never installed: a version must be held, but the hub does not report or accept versions. */
 function verdictOn(context: Context, watched: WatchedApp, acceptsVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates
@@ -97,7 +101,7 @@ export function isStillWanted(context: Context, { watched }: Update): boolean {
   return context.config.updates.policy !== 'manual' && watched.app.enabled !== false && !isExcluded(context, watched)
 }
 
-/** Records the answer to an install. The versions that the hub reports later show whether it succeeded. */
+/** Records the answer to an install. The versions that the hub reports later show whether the install succeeded. */
 export function installAnswered({ now }: Turn, update: Update, outcome: Outcome): void {
   const code = outcome.ok ? 'outcome_unknown' : outcome.error.code
   if (code === 'outcome_unknown') update.deadline = now + VERIFY_MS

@@ -27,7 +27,7 @@ export class WatchedApp {
   resetAfter: string | null = null
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
-  /** When the app was last seen; `undefined` until the app is seen again after it or its hub was absent. */
+  /** When the app was last seen; `undefined` until the app is seen again after an absence of the app or its hub. */
   seenAt: number | undefined
   facts: GuardFacts | undefined
   /** The published facts as text, and the values from which they were rendered. */
@@ -49,9 +49,9 @@ export class WatchedApp {
   isRequestPending = false
   /** Reason for the crashes after a bad update. */
   bad: Reason | null = null
-  /** Whether the app was seen to stop or start since its restart began. */
+  /** Whether the app is known to have stopped or started since its restart began. */
   hasStopped = false
-  /** Whether the hub has answered the current restart, and the read before it. */
+  /** Whether the hub has answered the request for the current restart, and the read before that request. */
   answered = true
   /** Number of consecutive lists in which the app is running, since the hub accepted its restart. */
   listsUp = 0
@@ -63,7 +63,7 @@ export class WatchedApp {
   /** Number of installs in progress, and who requested them. */
   installs = 0
   installedBy: string | null = null
-  /** `null` if that was so long ago that the update may be tried again. */
+  /** `null` if the failure was so long ago that the update may be tried again. */
   updateFailedAt: number | null = null
   /** Whether the log has reported that the app is excluded from updates. */
   isUnholdableLogged = false
@@ -82,7 +82,10 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
-/** Returns whether a restart is in progress. The second list with the running app ends it; the first may predate it. */
+/**
+ * Returns whether a restart is in progress. The restart ends with the second list in which the app is running, because
+ * the first such list may predate the restart.
+ */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)
 }
@@ -129,7 +132,7 @@ export function settle(turn: Turn, watched: WatchedApp): void {
   publish(turn, watched)
 }
 
-/** Resets the count of restarts, and marks the history: a later run must not count the older events again. */
+/** Resets the count of restarts, and marks the history, so that a later run does not count the older events again. */
 export function countAfresh(watched: WatchedApp, state = watched.watch): void {
   watched.watch = watch.afresh(state)
   if (watched.watch !== state) watched.resetAfter = watched.history[0]?.at ?? null
@@ -165,7 +168,7 @@ function planRetry(turn: Turn, watched: WatchedApp): void {
   if (next !== dueAt) watched.watch = { ...watched.watch, dueAt: next }
 }
 
-/** Waits until the app has started. If the app is not running, other rules decide. */
+/** Waits until the app has started. If the app is not running, other rules determine whether to restart it. */
 function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
   const { app, watch: state } = watched
   if (app.state === 'starting') return
@@ -226,7 +229,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const kept = [history, offered, updated, resetAfter, updateFailedAt, offset]
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, ...kept]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Set even if no published fact changes, because a restart must end even if the app is switched off in between.
+  // Set this even if no published fact changes, because a restart must end even if watching is turned off in between.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)

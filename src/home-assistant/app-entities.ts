@@ -51,7 +51,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     doc: 'On after a crash, with the attributes `message` (one line), `stack` (the other lines) and `count`.',
   },
   {
-    // Most people only need Running and Problem.
+    // Most users need only the entities Running and Problem.
     ...APP_SENSOR,
     key: 'state',
     name: 'State',

@@ -4,13 +4,13 @@ import { uniqueId } from '../contract/discovery.ts'
 import type { Entity, Platform } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
-/** Home Assistant refuses a number with smaller steps, and its default of 1 refuses decimals. */
+/** Home Assistant refuses numbers with smaller steps, and its default step of 1 does not allow decimals. */
 const MIN_STEP = 0.001
 
-/** A part of a device: an entity, or a trigger for automations. Keys that are `undefined` are not sent. */
+/** A part of a device, which is an entity or a trigger for automations. Keys that are `undefined` are not sent. */
 export interface Component {
   readonly platform: Platform | 'device_automation'
-  /** Only for entities. */
+  /** Set only for entities. */
   readonly unique_id?: string
   readonly [key: string]: Json | undefined
 }
@@ -24,7 +24,7 @@ export interface Software {
 /** The parts of a component that depend on its device, not on its row. */
 export interface Place {
   readonly objectId: string
-  /** Only for an app. */
+  /** Set only for an app. */
   readonly software?: Software | undefined
   readonly stateTopic: (entity: Entity) => string | undefined
   readonly commandTopic: (entity: Entity) => string | undefined

@@ -8,7 +8,7 @@ import { type Component, componentOf, type Place, type Software, triggerOf } fro
 import type { Entity } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
-/** Home Assistant drops a device with any other key. */
+/** The information about a device. Home Assistant ignores a device if this object has any other key. */
 interface DeviceInfo {
   readonly identifiers: readonly string[]
   readonly name: string
@@ -77,7 +77,7 @@ export function hubDevice(entities: readonly Entity[], hub: HubFacts, surroundin
     owner: { kind: 'hub', hubId: hub.id },
     info: {
       name: hubName(name),
-      // Guessed from the form of the API: a key that may only read apps cannot read the model.
+      // Guess the model from the form of the API, because an API key that may only read apps cannot read the model.
       ...(hub.api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }),
       sw_version: tidy(hub.firmware),
       configuration_url: new URL(hub.url).origin,
@@ -128,7 +128,7 @@ export function deviceDiffers({ before, after }: Change): boolean {
 /** The fields from which an app's device is created. */
 const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies readonly (keyof App)[]
 
-/** The public store: each app has a page under its id. */
+/** The public store, in which each app has a page under its id. */
 const STORE = 'https://homey.app/a/'
 
 function below(publicUrl: string | null, path: string): string | undefined {
@@ -190,7 +190,7 @@ function hubName(configured: string): string {
   return /\bhub$/i.test(words) ? words : `${words} hub`
 }
 
-/** `Philips Hue (Summer house)`, if other hubs may have the same app. */
+/** Returns a name such as `Philips Hue (Summer house)`, because other hubs may have the same app. */
 function appName(app: string, hub: string): string {
   const suffix = ` (${humanise(hub)})`
   return `${tidy(app, MAX_NAME - suffix.length)}${suffix}`

@@ -16,12 +16,12 @@ interface ReadableOwner {
   readonly bridge: 'bridge'
 }
 
-/** The topics that an entity of a device may read: rows of the contract's table. */
+/** The topics that an entity of a device may read, which are rows of the contract's table. */
 export type Readable<D extends DeviceKind> = {
   readonly [N in PublicationName]: Publications[N]['of'] extends ReadableOwner[D] ? N : never
 }[PublicationName]
 
-/** The keys of a topic's payload, in any of its forms; plain text has none. */
+/** The keys of a topic's payload, in any of its forms; plain text has no keys. */
 type FieldOf<N extends PublicationName> = KeyOf<Payload<N>>
 type KeyOf<P> = P extends string ? never : keyof P & string
 
@@ -36,7 +36,9 @@ interface Common {
   /** Set if the entity is disabled by default. */
   readonly enabled?: false
   readonly icon?: `mdi:${string}`
-  /** What must be online for the entity; default: bridge and hub, or only the bridge for its own entities. */
+  /**
+   * What must be online for the entity to be available; default: bridge and hub, or the bridge for its own entities.
+   */
   readonly needs?: 'bridge' | 'nothing'
   /** Offered only if the guardian is on. */
   readonly when?: 'guard'
@@ -77,7 +79,7 @@ interface OnOff {
   readonly off: string
 }
 
-/** The kind of a sensor's values: amounts, words of a list, a time, or any text. */
+/** The kind of a sensor's values, which are amounts, words of a list, times, or any text. */
 type Measure =
   | {
       readonly stateClass: 'measurement' | 'total_increasing'
@@ -137,7 +139,7 @@ export function commandOf(entity: Entity): Command | undefined {
   return command
 }
 
-/** Returns whether an entity is offered. `hub`: `undefined` for the bridge's own entities. */
+/** Returns whether an entity is offered. @param hub `undefined` for the bridge's own entities */
 export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined, policy: CommandPolicy): boolean {
   if (entity.when === 'guard' && !policy.guarded) return false
   if (entity.from !== undefined && hub?.permits(entity.from) !== 'yes') return false

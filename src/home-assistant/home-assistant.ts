@@ -31,10 +31,10 @@ interface HomeAssistantOptions {
   readonly log: Logger
 }
 
-/** A hub with an id. */
+/** A hub whose id is known. */
 interface DiscoveredHub {
   readonly facts: HubFacts
-  /** Everything that all devices of the hub depend on, as text. */
+  /** All data that affects all devices of the hub, as text. */
   readonly signature: string
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
@@ -206,7 +206,7 @@ export class HomeAssistant implements Discovery {
     const before = this.#bridgeId
     this.#bridgeId = id
     const objectId = objectIdOf({ kind: 'bridge', hubId: id })
-    // Withdraw first, so that Home Assistant can give the former entity ids to the new entities.
+    // Withdraw the former device first, so that Home Assistant can give its entity ids to the new entities.
     if (before !== null && before !== id) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
     this.#publisher.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
     if (before === id) return
@@ -225,7 +225,7 @@ export class HomeAssistant implements Discovery {
     this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
-      // Publish availability first, because no entity is available without it; do not repeat it with the states.
+      // Publish availability first, because no entity is available without it. Do not publish it again with the states.
       const availability = new Set([topics.hubsAvailability, ...states])
       this.#link.refresh(availability)
       this.#publisher.publishAgain(availability)
@@ -249,7 +249,7 @@ export class HomeAssistant implements Discovery {
     return policyOf(this.#options.live.value)
   }
 
-  /** Counts configured hubs. If only known hubs counted, a late hub would rename the apps of other hubs. */
+  /** Counts all configured hubs. Otherwise, a hub that connects late would change the names of other hubs' apps. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
     return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1

@@ -1,9 +1,9 @@
-/** The discovery messages of a device: one for the device, or one for each component. */
+/** The discovery messages of a device. There is either one message for the device, or one for each component. */
 import { isRecord, parseJson } from '../base/json.ts'
 import type { DiscoveryTopics, Form } from '../contract/discovery.ts'
 import type { Device, OfferedComponent } from './device.ts'
 
-/** Announces that the entities of a topic will move to another topic. */
+/** Announces that the entities of a topic will move to a different topic. */
 export const MIGRATE = JSON.stringify({ migrate_discovery: true })
 
 const MODE = { availability_mode: 'all' } as const
@@ -56,7 +56,7 @@ export function platformsOf(device: Device | undefined): Platforms {
 
 /** Returns an empty map if the payload is not a device's message. */
 export function platformsIn(payload: string): Platforms {
-  // New devices, and those too large to keep, have an empty payload. Parsing it would throw, which is slow.
+  // The payload is empty for a new device, or if it was too large to keep. Parsing it would throw, which is slow.
   const device = payload === '' ? undefined : parseJson(payload)
   const components = isRecord(device) ? device['components'] : undefined
   const found = Object.entries(isRecord(components) ? components : {})
@@ -67,7 +67,7 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
   return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
 }
 
-/** Keeps components enabled that were once enabled by default: users still have them, and only a stub removes them. */
+/** Keeps components enabled that once were by default, because users still have them until a stub removes them. */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
     const { enabled_by_default, ...component } = offered.component

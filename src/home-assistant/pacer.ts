@@ -42,7 +42,7 @@ export function newPacer(options: PacerOptions) {
     },
   }
 
-  /** Runs the task of `key` in its turn, after `delayMs` at the earliest; of several requests, the earliest counts. */
+  /** Runs the task of `key` in its turn, after `delayMs` at the earliest. The earliest of several requests counts. */
   function request(key: string, delayMs = 0): void {
     const rested = (done.get(key) ?? Number.NEGATIVE_INFINITY) + restMs
     const at = Math.max(clock.elapsed() + delayMs, rested)

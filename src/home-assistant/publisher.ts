@@ -1,4 +1,4 @@
-/** Publishes the wanted devices: only changes, at a limited rate, and again if another client removes one. */
+/** Publishes the changes of wanted devices at a limited rate, and restores devices that other clients remove. */
 import type { Clock } from '../base/clock.ts'
 import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { MqttLink } from '../mqtt/link.ts'
@@ -25,7 +25,7 @@ interface PublisherOptions {
   readonly clock: Clock
   readonly topics: DiscoveryTopics
   readonly form: Form
-  /** Devices per second after the first few; 0: limited only by the broker. */
+  /** Number of devices per second after the first devices; 0 if only the broker limits the rate. */
   readonly rate: number
   /** Whether other work takes precedence over publishing; default: never. */
   readonly isBusy?: () => boolean
@@ -36,9 +36,9 @@ const MANY_QUEUED = 256
 /** How often to check whether publishing must still wait. */
 const RECHECK_MS = 20
 
-/** Number of devices published without delay: as many as Home Assistant receives when it starts in an ordinary home. */
+/** Number of devices that are published without delay, which is enough for an ordinary home. */
 const AT_ONCE = 64
-/** Home Assistant drops parts of a message that arrives while it still processes the previous one. */
+/** Home Assistant drops parts of a message that arrives while it is still processing the previous message. */
 const REST_MS = 2_000
 /** Time for Home Assistant to move entities from the topics of one form to those of the other form. */
 const MIGRATION_MS = 5_000
@@ -56,13 +56,13 @@ interface Published {
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: ReturnType<typeof newPacer>
-  /** Object id → function that creates the device on demand, because many apps' messages would take much memory. */
+  /** Object id → function that creates the device on demand, because the messages of many apps take much memory. */
   readonly #wanted = new Map<string, () => Device>()
-  /** Object id → what the link holds. */
+  /** Object id → the device as published by this run. */
   readonly #published = new Map<string, Published>()
-  /** Object id → what the broker held when the connection began. */
+  /** Object id → the messages that the broker held when the connection began, by topic. */
   #found = new Map<string, Map<string, string>>()
-  /** Devices to send again although nothing changed: only the discovery messages, or the states as well. */
+  /** Devices to send again although nothing has changed, with only their discovery messages or also their states. */
   readonly #again = new Map<string, 'messages' | 'states'>()
   /** States that are not repeated with their devices. */
   #sent: ReadonlySet<string> = new Set()
@@ -199,7 +199,7 @@ export class Publisher {
     return device && withFormerDefaults(device, before.platforms)
   }
 
-  /** Returns the published state of a device, from this run or an earlier one. */
+  /** Returns the published state of a device, from this run or an earlier run. */
   #before(objectId: string): Published {
     const published = this.#published.get(objectId)
     if (published !== undefined) return published

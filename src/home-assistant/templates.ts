@@ -27,12 +27,12 @@ export const textOf = <F extends string>(key: F) => reading(key, `{{ (${field(ke
 const onOff = <F extends string>(key: F, condition: string) =>
   reading(key, `{% set x=${field(key)} %}{{ 'None' if x is none else 'ON' if ${condition} else 'OFF' }}`)
 
-/** Whether a number is above 0. */
+/** Renders whether a number is above 0. */
 export const anyOf = <F extends string>(key: F) => onOff(key, 'x > 0')
 export const flagOf = <F extends string>(key: F) => onOff(key, 'x')
 export const equals = <F extends string>(key: F, word: string) => onOff(key, `x == '${word}'`)
 export const differs = <F extends string>(key: F, word: string) => onOff(key, `x != '${word}'`)
-/** Whether a list is not empty. */
+/** Renders whether a list is not empty. */
 export const anyIn = <F extends string>(key: F) => onOff(key, 'x|length > 0')
 
 /** Renders the reason of the last crash: `none` without a crash, `other` for `unknown` (reserved by Home Assistant). */
@@ -46,7 +46,7 @@ export const crashReasonOf = <F extends string>(key: F) =>
 export const wordOf = <F extends string>(key: F, otherwise: string) =>
   reading(key, `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`)
 
-/** Renders attributes. `keys`: attribute → key of the payload. */
+/** Renders attributes. @param keys attribute → key of the payload */
 export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
   return { fields: Object.values(keys), jinja: `{{ {${entriesOf(keys)}}|to_json }}` }
 }
@@ -60,7 +60,7 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 
-/** Renders the attributes `message` and `stack` of a message, and additional ones: name → key of the payload. */
+/** Renders the attributes `message` and `stack` of a message, and those in `keys` (name → key of the payload). */
 export function messageOf<const F extends string>(message: F, keys: Readonly<Record<string, F>>): Template<F> {
   return {
     fields: [message, ...Object.values(keys)],
@@ -68,14 +68,14 @@ export function messageOf<const F extends string>(message: F, keys: Readonly<Rec
   }
 }
 
-/** Renders the payload, with its message reduced to the first line, and the other lines in `stack`. */
+/** Renders the payload with only the first line of its message in `message`, and the other lines in `stack`. */
 export const withMessage = <F extends string>(message: F) =>
   reading(
     message,
     `{% set m=${field(message)} %}{% if m %}${linesOf('m')}{{ dict(value_json, ${LINES})|to_json }}{% else %}{{ value }}{% endif %}`,
   )
 
-/** Quotes a string, so that its receiver does not mistake it for JSON. */
+/** Quotes a string, so that the receiver does not mistake it for JSON. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
 
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
@@ -86,7 +86,10 @@ export const WHOLE_FLAG: Template<never> = {
   jinja: `{{ value if value_json is boolean else 'None' }}`,
 }
 
-/** A text entity cannot be unknown. Other values become empty, and so do long texts, which could be saved truncated. */
+/**
+ * A text entity cannot be unknown. Values other than strings become empty. So do long strings, because a truncated
+ * string could be saved.
+ */
 export const WHOLE_TEXT: Template<never> = {
   fields: [],
   jinja: `{{ value_json if value_json is string and value_json|length <= ${MAX_STATE} else '' }}`,

@@ -7,7 +7,7 @@ export interface Trigger {
   readonly device: 'app'
   /** Part of the discovery message, so never change it. */
   readonly key: `trigger_${EventType}`
-  /** The word by which users select the trigger in an automation. */
+  /** The word with which users select the trigger in an automation. */
   readonly event: EventType
   /** Offered only if the guardian is on. */
   readonly when?: 'guard'

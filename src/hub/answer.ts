@@ -1,4 +1,4 @@
-/** Reads responses, and detects those that another server sent in place of the hub. */
+/** Reads responses, and detects responses that another server sent in place of the hub. */
 import { type Json, parseJson } from '../base/json.ts'
 import type { Method } from './operations.ts'
 
@@ -6,7 +6,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
-  /** Set for a write whose response body was too large. `body` is empty, but the status still counts. */
+  /** Set for a write whose response body was too large. `body` is empty, but the status is still valid. */
   readonly isCut?: true
 }
 

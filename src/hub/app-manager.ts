@@ -1,4 +1,4 @@
-/** The apps of one hub: read over REST, and kept current by realtime events. */
+/** The apps of one hub, which are read over REST and kept current by realtime events. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Clock, sleep } from '../base/clock.ts'
 import {
@@ -22,15 +22,15 @@ const REREAD_DELAY_MS = 2000
 const MAX_READS = 5
 /** After this many changes, yields to the event loop, which thousands of changes would block. */
 const AT_ONCE = 500
-/** Maximum delay of an event. On a slow channel, it may arrive after a newer list. */
+/** Maximum delay of an event. On a slow channel, an event may arrive after a newer list. */
 const OVERTAKEN_MS = 60_000
 
 export interface AppsUpdate {
-  /** May be empty after a read. */
+  /** Empty if a read has found no changes. */
   readonly changes: readonly Change[]
-  /** Whether to suppress events, because the apps were only discovered, or the filter changed. */
+  /** Whether events are suppressed, because the apps were only discovered, or the filter changed. */
   readonly silent: boolean
-  /** Whether these changes complete a read of the list. */
+  /** Whether a read of the list is complete with these changes. */
   readonly read: boolean
 }
 
@@ -46,7 +46,7 @@ export class AppManager {
   readonly #clock: Clock
   /** Returns whether the configuration shows an app; hidden apps are ignored. Changed only by `setFilter`. */
   shows: (id: string) => boolean
-  /** The filter with which the list was last read; `undefined` if it is the current one. */
+  /** The filter with which the list was last read; `undefined` if the filter has not changed since. */
   #formerlyShown: ((id: string) => boolean) | undefined
   readonly #hidden = new Set<string>()
   readonly #apps = new Map<string, App>()
@@ -59,7 +59,7 @@ export class AppManager {
   /** Whether the realtime channel keeps the list current, so that reads need no request. Set after a `refresh`. */
   live = false
   #eventsDuringRead: AppEvent[] | undefined
-  /** When each app disappeared from the list; a `create` event soon afterwards may be outdated. */
+  /** The time at which each app disappeared from the list. A `create` event soon afterwards may be outdated. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
   /** Apps that the hub has confirmed as uninstalled. A list without them is accepted immediately. */
@@ -119,7 +119,7 @@ export class AppManager {
     return this.live && known !== undefined ? known : await this.readApp(id)
   }
 
-  /** Reads one app, even while live. @throws the errors of `getApp` */
+  /** Reads one app from the hub, even if the list is `live`. @throws the errors of `getApp` */
   async readApp(id: string): Promise<App> {
     for (let reads = 1; ; reads += 1) {
       this.#refuseIfDestroyed()
@@ -160,13 +160,13 @@ export class AppManager {
     const { type, id } = event
     const isFilled = event.type !== 'delete' && this.releases.all.size > 0
     const filled = isFilled ? { ...event, patch: this.releases.fill(id, event.patch, this.#apps.get(id)) } : event
-    // Hiding an app removes it, so a known app is not hidden.
+    // Hidden apps are removed from `#apps`, so a known app is not hidden.
     const isKnown = this.#apps.has(id)
     if (!isKnown && (this.ended.aborted || !this.shows(id))) return
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(filled)
-    // The first read of the list, which is running, applies the event.
+    // The read of the list that is in progress will apply the event.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, filled)
@@ -199,8 +199,8 @@ export class AppManager {
   }
 
   /**
-   * Prepares for another hub at this address. After its list has been read, the known apps are removed, `onReplaced` is
-   * called, and the new apps appear, all as `silent` changes.
+   * Prepares for a different hub at this address. After its list has been read, the known apps are removed,
+   * `onReplaced` is called, and the new apps appear, all as `silent` changes.
    */
   expectOther(onReplaced: () => void): void {
     this.#onReplaced = onReplaced
@@ -321,7 +321,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** Returns a list known to be the hub's, because it has its id or the known apps, or a ping confirms the hub. */
+  /** Returns a list that is surely from the hub: it has the hub's id or the known apps, or a ping confirms the hub. */
   async #readVerified(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

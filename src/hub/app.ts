@@ -4,7 +4,7 @@ import { type Severity, severityOf } from '../base/versions.ts'
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** The values while only the app's id is known. */
+/** The values of an app of which only the id is known. */
 class Unknown {
   readonly name: string | null = null
   readonly version: string | null = null
@@ -21,9 +21,9 @@ class Unknown {
   /** `null` if there is no update, or the hub does not report its version. */
   readonly latest_version: string | null = null
   readonly update_severity: Severity | null = null
-  /** Percent of one core, with one decimal; `null` unless running. */
+  /** Percent of one core, with one decimal; `null` unless the app is running. */
   readonly cpu_percent: number | null = null
-  /** An integer; `null` unless running. */
+  /** An integer; `null` unless the app is running. */
   readonly memory_bytes: number | null = null
   readonly has_settings: boolean | null = null
   readonly sdk: number | null = null
@@ -38,7 +38,7 @@ export interface App extends Unknown {
 
 const UNKNOWN: Omit<App, 'id'> = { ...new Unknown() }
 
-/** How the process last ended, as older hubs report it. A symbol, so that it is not published. */
+/** How the process last ended, which only older hubs report. This key is a symbol, so that it is not published. */
 export const EXIT = Symbol('exit')
 interface WithExit {
   readonly [EXIT]?: { readonly code: number | null; readonly signal: string | null } | undefined
@@ -70,7 +70,7 @@ export function patchApp(before: App | undefined, id: string, patch: AppPatch): 
   return after
 }
 
-/** Compares all keys except derived ones. Unrolled, because a loop would double the time of a usage event. */
+/** Compares all keys except derived keys. A loop over the keys would double the processing time of a usage event. */
 function sameApp(one: App, other: App): boolean {
   return (
     one.id === other.id &&
@@ -99,7 +99,7 @@ export type AppEvent =
   | { readonly type: 'create' | 'update'; readonly id: string; readonly patch: AppPatch }
   | { readonly type: 'delete'; readonly id: string }
 
-/** A whole list, read over REST. `undefined` marks an unreadable record, whose app keeps its known state. */
+/** A complete list of apps, read over REST. `undefined` marks an unreadable record, whose app keeps its known state. */
 export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
@@ -111,7 +111,7 @@ export interface Change {
   readonly after: App | undefined
 }
 
-/** Ignores an update of an unknown app, because the event may be late, and the app uninstalled. */
+/** Ignores an update of an unknown app, because the event may be late, and the app may have been uninstalled. */
 export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   const { id } = event
   const before = apps.get(id)
@@ -120,7 +120,7 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   return before === after ? undefined : { id, before, after }
 }
 
-/** Applies the events to the list first, because they may be newer. Otherwise, an app would change back and forth. */
+/** Applies events to the list first, because they may be newer. Otherwise, apps would change back and forth. */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()
   for (const [id, patch] of list) {

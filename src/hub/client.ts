@@ -12,12 +12,12 @@ import { type RefusedCall, refusal, STAND_IN } from './refusal.ts'
 import { checkResponse, effectOf, effectOfEndpoint, type WriteEffect } from './written.ts'
 
 export interface HubClientOptions extends RestOptions {
-  /** `auto`: finds the prefix that the hub supports. */
+  /** `auto` finds the prefix that the hub supports. */
   readonly pathPrefix: ApiPrefix | 'auto'
   readonly onCall?: (call: HubCall) => void
   /** Removes the API key from strings that the hub sends. */
   readonly clean?: Clean | undefined
-  /** Returns whether an app is known to exist, which decides what a 404 means. */
+  /** Returns whether an app is known to exist, which determines the meaning of a 404. */
   readonly hasApp: (appId: string) => boolean
 }
 
@@ -37,7 +37,7 @@ export class HubClient {
     return this.hub.observed(name, this.#call(name, parameters, mayLeave, false))
   }
 
-  /** Reads to verify a result; accepts only the hub's own response. @throws HubError */
+  /** Reads data to verify a result; accepts only the hub's own response. @throws HubError */
   readVerified<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.hub.observed(name, this.#call(name, parameters, undefined, true))
   }
@@ -111,7 +111,10 @@ export class HubClient {
     }
   }
 
-  /** Reads a public file such as an icon; `undefined` if it does not exist or is not on the hub. @throws HubError */
+  /**
+   * Reads a public file such as an icon; `undefined` if it does not exist or its path is not on the hub.
+   * @throws HubError
+   */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
     if (!isPath(path)) return undefined
     const answer = await this.hub.read(path, maxBytes)
@@ -120,7 +123,7 @@ export class HubClient {
 
   /** Sends a GET request to an app's own web API, and returns the HTTP status. @throws HubError */
   async requestApp(id: string, path: string): Promise<number> {
-    // Source: the official client's paths for app sections.
+    // The official client uses these paths for app sections.
     const whole = `/api/app/${encodeSegment(id)}${path}`
     if (!path.startsWith('/') || !isPath(whole)) throw new HubError('invalid_argument', 'Expected a path.')
     return (await this.hub.request('GET', whole, { once: true })).status
@@ -157,7 +160,7 @@ export class HubClient {
 
 const MAX_ENDPOINT_BYTES = 1024 * 1024
 
-/** Describes a refused call. A call to a known operation gets that operation's errors. */
+/** Describes a refused call. A call to a known operation has the same errors as that operation. */
 function refusedEndpoint({ operation, parameters, section, item, method, path }: Endpoint): RefusedCall {
   if (operation !== null) return { name: operation, operation: OPERATIONS[operation], parameters }
   const ofApp = section === 'app' ? { id: item } : {}
@@ -186,7 +189,7 @@ function isPath(text: string): boolean {
 }
 
 function encodeSegment(value: unknown): string {
-  // A dot segment would be resolved and name a different resource.
+  // A dot segment would be resolved, and the path would then name a different resource.
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..' && value.isWellFormed()) {
     return encodeURIComponent(value)
   }
@@ -214,7 +217,7 @@ interface RateLimitRetry {
 }
 
 /**
- * Repeats a rate-limited request (429) until the deadline. This is safe, because the hub did not carry it out.
+ * Repeats a rate-limited request (429) until the deadline. This is safe, because the hub did not carry out the request.
  * @throws HubError `rate_limited` if the hub asks to wait until after the deadline
  */
 export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {

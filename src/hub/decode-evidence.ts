@@ -4,7 +4,7 @@ import { endOfString, isRecord } from '../base/json.ts'
 import { asItIs, JSON_LEVELS, shortText } from './decode.ts'
 import { HubError } from './errors.ts'
 
-/** How many devices or flows use an app, and how many of them do not work (`null` if the hub does not report that). */
+/** How many devices or flows use an app, and how many of them do not work (`null` if the hub does not report it). */
 interface Tally {
   readonly count: number
   readonly bad: number | null
@@ -52,7 +52,7 @@ export function decodeInfo(value: unknown) {
   const { loadavg, cpus, totalmem, freemem, uptime, videoCoreTemperature } = info
   const [one, five, fifteen] = list(loadavg).map((load) => numberIn(load, 0, 1e6, 2))
   return {
-    /** Over the last one, five and fifteen minutes. */
+    /** Averages over the last one, five and fifteen minutes. */
     load: [one ?? null, five ?? null, fifteen ?? null],
     cpus: numberIn(Array.isArray(cpus) ? cpus.length : cpus, 1, 1024),
     memory: { total: bytes(totalmem), free: bytes(freemem) },
@@ -68,7 +68,7 @@ export function decodeSpace(value: unknown) {
   return { total: bytes(total), free: bytes(free) }
 }
 
-/** Decodes a time to ISO 8601, from a string, from seconds or milliseconds, or from an object that contains it. */
+/** Converts a time to ISO 8601: a string, seconds or milliseconds, or an object that contains one of these. */
 export function decodeTime(value: unknown): string | null {
   if (isRecord(value)) return decodeTime(['value', 'date', 'createdAt'].map((key) => value[key]).find(isTime))
   const at = isTime(value) ? timeOf(value) : Number.NaN
@@ -77,7 +77,7 @@ export function decodeTime(value: unknown): string | null {
 
 const isTime = (value: unknown) => (typeof value === 'string' && value.length < 64) || typeof value === 'number'
 
-/** Returns epoch milliseconds; small numbers are seconds. */
+/** Returns epoch milliseconds. Small numbers are interpreted as seconds. */
 function timeOf(value: unknown): number {
   const at = typeof value === 'string' ? Date.parse(value) : Number(value)
   return Math.abs(at) < 1e11 ? at * 1000 : at

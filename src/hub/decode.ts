@@ -8,7 +8,9 @@ export type Clean = (text: string) => string
 
 export const asItIs: Clean = (text) => text
 
-/** Truncates to `length` UTF-16 code units. Removes the API key first, because part of it would not be recognised. */
+/**
+ * Truncates to `length` UTF-16 code units. Removes the API key first, because part of a key would not be recognised.
+ */
 export function shortText(text: string, length: number, clean: Clean): string {
   const whole = clean(text)
   if (whole.length <= length) return whole
@@ -26,7 +28,7 @@ const TEXT_LENGTH = 1024
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
-/** @param units the number of units of the result in one unit of the hub */
+/** @param units the factor that converts the hub's unit to the result's unit */
 const amount = (value: unknown, units = 1) =>
   typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.round(value * units) : null
 const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>
@@ -87,7 +89,10 @@ function decodeOffer(value: unknown, clean: Clean): Pick<AppPatch, 'update_avail
   return { update_available: offer === null ? false : boolean(offer), latest_version: null }
 }
 
-/** Decodes apps, unreadable ones as `undefined`. @throws HubError `nonsense` if most entries are unreadable */
+/**
+ * Decodes the list of apps, with `undefined` for unreadable apps.
+ * @throws HubError `nonsense` if most entries are unreadable
+ */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
   if (!isRecord(value)) throw nonsense()

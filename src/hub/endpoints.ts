@@ -113,7 +113,7 @@ function operationAt(item: string, method: Method, segments: readonly string[]) 
   return undefined
 }
 
-/** Also returns the path's segments as spelled in the template. */
+/** Returns the parameters, and the segments as spelled in the template; `undefined` if the segments do not match. */
 function match(template: string, segments: readonly string[]) {
   const parts = template.split('/').filter((part) => part !== '')
   if (parts.length !== segments.length) return undefined

@@ -2,11 +2,11 @@
 import type { Backoff } from '../base/backoff.ts'
 
 export type HubErrorCode =
-  /** 401: the hub does not accept the API key. Retry slowly, because a person must act. */
+  /** 401: the hub does not accept the API key. Retry slowly, because a person must fix this. */
   | 'unauthorized'
   /** 403: the API key lacks a permission (`scope`). */
   | 'forbidden'
-  /** 403: the hub has no valid licence. Retry slowly, because a person must act. */
+  /** 403: the hub has no valid licence. Retry slowly, because a person must fix this. */
   | 'subscription'
   | 'unknown_app'
   | 'unknown_setting'
@@ -16,11 +16,11 @@ export type HubErrorCode =
   | 'invalid_argument'
   /** 429: the request was not carried out. Send it again after `retryAfterMs`, if given. */
   | 'rate_limited'
-  /** Any other 4xx. */
+  /** Any other 4xx status. */
   | 'rejected'
-  /** 5xx. */
+  /** A 5xx status. */
   | 'failed'
-  /** The response is not valid for the operation: not JSON, wrong shape, too large, a redirect. */
+  /** The response is invalid for the operation: it is not JSON, has the wrong shape, is too large, or is a redirect. */
   | 'nonsense'
   /** Nothing was sent: connection refused, no route, unknown host name, no connection in time, client closed. */
   | 'unreachable'
@@ -65,7 +65,7 @@ export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>
   }
 }
 
-/** For errors that only a person can fix. */
+/** The delay after errors that only a person can fix. */
 const PERSON_RETRY_MS = 60_000
 
 export function retryDelay({ code, retryAfterMs }: HubError, backoff: Backoff): number {

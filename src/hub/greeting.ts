@@ -6,7 +6,7 @@ import type { HubStatus } from './status.ts'
 
 export type Greeting = Identity & Pick<HubStatus, 'scopes' | 'missing'>
 
-/** @param previous the last result: on the same hub and firmware, missing operations stay missing. @throws HubError */
+/** @param previous the last result; on the same hub and firmware, its missing operations are kept. @throws HubError */
 export async function greet(client: HubClient, previous: Greeting | undefined): Promise<Greeting> {
   const identity = await client.hub.identify()
   const { id, firmware } = identity

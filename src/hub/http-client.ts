@@ -14,22 +14,22 @@ export interface RestOptions {
   readonly url: string
   /** Called before each request, so that a rotated key takes effect immediately. */
   readonly apiKey: () => string
-  /** In milliseconds, from waiting for a connection to the last byte. */
+  /** Time limit from waiting for a connection to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
   readonly beforeRequest?: (() => void) | undefined
-  /** Called when a connection was lost or the last one has closed, because the next one may lead to another server. */
+  /** Called when a connection was lost or the last has closed. The next connection may lead to a different server. */
   readonly onDisconnected?: ((isLost: boolean) => void) | undefined
 }
 
 export interface Sending {
   readonly body?: string | undefined
-  /** Maximum size of the response; default: far above the list of a hub with 2,000 apps. */
+  /** Maximum size of the response; default: much more than the list of a hub with 2,000 apps needs. */
   readonly maxBytes?: number | undefined
   /** Whether to send the API key. */
   readonly key: boolean
-  /** Whether to use a new connection: an open one may lead to a server that is no longer at the address. */
+  /** Whether to open a new connection, because an open connection may lead to a server that has left this address. */
   readonly isFresh?: boolean | undefined
   /** Called just before the request is sent; if it throws, the request is not sent. */
   readonly mayLeave?: (() => void) | undefined
@@ -40,9 +40,9 @@ export class HttpClient {
   readonly #clock: Clock
   readonly #origin: string
   readonly #prefix: string
-  /** Exists only while it is in use, to save memory, because most of a thousand hubs are idle. */
+  /** Exists only while requests use it, to save memory, because most of a thousand hubs are idle. */
   #pool: Pool | undefined
-  /** Each for one request. */
+  /** Pools that each serve a single request. */
   readonly #fresh = new Set<Pool>()
   #closed = false
 
@@ -78,7 +78,7 @@ export class HttpClient {
 
   #onDisconnect(pool: Pool, error: Error): void {
     const { connected, size } = pool.stats
-    // undici itself closes idle connections, those of aborted requests, and those whose end the server has announced.
+    // undici itself closes connections that are idle, or whose request was aborted, or whose end the server announced.
     const isLost = systemCode(error) !== 'UND_ERR_INFO'
     if (isLost || connected === 0) this.#options.onDisconnected?.(isLost)
     if (connected > 0 || size > 0 || this.#closed || pool !== this.#pool) return
@@ -86,7 +86,9 @@ export class HttpClient {
     void pool.destroy()
   }
 
-  /** @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`; every status resolves */
+  /**
+   * Resolves for every status. @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`
+   */
   request(method: Method, path: string, { key, isFresh, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
     const { apiKey, beforeRequest, timeoutMs } = this.#options
     const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}
@@ -118,7 +120,8 @@ export class HttpClient {
 
 /**
  * Creates the handler of one request, which records whether it was sent. undici calls `onRequestStart` just before it
- * writes to an open connection. A request that fails earlier cannot have reached the hub; one that fails later may.
+ * writes to an open connection. A request that fails earlier cannot have reached the hub; a request that fails later
+ * may have reached it.
  * @param cuts whether to drop the body of a response that is too large; otherwise the request fails
  */
 function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['mayLeave'][]) {

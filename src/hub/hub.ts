@@ -1,4 +1,4 @@
-/** One hub: its data and its operations. */
+/** The data and the operations of one hub. */
 import { type Clock, within } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
 import { AppManager } from './app-manager.ts'
@@ -43,7 +43,7 @@ export class Hub {
     this.#clock = clock
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = (isLost: boolean) => {
-      // While the realtime channel is open, connections that were closed because they were idle do not cast doubt.
+      // While the realtime channel is open, the end of idle connections casts no doubt on the hub's identity.
       if (isLost || this.status.realtime !== 'connected') this.#client.hub.doubt()
     }
     const hasApp = (id: string) => this.apps.all.has(id)
@@ -91,7 +91,7 @@ export class Hub {
     await this.#session.ended
   }
 
-  /** Returns whether the API key and the hub permit an operation, as far as known in advance. */
+  /** Returns whether the API key and the hub permit an operation, as far as this is known in advance. */
   permits(name: OperationName): 'yes' | 'forbidden' | 'unsupported' {
     const { missing, scopes } = this.status
     if (missing.has(name)) return 'unsupported'
@@ -129,12 +129,12 @@ export class Hub {
     return this.status.online && !this.isStarting && this.#client.hub.isIdle
   }
 
-  /** Reads to verify a result; accepts only the hub's own response. @throws HubError */
+  /** Reads data to verify a result; accepts only the hub's own response. @throws HubError */
   readVerified<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.readVerified(name, parameters)
   }
 
-  /** Updates the status from the outcome, like `call`. @throws HubError */
+  /** Calls an endpoint, and updates the status from the outcome, like `call`. @throws HubError */
   async callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
     const { operation, app } = endpoint
     if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
@@ -144,7 +144,7 @@ export class Hub {
       return answer
     } catch (error) {
       const { code } = asHubError(error)
-      // A refusal by an app, or of an unknown operation, does not concern the hub or the API key as a whole.
+      // The refusal of an unknown operation, or by an app, does not concern the hub or the API key in general.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
     }
@@ -158,7 +158,7 @@ export class Hub {
     return this.#client.requestApp(id, path)
   }
 
-  /** Reads the list immediately, to get newly shown apps. */
+  /** Changes the filter, and reads the list immediately to get newly shown apps. */
   setFilter(shows: (appId: string) => boolean): void {
     this.apps.setFilter(shows)
     this.#session.wake()
@@ -179,8 +179,8 @@ export class Hub {
   }
 
   /**
-   * Marks the operation as missing if another request succeeds. A 404 may also mean that the app is missing, so it
-   * counts only if the app exists, and only the second time in a row.
+   * Marks the operation as missing if a different request succeeds. A 404 may also mean that the app is missing, so the
+   * operation is marked only after two consecutive 404s for an app that exists.
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')

@@ -1,4 +1,6 @@
-/** The hub's operations. Method, path and scope are those of the hub's API; the types of calls derive from the rows. */
+/**
+ * The hub's operations, with the methods, paths and scopes of the hub's API. The types of calls derive from the rows.
+ */
 import { isRecord, type Json } from '../base/json.ts'
 import type { AppPatch } from './app.ts'
 import {
@@ -40,13 +42,13 @@ interface Definition<I extends object> {
   readonly scope?: string
   /** Set if not every hub has the operation. A 404 for an app that exists means `unsupported`. */
   readonly optional?: true
-  /** Maximum size of the response; default: far above the list of a hub with 2,000 apps. */
+  /** Maximum size of the response; default: much more than the list of a hub with 2,000 apps needs. */
   readonly maxBytes?: number
-  /** Set if `decode` gets the response as text, because parsing it in one step may block the event loop. */
+  /** Set if `decode` receives the response as text, because parsing it in one step may block the event loop. */
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  /** For a write that may return the app's record: returns the values that the record should have. */
+  /** Set for a write that may return the app's record. Returns the values that the record should have. */
   readonly shows?: (body: Body | Json | undefined) => AppPatch
 }
 
@@ -83,11 +85,11 @@ function row(definition: Definition<object>): Operation<object, unknown> {
 
 interface StoreInstall {
   readonly appId: string
-  /** Stable, beta or alpha; on newer hubs live or test. Default: the app's current channel. */
+  /** `stable`, `beta` or `alpha`; on newer hubs `live` or `test`. Default: the app's current channel. */
   readonly channel?: string | undefined
   /** Newer hubs only. Default: the newest version of the channel. */
   readonly version?: string | undefined
-  /** Newer hubs only: whether to respond when the app is installed, not when the installation begins. */
+  /** Newer hubs only: whether the hub responds when the app is installed, not when the installation begins. */
   readonly waitForInstall?: boolean | undefined
 }
 
@@ -129,7 +131,7 @@ const ROWS = {
     method: 'POST',
     path: '/app/:id/crashlog',
     scope: 'hub.app.readonly',
-    // Optional in the API reference; newer hubs require the message, but accept an empty one.
+    // The message is optional in the API reference. Newer hubs require it, but accept an empty message.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
   }),
   getAppSettings: row({ method: 'GET', path: '/app/:id/setting', scope: 'hub.app.control', decode: decodeSettings }),
@@ -186,7 +188,7 @@ const ROWS = {
   getFlows: row({ ...FLOWS, path: '/flow' }),
   getAdvancedFlows: row({ ...FLOWS, path: '/advancedflow' }),
   getLogs: row({ ...LARGE, manager: 'insights', path: '/log', scope: 'hub.insights.readonly', decode: decodeLogs }),
-  // Not `:id`, which always stands for an app.
+  // The path does not use `:id`, which always stands for an app.
   getLogEntries: row({
     ...SMALL,
     manager: 'insights',

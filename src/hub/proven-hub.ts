@@ -9,7 +9,7 @@ import { HttpClient, type Sending } from './http-client.ts'
 import { type Method, OPERATIONS, type OperationName } from './operations.ts'
 import { refusal, retryAfter } from './refusal.ts'
 
-/** The two spellings of the API root, the usual one first: `/api/manager/…` and `/api/managers/…`. */
+/** The two spellings of the API root, the usual spelling first: `/api/manager/…` and `/api/managers/…`. */
 export const API_PREFIXES = ['manager', 'managers'] as const
 export type ApiPrefix = (typeof API_PREFIXES)[number]
 
@@ -26,13 +26,13 @@ export interface HubCall {
   readonly ms: number
 }
 
-/** Maximum number of identity checks if connections close as soon as they open. */
+/** Maximum number of identity checks for a request if connections close as soon as they open. */
 const MAX_PROOFS = 3
 
-/** Limits on requests after a 429, and how long they apply. */
+/** Limits on requests after a 429 response, and how long these limits apply. */
 const SPACED = { slots: 2, apartMs: 150 }
 const SPACED_MS = 10 * 60_000
-/** Minimum time without background reads after a 429. */
+/** Minimum time without background reads after a 429 response. */
 const CALM_MS = 60_000
 
 const CLOSING = 'This bridge stops serving the hub.'
@@ -43,9 +43,9 @@ class Unproven extends Error {}
 
 export class ProvenHub {
   prefix: ApiPrefix
-  /** Whether any response to a request with the API key had the hub's id. A hub may send its id only with pings. */
+  /** Whether any response to a request with the API key had the hub's id. Some hubs send their id only with pings. */
   signs = false
-  /** Whether the hub has ever sent its id with a list. If so, it also sends its id with other reads. */
+  /** Whether the hub has ever sent its id with a list of apps. If so, the hub also sends its id with other reads. */
   signsLists = false
   /** Whether the response with the latest list of apps contained the hub's id. */
   listSigned = false
@@ -56,11 +56,11 @@ export class ProvenHub {
   readonly #closing = new AbortController()
   /** On `close`, lets waiting requests start immediately, so that they fail. */
   readonly #turn = { signal: this.#closing.signal }
-  /** The hub that calls are meant for; `undefined` before the first ping is answered. */
+  /** The hub for which calls are intended; `undefined` before the first ping is answered. */
   #identity: Identity | undefined
   /** Whether the hub has identified itself, and nothing has cast doubt on that since. Set only by this class. */
   isProven = false
-  /** Number of lost connections so far, and that number when the last successful identity check began. */
+  /** Number of lost connections: so far, and up to the start of the last successful identity check. */
   #losses = 0
   #checkedLosses = 0
   /** The running identity check, and the number of lost connections when it began. */
@@ -89,7 +89,7 @@ export class ProvenHub {
     this.#losses += 1
   }
 
-  /** Whether the next connection may lead to another server. */
+  /** Whether the next connection may lead to a different server. */
   get #isUnsure(): boolean {
     return this.#losses !== this.#checkedLosses
   }
@@ -100,8 +100,8 @@ export class ProvenHub {
   }
 
   /**
-   * Sends no more writes, not even those that are waiting for a connection. Resolves when those that were sent have been
-   * answered.
+   * Sends no more writes, not even those that are waiting for a connection. Resolves when all writes that were sent
+   * have been answered.
    */
   async endWrites(): Promise<void> {
     this.#refusesWrites = true
@@ -113,7 +113,7 @@ export class ProvenHub {
     if (!this.isProven || this.#isUnsure) await this.#prove()
   }
 
-  /** Reads the identity of the hub for which all later calls are meant. @throws HubError */
+  /** Reads the identity of the hub for which all later calls are intended. @throws HubError */
   async identify(): Promise<Identity> {
     const losses = this.#losses
     const found = await this.#ping()
@@ -236,7 +236,7 @@ export class ProvenHub {
     await this.#proving.done
   }
 
-  /** Reads the identity without sending the API key, so that only the right hub gets the key. */
+  /** Reads the identity without sending the API key, so that only the right hub receives the key. */
   async #ping(): Promise<Identity> {
     try {
       return await this.observed('ping', this.#greeted())
@@ -255,7 +255,7 @@ export class ProvenHub {
       const sentId = header(answer, 'x-homey-id')
       // Ignore an id that contains the API key, because the id becomes part of topics.
       const id = sentId !== null && clean(sentId) === sentId ? sentId : null
-      // Any server can answer like a hub without an id, so it must not replace a hub that has sent one.
+      // Any server can answer like a hub without an id, so such an answer must not replace a hub that has sent its id.
       const isNameless = id === null && (this.#identity?.id ?? null) !== null
       if (isGreeting(answer) && !isNameless) {
         return { id, firmware: header(answer, 'x-homey-version'), api: prefix }

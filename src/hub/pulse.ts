@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts'
 /** The longest pause between two calls apart from the configured intervals, which is the maximum `Retry-After`. */
 const LONGEST_PAUSE_MS = 5 * 60_000
 const GRACE_MS = 60_000
-/** Maximum number of consecutive calls in one round of the task, each of which may time out. */
+/** Maximum number of consecutive calls in one round of the task. Each call may time out. */
 const CALLS_IN_A_TURN = 8
 
 type Intervals = Readonly<Record<'poll_interval' | 'poll_interval_fallback' | 'timeout', number>>

@@ -24,13 +24,13 @@ interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   readonly hubId: string | null
   /** Time limit for each step until the session is up, in milliseconds. */
   readonly timeoutMs: number
-  /** How long a session must last to count as up, because a hub may accept a session and drop it immediately. */
+  /** How long a session must last before it is considered up. A hub may accept a session and drop it immediately. */
   readonly settleMs: number
-  /** Called once connected, before the API key is sent; a HubError ends the session. */
+  /** Called when the channel is connected, before the API key is sent. A HubError ends the session. */
   readonly prove: () => Promise<void>
   /** Called just before each message; if it throws, the session ends. */
   readonly beforeRequest?: (() => void) | undefined
-  /** Called once subscribed; only the settling time remains. */
+  /** Called when the channel is subscribed to events, so that only the settling time remains. */
   readonly onSubscribed?: () => void
   readonly apps: { receive(event: AppEvent): void }
   readonly clock: Clock

@@ -9,7 +9,7 @@ import type { Operation } from './operations.ts'
 const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
 
-/** The start of a message that ends with the status. */
+/** The start of a message that ends with the HTTP status. */
 export const STAND_IN = 'Another server answered in place of the hub:'
 
 export interface RefusedCall {
@@ -60,8 +60,8 @@ export function refusal(
 }
 
 /**
- * A 404 may mean that the app, its setting or the operation is missing; the path and the known apps decide. A gateway's
- * response proves nothing about an app.
+ * A 404 may mean that the app, its setting or the operation is missing; the path and the known apps determine which. A
+ * gateway's response proves nothing about an app.
  */
 function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, hasApp: HubClientOptions['hasApp']) {
   const details = { status: 404, foreign }
@@ -84,7 +84,7 @@ export function lacksLicence(words: string): boolean {
   return /subscription inactive|invalid serial number/i.test(words)
 }
 
-/** Returns the hub's own text about a failure: untrusted, so truncated and on one line; empty if there is none. */
+/** Returns the hub's own text about a failure, or an empty string. Untrusted text is shortened to one line. */
 function hubWords(answer: Answer, clean: Clean): string {
   return hubText(answer, 'error_description', clean) || hubText(answer, 'error', clean)
 }
@@ -109,7 +109,7 @@ function oneLine(value: unknown, clean: Clean): string {
 
 /**
  * Returns `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3), but at least one second and
- * at most `most` (default: five minutes). `undefined` if the header is missing.
+ * at most `maxMs` (default: five minutes). `undefined` if the header is missing.
  */
 export function retryAfter(answer: Answer, now: number, maxMs = MAX_RETRY_AFTER_MS): number | undefined {
   const value = header(answer, 'retry-after') ?? ''

@@ -11,9 +11,9 @@ export interface Release {
 const MAX_RELEASES = 5_000
 
 export class Releases {
-  /** `isNamed`: the hub itself reports the newest version. */
+  /** `isNamed` is `true` if the hub itself reports the newest version. */
   readonly #all = new Map<string, { readonly release: Release; readonly isNamed: boolean }>()
-  /** By app id. */
+  /** The releases by app id. */
   readonly all: ReadonlyMap<string, { readonly release: Release }> = this.#all
 
   /** Returns the change to the app, which the hub may not have listed yet; `undefined` if the release is the same. */
@@ -48,7 +48,7 @@ export class Releases {
   }
 }
 
-/** Returns the release's version if it is newer than the app's, unless the hub reports that there is no update. */
+/** Returns the release's version if it is newer than the app's version, unless the hub reports no update. */
 export function newerThan({ version = null, update_available }: AppPatch, release: Release | undefined): string | null {
   if (release === undefined || update_available === false) return null
   const step = severityOf(version, release.version)

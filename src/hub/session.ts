@@ -18,7 +18,7 @@ const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
 /** Pauses while a hub answers 429 without `Retry-After`; doubled each time. */
 const LIMITED_MS = { min: 1000, max: 30_000 }
-/** Minimum time between early reads of the list for one reason: an unknown app, or a lost realtime channel. */
+/** Minimum time between early reads of the list because of an unknown app or a lost realtime channel. */
 const EARLY_READ_MS = { unknownApp: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
 
@@ -61,7 +61,7 @@ export class Session {
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
   #cancelUnknownApp: (() => void) | undefined
-  /** Set by `start`; resolves after `stop`, when everything has ended. */
+  /** Set by `start`; resolves after `stop`, when all tasks have ended. */
   ended: Promise<void> | undefined
 
   constructor(
@@ -122,7 +122,7 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // As in `#readWhenPermitted`, a hub that limits requests is not offline.
+        // A hub that limits requests is not offline (see `#readWhenPermitted`).
         if (failure.code === 'rate_limited' && this.#status.current.online) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
@@ -155,7 +155,7 @@ export class Session {
   }
 
   async #makeSure(): Promise<void> {
-    // A new check may become necessary during the first one, for example because of a new API key.
+    // During the first check, a second check may become necessary, for example because of a new API key.
     for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined
@@ -224,7 +224,7 @@ export class Session {
     }
   }
 
-  /** Reads the list. If the hub limits requests, it is not offline, so reads again when the hub permits it. */
+  /** Reads the list. A hub that limits requests is not offline, so the list is read again when the hub permits it. */
   async #readWhenPermitted(): Promise<void> {
     for (let wait = LIMITED_MS.min; !this.#stop.signal.aborted; wait = Math.min(2 * wait, LIMITED_MS.max)) {
       try {
@@ -282,7 +282,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** Reads even the identity, as the session may have ended because the hub is shutting down. */
+  /** Reads the identity too, because the session may have ended because the hub is shutting down. */
   #onRealtimeLost(): void {
     this.#apps.live = false
     this.#stale = true
@@ -310,7 +310,7 @@ export class Session {
     return remaining
   }
 
-  /** Spreads the next reads at random, because many hubs are read together after a start or a network failure. */
+  /** Shortens the wait for the next read at random, because a start or a network failure synchronises many hubs. */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }
@@ -333,8 +333,8 @@ export class Session {
   }
 
   /**
-   * Ends early on `wake`, or immediately if `wake` was called since the last pause. Does not shorten a pause that the
-   * hub requested (429).
+   * Pauses for `ms` milliseconds. `wake` ends the pause early, even if it was called before the pause, but after the
+   * last pause. Does not shorten a pause that the hub requested (429).
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {
     const signals = [this.#stop.signal, ...(code === 'rate_limited' ? [] : [this.#waking.signal])]

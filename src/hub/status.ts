@@ -19,7 +19,7 @@ class Unknown {
   readonly missing: ReadonlySet<OperationName> = new Set()
 }
 
-/** Replaced as a whole, never mutated. */
+/** A status is never mutated; each change creates a new object. */
 export type HubStatus = Unknown
 
 export const UNKNOWN_STATUS: HubStatus = { ...new Unknown() }
@@ -76,8 +76,8 @@ export class StatusTracker {
 const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**
- * A granted scope includes all scopes below it, as `hub.app` includes `hub.app.control`. `undefined` (not reported)
- * grants everything, because the hub itself checks each request.
+ * A granted scope includes all scopes below it: `hub.app` includes `hub.app.control`. `undefined` (not reported) grants
+ * everything, because the hub itself checks each request.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
   if (granted === undefined || needed === undefined) return true
@@ -90,7 +90,7 @@ const REASONS: Readonly<Record<string, string>> = {
   unsupported: 'failed',
 }
 
-/** Returns the reason as a code of the MQTT contract; `null` if the hub is usable. */
+/** Returns the reason as an error code of the MQTT contract; `null` if the hub is usable. */
 export function reasonOf({ reason }: HubStatus): string | null {
   return reason === null ? null : (REASONS[reason] ?? reason)
 }

@@ -1,6 +1,6 @@
 /**
  * Looks up the newest version and the changelog of each installed app in the public app store, once a day, if enabled.
- * Sends only the app's id, without a key, a hub or a version.
+ * Sends only the app's id, and no API key, hub or version.
  */
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -19,7 +19,7 @@ import { newerThan, type Release } from './releases.ts'
 export const STORE_URL = 'https://apps-api.athom.com/api/v1'
 
 interface StoreEntry {
-  /** `null`: unreachable for days. `undefined`: no response yet, so the previous run's release applies. */
+  /** `null` if the store was unreachable for days; `undefined` while the previous run's release applies. */
   readonly releases: Offers | null | undefined
   /** In `clock.elapsed()` milliseconds, like `dueAt`. */
   readonly answeredAt: number
@@ -45,7 +45,7 @@ const MAX_APPS = 5_000
 interface Surroundings {
   readonly url: string
   readonly isOn: () => boolean
-  /** Whether this process is active, not a standby. */
+  /** Returns whether this process is active and not on standby. */
   readonly isActive: () => boolean
   readonly clock: Clock
   readonly log: Logger
@@ -118,7 +118,7 @@ export class Store implements AsyncDisposable {
     }
   }
 
-  /** Returns the apps to look up, longest overdue first. Also passes known releases to hubs, and drops unused ones. */
+  /** Returns the apps to look up, longest overdue first. Passes known releases to hubs, and drops unused releases. */
   #due(): string[] {
     const wanted = new Set<string>()
     for (const [hub, { apps }] of this.#followed) {
@@ -218,7 +218,7 @@ const MAX_VERSION = 64
 
 type Offers = { readonly [C in 'live' | 'test']: Release | undefined }
 
-/** Maps an app's channel to the release that a hub would install; without a channel, the live one. */
+/** Maps an app's channel to the release that a hub would install. Without a channel, this is the live release. */
 const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   [null, 'live'],
   ['stable', 'live'],
@@ -227,7 +227,7 @@ const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   ['test', 'test'],
 ])
 
-/** Returns whether the store may list an app. It lists no apps under development, and only ids of this form. */
+/** Returns whether the store may list an app. The store lists no apps under development, and only ids of this form. */
 const isInStore = ({ id, origin, channel }: App) =>
   origin === 'appstore' && CHANNELS.has(channel) && /^[a-z0-9][\w.-]{0,127}$/i.test(id)
 

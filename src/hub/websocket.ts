@@ -11,18 +11,18 @@ export class GuardedWebSocket extends NodeWebSocket {
 
 /** Returns whether a packet has the content that the library relies on. Hubs send no binary packets. */
 function isSound(packet: string): boolean {
-  // Engine.IO: open.
+  // An Engine.IO `open` packet.
   if (packet.startsWith('0')) {
     const opening = parseJson(packet.slice(1))
     return isRecord(opening) && typeof opening['sid'] === 'string' && Array.isArray(opening['upgrades'])
   }
-  // Engine.IO: everything else except messages.
+  // All other Engine.IO packets except messages.
   if (!packet.startsWith('4')) return packet !== ''
-  // Socket.IO: connect and disconnect.
+  // Socket.IO `connect` and `disconnect` packets.
   if (/^4[01]/.test(packet)) return true
-  // Socket.IO: event and acknowledgement.
+  // Socket.IO event and acknowledgement packets.
   if (/^4[23]/.test(packet)) return /^4[23](\/[^,]*,)?\d*\[/.test(packet) && !holdsTooMany(packet)
-  // Socket.IO: connect error.
+  // A Socket.IO `connect error` packet.
   if (!packet.startsWith('44')) return false
   const refusal = parseJson(packet.slice(2).replace(/^\/[^,]*,/, ''))
   return isRecord(refusal) && ['string', 'undefined'].includes(typeof refusal['message'])

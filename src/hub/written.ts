@@ -1,6 +1,7 @@
 /**
- * Decides whether a write was done, from its response or by a check on the hub. Only a valid response that shows the
- * requested state is proof, as a 404 may come from a gateway, and a list may be incomplete while the hub is starting.
+ * Decides whether a write was done, based on the response or on a check on the hub. Only a valid response that shows
+ * the requested state is proof, because a 404 may come from a gateway, and a list may be incomplete while the hub is
+ * starting.
  */
 import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'
 import { type Answer, isSuccess, parse, textOf } from './answer.ts'
@@ -12,7 +13,7 @@ import type { Hub } from './hub.ts'
 import { type Body, OPERATIONS, type OperationName } from './operations.ts'
 import { STAND_IN } from './refusal.ts'
 
-/** The effect that a write requested, for comparison with its response and with a later check. */
+/** The requested effect of a write, for comparison with the response and with a later check. */
 export interface WriteEffect {
   /** `null` if the operation is not one of `OPERATIONS`. */
   readonly operation: OperationName | null
@@ -154,7 +155,7 @@ async function settingIs(hub: Hub, id: string, name: string, value: Json): Promi
   return found !== undefined && sameJson(found, value)
 }
 
-/** Returns whether the settings do not contain this setting, and reading it by name fails too. */
+/** Returns whether the list of settings does not contain this setting, and reading the setting by name fails too. */
 async function settingIsRemoved(hub: Hub, id: string, name: string): Promise<boolean> {
   const all = await hub.readVerified('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false

@@ -38,7 +38,7 @@ export class Addresses {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
 
-  /** The first address; `undefined` if it is the current one. */
+  /** The first address; `undefined` if it is the current address. */
   get preferred(): Address | undefined {
     const [first] = this.#all
     return first === this.current ? undefined : first
@@ -55,7 +55,7 @@ export class Addresses {
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
     this.current.notBefore = now + this.current.pacing.after(failure, ended)
-    // In a cluster, the client with the same id would disconnect this one at every address.
+    // In a broker cluster, the other client with the same id would disconnect this client at every address.
     const candidates = failure.code === 'taken_over' ? [this.current] : this.#all
     const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
     const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))
@@ -70,7 +70,7 @@ export function shownUrl(url: string): string {
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-/** Chooses credentials and protocol version for the next connection, depending on why the last one was refused. */
+/** Chooses credentials and protocol version for the next connection, depending on why the last was refused. */
 export class Login {
   readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
   readonly #log: Logger | undefined
@@ -131,10 +131,10 @@ export class Login {
 const HOPELESS_WAIT_MS = 60_000
 /** The wait while no broker accepts a connection. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
-/** The wait if the broker ends connections soon after accepting them; short, because the broker is running. */
+/** The wait if the broker ends connections soon after accepting them. It is short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
-/** Connections that end sooner are unsteady. An MQTT 3.1.1 broker gives no reason, even for a takeover (`wordless`). */
+/** Connections that end sooner are unsteady. `wordless` is for MQTT 3.1.1 brokers, which give no reasons. */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
 /** This many consecutive unsteady connections are suspicious. */
 const UNSTEADY_LIMIT = 5

@@ -1,4 +1,4 @@
-/** Keeps a connection to a broker: reconnects when it ends, and waits longer after each failure. */
+/** Keeps a connection to a broker. Reconnects when the connection ends, and waits longer after each failure. */
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -87,7 +87,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** Stops opening connections. The caller ends the current one. */
+  /** Stops opening connections. The caller ends the current connection. */
   stop(): void {
     this.#stop.abort()
     this.#failbackProbe.stop()
@@ -103,7 +103,7 @@ export class ConnectionLoop {
     return true
   }
 
-  /** Runs `task` on a separate connection without a will. Resolves to the failure of this connection, if any. */
+  /** Runs `task` on a separate connection without a will. Resolves to the failure of that connection, if any. */
   async aside(task: (connection: Connection) => Promise<void>, signal: AbortSignal): Promise<Failure | undefined> {
     const { link, clock } = this.#options
     const { url, login } = this.#addresses.current
@@ -131,7 +131,7 @@ export class ConnectionLoop {
     this.#options.onState?.(state, reason)
   }
 
-  /** Resolves after the end of the connection. `ended` is `undefined` if the broker did not accept it. */
+  /** Resolves after the end of the connection. `ended` is `undefined` if the broker did not accept the connection. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)
@@ -176,7 +176,7 @@ const MAX_INTERVALS = 16
 const PROBE_TIMEOUT_MS = 10_000
 const BUSY_MS = { max: 60_000, step: 250 }
 
-/** Tests whether the preferred address accepts connections again, while the link uses another one. */
+/** Tests whether the preferred address accepts connections again, while the link uses a different address. */
 export function failbackProbe(
   { link, clock, random, isBusy }: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>,
   onOpen: () => void,
@@ -188,7 +188,7 @@ export function failbackProbe(
 
   async function run(url: string, intervalMs: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      // Add jitter, because the bridges of a house should not all return to a restarted broker at the same time.
+      // Add jitter, because the bridges in a home should not all return to a restarted broker at the same time.
       await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
       if (signal.aborted || !(await acceptsConnections(url, signal))) continue
       await untilQuiet(signal)
@@ -200,7 +200,7 @@ export function failbackProbe(
 
   async function acceptsConnections(url: string, signal: AbortSignal): Promise<boolean> {
     const broker = { ...link, urls: [url] }
-    // With the bridge's client id, a cluster would end the current connection.
+    // If the probe used the bridge's client id, a broker cluster would end the current connection.
     const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: PROBE_TIMEOUT_MS, signal }
     return await withSession(session, clock, async ({ lack }) => lack === undefined).catch(() => false)
   }

@@ -19,7 +19,7 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether to postpone the PUBACK of a message passed to `onPublish` until `acknowledge`; default: no. */
   readonly postponesAck?: (() => boolean) | undefined
-  /** MQTT 5: called when the broker accepts a publish that has no subscriber. Not all brokers report this. */
+  /** Called when the broker accepts a publish without subscribers. Requires MQTT 5; some brokers do not report this. */
   readonly onNoSubscribers?: (() => void) | undefined
 }
 
@@ -46,7 +46,7 @@ export class Connection {
   /** Packet ids whose PUBACK is postponed. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
-  /** Whether DISCONNECT was sent, which no packet may follow. */
+  /** Whether DISCONNECT was sent. No packet may follow it. */
   #ending = false
 
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
@@ -106,7 +106,7 @@ export class Connection {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }
 
-  /** Writes a message in this turn of the event loop. `done` gets the reason code of the PUBACK, if one arrives. */
+  /** Writes a message in this turn of the event loop. `done` receives the reason code of the PUBACK, if it arrives. */
   publish(topic: string, payload: string, options: IClientPublishOptions, done: (reason: number) => void): void {
     if (this.isDown || this.#ending) return
     this.#client.publish(topic, payload, options, (error) => {
@@ -115,7 +115,7 @@ export class Connection {
       if ('code' in error && typeof error.code === 'number') {
         return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
       }
-      // Wait for the end of this callback, as mqtt.js may be iterating over its outgoing packets, which `drop` clears.
+      // Wait for the end of this callback, because mqtt.js may be iterating over the packets that `drop` clears.
       queueMicrotask(() => this.drop(errorFailure(error, true)))
     })
   }
@@ -141,14 +141,14 @@ export class Connection {
   }
 
   /**
-   * Waits for the broker to close the connection. If a new one with the same client id overtook the DISCONNECT, the
-   * broker would publish the will.
+   * Waits for the broker to close the connection. Otherwise, a new connection with the same client id could overtake
+   * the DISCONNECT, and the broker would publish the will.
    */
   async end(): Promise<void> {
     if (this.isDown) return
     if (!this.#ending && this.isAccepted) {
       this.#ending = true
-      // mqtt.js would delay DISCONNECT until everything is acknowledged. The caller has already waited for that.
+      // mqtt.js would wait until all publishes are acknowledged, but the caller has already waited for that.
       this.#client.stream.write(DISCONNECT)
     } else if (!this.isAccepted) this.drop(CLOSED_BY_US)
     await this.down
@@ -189,7 +189,7 @@ function clientOptions(options: ConnectionOptions) {
     ...(willTopic === undefined
       ? {}
       : { will: { topic: willTopic, payload: 'offline', qos: 1 as const, retain: true } }),
-    // No Maximum Packet Size: a broker would withhold larger messages, and their senders would get no answer.
+    // Do not set Maximum Packet Size, because the broker would withhold larger messages, which must be answered.
     ...(protocol === '5' ? { properties: { sessionExpiryInterval: 0 } } : {}),
   }
 }

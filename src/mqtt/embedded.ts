@@ -1,4 +1,4 @@
-/** A small broker for users who do not have one: aedes over TCP, with limits that aedes lacks. */
+/** A small broker for users who have no broker. It is based on aedes, over TCP, and adds limits that aedes lacks. */
 
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
@@ -13,11 +13,11 @@ import { onceEach } from '../base/text.ts'
 import { topicMatcher } from './names.ts'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
-/** An MQTT 5 client may fall back to 3.1.1; Home Assistant does not. */
+/** MQTT 5 clients may fall back to 3.1.1, but Home Assistant does not. */
 export const REFUSED_MQTT_5 =
   'an MQTT 5 client was refused: the embedded broker supports only 3.1.1; for Home Assistant, which reports cannot_connect, use a broker such as Mosquitto'
 
-/** Home Assistant's client id is random, so its birth topic identifies it. */
+/** Home Assistant is identified by its birth topic, because its client id is random. */
 export const HOME_ASSISTANT_HERE =
   'Home Assistant uses the embedded broker: this stops working with Home Assistant 2027.1, which supports only MQTT 5; use a broker such as Mosquitto for both, and set mqtt.url'
 
@@ -26,14 +26,14 @@ export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memo
 interface EmbeddedBrokerOptions {
   /** Addresses beyond loopback require `username` and `password`. */
   readonly host: string
-  /** 0: any free port. */
+  /** 0 selects any free port. */
   readonly port: number
-  /** Topics whose subscribers see the retain flag as it was published, which MQTT 3.1.1 hides. */
+  /** Topics whose subscribers receive the retain flag as it was published, although MQTT 3.1.1 clears it. */
   readonly commandFilters: readonly string[]
   readonly username?: string | undefined
   readonly password?: string | undefined
   readonly birthTopic?: string | undefined
-  /** The largest payload accepted, in bytes (default: 1 MiB). A client that sends a larger one is disconnected. */
+  /** The largest payload accepted, in bytes (default: 1 MiB). A client that sends a larger payload is disconnected. */
   readonly maxPayload?: number | undefined
   /** Default: 200. */
   readonly maxConnections?: number | undefined
@@ -50,7 +50,7 @@ export class EmbeddedBrokerError extends ExpectedError {
   }
 }
 
-/** Maximum size of a packet without its payload: fixed header, the longest topic with its length, packet id. */
+/** Maximum size of a packet without its payload: fixed header, the longest topic and its length field, packet id. */
 const OVERHEAD_BYTES = 5 + 2 + 65_535 + 2
 const MAX_PAYLOAD = 1024 * 1024
 
@@ -148,7 +148,7 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
 
 /** Resolves to the address for clients on this machine. */
 async function listening(server: Server, host: string, port: number): Promise<string> {
-  // Later errors, while accepting a client, must not end the process.
+  // Later errors, which may occur when a client is accepted, must not end the process.
   server.on('error', () => undefined)
   try {
     await once(server.listen(port, host), 'listening')
@@ -196,7 +196,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** More than a large home retains, because a new subscriber gets all retained messages in one burst. */
+/** Larger than all retained messages of a large home, which a new subscriber receives in one burst. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
 /** Writes with a smaller backlog are not checked. */
@@ -205,8 +205,8 @@ const SMALL_BACKLOG = 1024 * 1024
 type Written = (error: Error | null | undefined) => void
 
 /**
- * Drops clients that do not read, because aedes waits for every client, and accepts no messages while a hundred wait.
- * The limits apply to each client, and to all `streams` together.
+ * Drops clients that do not read, because aedes waits for every client, and accepts no messages while a hundred
+ * messages are waiting. The limits apply to each client, and to all `streams` together.
  */
 function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (waitingBytes: number) => void): void {
   const write = stream.write.bind(stream)

@@ -1,4 +1,4 @@
-/** Maps errors from brokers, sockets and mqtt.js to one code, which decides whether and when to retry. */
+/** Maps errors from brokers, sockets and mqtt.js to one code, which determines whether and when to retry. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { FailureCode } from './types.ts'
 

@@ -19,7 +19,7 @@ export class Fifo<T> {
     if (item === undefined) return undefined
     this.#head += 1
     this.size -= 1
-    // Copies at most as many items as were removed since the previous copy.
+    // The number of copied items is at most the number of items removed since the previous copy.
     if (this.#head >= this.size) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0

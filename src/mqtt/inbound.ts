@@ -34,8 +34,8 @@ const DROP_FACTOR = 5
 const AT_ONCE = 64
 
 /**
- * Passes on commands as fast as the broker accepts their answers, which may be a thousand times as long. If too many
- * commands wait, new ones are not acknowledged, so that the broker waits.
+ * Passes on commands as fast as the broker accepts their answers, which may be a thousand times longer than the
+ * commands. If too many commands are waiting, new commands are not acknowledged, so that the broker waits.
  */
 export class InboundQueue {
   isFull = false
@@ -71,7 +71,7 @@ export class InboundQueue {
       this.dropped += 1
       return false
     }
-    // Copy the payload, because a view would keep the whole network buffer.
+    // Copy the payload, because a view would keep the whole network buffer in memory.
     this.#queue.push({ ...message, payload: Buffer.from(message.payload) })
     this.#bytes += message.payload.length
     this.isFull = this.#exceeds(1)
@@ -114,7 +114,8 @@ export class InboundQueue {
 const ECHO_MS = 5_000
 
 /**
- * Recognises echoes of this link's publishes. MQTT 3.1.1 brokers always send them, MQTT 5 brokers if they ignore `nl`.
+ * Recognises echoes of this link's publishes. MQTT 3.1.1 brokers always send echoes; MQTT 5 brokers send them only if
+ * they ignore the `nl` (No Local) option.
  */
 export function echoFilter(
   clock: Clock,
@@ -128,7 +129,7 @@ export function echoFilter(
   const cleared = new Map<string, number>()
   let protocol: Protocol | undefined
   return {
-    /** Echoes of the previous connection's publishes do not arrive on the new one. */
+    /** Echoes of the previous connection's publishes do not arrive on the new connection. */
     connected(by: Protocol): void {
       protocol = by
       unretained.clear()
@@ -140,8 +141,8 @@ export function echoFilter(
     },
 
     /**
-     * On a command topic, the echo of a message that clears it looks like an empty command. Clearing a stored `restart`
-     * would restart the app. Under MQTT 5, the subscription excludes echoes.
+     * On a command topic, the echo of a message that clears it looks like an empty command. For example, clearing a
+     * stored `restart` would restart the app. Under MQTT 5, the subscription excludes echoes.
      */
     clearing(topic: string): void {
       if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)
@@ -154,7 +155,7 @@ export function echoFilter(
       return until !== undefined && receivedAt <= until
     },
 
-    /** Returns whether a message is from another client. If so, records that the broker may hold it. */
+    /** Returns whether a message is from another client. If so, records that the broker may hold the message. */
     foreign(topic: string, text: string): boolean {
       if (retained.mayBeOwn(topic, text) || unretained.get(topic) === text || !isWatched(topic)) return false
       retained.changedByOthers(topic, text)

@@ -21,7 +21,7 @@ export class Journal {
     this.#log = log
   }
 
-  /** @param at the address; `undefined` if there is only one */
+  /** @param at the address; `undefined` if there is only one address */
   connected(protocol: Protocol, at?: string): void {
     for (const kind of DROPPABLE) this.forget(`dropped ${kind}`)
     for (const named of Object.values(this.#notPublished)) named.clear()

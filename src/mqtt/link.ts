@@ -110,9 +110,9 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets the payload that the broker should retain; `null` for none. Sends only the newest payload, if the broker lacks
-   * it.
-   * @param source returns the payload again if it must be resent, so that the link need not keep it
+   * Sets the payload that the broker should retain; `null` for none. Sends only the newest payload, and only if the
+   * broker lacks it.
+   * @param source returns the payload again if it must be resent, so that the link need not keep a copy
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
     // An empty payload makes a broker delete the retained message.
@@ -122,14 +122,14 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Like `hold`, for a payload that another connection of this process is about to publish. Sends it only if the broker
-   * turns out to lack it. Call the returned function when the broker has it.
+   * Like `hold`, for a payload that another connection of this process is about to publish. Sends the payload only if
+   * the broker turns out to lack it. Call the returned function when the broker has the payload.
    */
   expect(topic: string, payload: string | null): () => void {
     return this.#retained.expect(topic, payload)
   }
 
-  /** Resends held payloads, which may include the state topic's, even if the broker has them. */
+  /** Resends held payloads, even if the broker has them. `topics` may include the state topic. */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
@@ -179,8 +179,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Clears messages that were read back, are not held, and for which `owned` returns `true`. `owned` gets '' as the
-   * payload if too much was read back to keep. Returns the number of cleared messages.
+   * Clears messages that were read back, are not held, and for which `owned` returns `true`. `owned` receives '' as the
+   * payload if too much was read back to keep the payloads. Returns the number of cleared messages.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const count = this.#retained.sweep(owned)
@@ -212,8 +212,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Publishes the waiting answers, `offline` and the rest, and disconnects. The deadline is short (default: 3,000 ms)
-   * because a supervisor kills the process after ten seconds. A second call waits for the first.
+   * Publishes the waiting answers, then `offline`, then all other queued messages, and disconnects. The deadline is
+   * short (default: 3,000 ms) because a supervisor kills the process after ten seconds. Safe to call twice.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(deadlineMs)
@@ -242,7 +242,7 @@ export class MqttLink implements AsyncDisposable {
     this.#echoes.connected(connection.protocol)
     for (const outbox of [this.#events, this.#answers]) outbox.connected = true
     this.#suspendDetector.start()
-    /** Publishes by other clients during the read-back: topic → newest text. */
+    /** The messages that other clients publish during the read-back: topic → newest text. */
     const live = new Map<string, string>()
     const { readBack, done } = setUpSession(connection, {
       link: this.#options,
@@ -257,7 +257,7 @@ export class MqttLink implements AsyncDisposable {
       },
       additionalFilters: (topic, text) => this.#handlers?.onReadBack?.(topic, text) ?? [],
     })
-    // Set in the same turn as the subscriptions, so no message has arrived yet.
+    // This runs in the same turn of the event loop as the subscriptions, so no message has arrived yet.
     this.#firstRead = readBack
     const { deniedFilters, probe, complete } = await done
     if (connection.isDown || this.#loop.stopped) return
@@ -279,7 +279,7 @@ export class MqttLink implements AsyncDisposable {
     this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
-  /** Reads filters back again. Messages that arrive after this read-back were sent after the call. */
+  /** Reads back the messages of the filters again. Messages that arrive afterwards were sent after the call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
     // While the session is being set up, do nothing, because `#setUp` calls this method later.
@@ -345,7 +345,7 @@ export class MqttLink implements AsyncDisposable {
     }
   }
 
-  /** Logs an error in a handler, which must not end the connection or the loop. */
+  /** Logs an error in a handler, because such an error must not end the connection or the loop. */
   #failed(name: string, error: unknown): void {
     this.#parts.log.error({ err: error }, `${name} of the MQTT link failed`)
   }

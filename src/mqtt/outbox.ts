@@ -15,7 +15,7 @@ export interface Outgoing {
   readonly overheadBytes: number
   readonly bornAt: number
   readonly seq: number
-  /** Consecutive connections that were lost while this message was unacknowledged. */
+  /** Number of consecutive connections that were lost while this message was unacknowledged. */
   losses: number
   sentAt: number
   /** Size of the payload, in bytes. */
@@ -27,13 +27,13 @@ export interface OutboxLimits {
   readonly bytes: number
 }
 
-/** While connected, the limits only bound the memory. */
+/** While connected, the limits only restrict the memory usage. */
 const CONNECTED: OutboxLimits = { messages: 50_000, bytes: 32 * 1024 * 1024 }
 const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
-  /** Number of waiting messages, without unacknowledged ones. */
+  /** Number of waiting messages, excluding unacknowledged messages. */
   waiting = 0
   /** Total size of the waiting messages. */
   bytes = 0
@@ -57,7 +57,7 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /** Beyond the limits, drops the key's oldest other message or, if there is none, that of the next key in turn. */
+  /** If a limit is exceeded, drops the oldest other message of the same key or, if there is none, of the next key. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
@@ -82,7 +82,7 @@ export class Outbox {
     this.waiting += 1
     this.bytes += sentBytes + overheadBytes
     const limits = this.connected ? CONNECTED : this.#disconnected
-    // Keep the messages that were accepted while connected, because the queue must only stop growing.
+    // Keep the messages that were accepted while connected: the queue must not grow, but need not shrink.
     const messages = Math.max(limits.messages, before.messages)
     const bytes = Math.max(limits.bytes, before.bytes)
     while (this.waiting > messages || this.bytes > bytes) this.#displace(key)

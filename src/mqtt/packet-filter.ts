@@ -1,13 +1,13 @@
 /**
- * Changes the broker's bytes for mqtt.js: cuts large PUBLISH packets to fit in memory, and replaces reason codes that
- * mqtt.js would treat as a protocol error.
+ * Changes the bytes from the broker before mqtt.js reads them: cuts large PUBLISH packets to limit the memory, and
+ * replaces reason codes that mqtt.js would treat as a protocol error.
  */
 import type { Duplex } from 'node:stream'
 import type { Protocol } from './types.ts'
 
-/** In bytes. A PUBLISH with a longer body is cut. */
+/** Maximum size of the body of a PUBLISH, in bytes. A larger body is cut. */
 const MAX_BODY_BYTES = 1024 * 1024
-/** The size of a cut payload: more than the payload limit of any command. */
+/** The size of a cut payload, which exceeds the payload limit of any command. */
 const CUT_PAYLOAD_BYTES = 256 * 1024
 /** The buffered part of a cut body: topic, properties, and the kept payload. */
 const BUFFERED_BYTES = 2 * CUT_PAYLOAD_BYTES
@@ -18,12 +18,10 @@ const KNOWN_REASONS = new Set([0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0
 const UNSPECIFIED = 0x80
 /** Mosquitto's PUBACK for a message beyond its `message_size_limit`. MQTT defines this code, but not for a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
-/**
- * Replaces `PACKET_TOO_LARGE`. Brokers never send "Payload format invalid", because the link declares no format.
- */
+/** Replaces `PACKET_TOO_LARGE`. Brokers never send this code, because the link does not set a payload format. */
 export const TOO_LARGE_STAND_IN = 0x99
 
-/** The start of a web server's response to a request that it does not understand. */
+/** The start of a web server's response to an invalid request. */
 const HTTP = 'HTTP/'
 const SPEAKS_HTTP = 'the server there speaks HTTP, not MQTT; for MQTT over WebSocket, use ws://'
 
@@ -61,7 +59,7 @@ export class PacketFilter {
     this.#protocol = protocol
   }
 
-  /** Returns the bytes for mqtt.js: usually the chunk itself. May change the chunk in place. */
+  /** Returns the bytes for mqtt.js, which are usually the chunk itself. May change the chunk in place. */
   filter(chunk: Buffer): Buffer {
     const data = this.#incomplete.length === 0 ? chunk : Buffer.concat([this.#incomplete, chunk])
     this.#incomplete = NOTHING
@@ -100,7 +98,7 @@ export class PacketFilter {
     const start = this.#done
     const size = Math.min(this.#length - start, data.length - at)
     this.#done += size
-    // Copy the bytes, because a view would keep the network buffer.
+    // Copy the bytes, because a view would keep the network buffer in memory.
     if (start < BUFFERED_BYTES)
       this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, BUFFERED_BYTES - start))))
     // A PUBACK has two bytes of packet id, then the reason. A PUBACK without a reason means success.
@@ -112,7 +110,7 @@ export class PacketFilter {
 /** The size of a header whose length field is longer than four bytes. */
 export const MALFORMED = -1
 
-/** Returns the size of the packet header that begins here; 0 if it is incomplete. */
+/** Returns the size of the packet header that begins at `at`; 0 if the header is incomplete. */
 export function headerSize(data: Buffer, at: number): number {
   for (let size = 2; size <= 5; size += 1) {
     const byte = data[at + size - 1]
@@ -143,7 +141,7 @@ function shortened(first: number, beginning: Buffer, protocol: Protocol): Buffer
 }
 
 function propertiesAt(beginning: Buffer, at: number): Buffer {
-  // `headerSize` expects one byte before the length field, as in a packet.
+  // `headerSize` expects one byte before the length field, as at the start of a packet.
   const size = headerSize(beginning, at - 1)
   const end = size <= 0 ? BUFFERED_BYTES : at + size - 1 + bodyLength(beginning, at - 1, size)
   return end <= BUFFERED_BYTES - CUT_PAYLOAD_BYTES ? beginning.subarray(at, end) : Buffer.from([0])

@@ -1,7 +1,7 @@
 /**
  * Finds items that end connections. Some brokers end a connection after a publish that they do not accept, and
- * resending the item would end every connection. So an item that may have caused a loss becomes a suspect, which is
- * only sent alone, so that it must be the cause of the next loss.
+ * resending the item would end every connection. Therefore, an item that may have caused a loss becomes a suspect,
+ * which is only sent alone: if the connection is lost again, the suspect is the cause.
  *
  * | Event | Counts against |
  * | --- | --- |
@@ -26,7 +26,7 @@ export const GIVE_UP_AFTER = 3
 const REFUSAL_MS = 500
 /** Fixed header, length fields and packet id. */
 const PACKET_OVERHEAD_BYTES = 16
-/** The wait before a size is retried, because the broker's limit may have changed; doubles with each failure. */
+/** How long to wait before a size is retried, in case the broker's limit has changed; doubles with each failure. */
 const RELEARN_MS = 5 * 60_000
 const MAX_DOUBLINGS = 8
 /** Few brokers have a lower limit, so smaller payloads become suspects only with evidence. */
@@ -45,7 +45,7 @@ export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger th
 
 export class PoisonMessages {
   readonly #clock: Clock
-  /** The broker's configured maximum packet size, in bytes, regardless of what it announces. */
+  /** The configured maximum packet size, in bytes, regardless of the size that the broker announces. */
   readonly #configured: number
   #limit: number
   /** Payloads of this size or larger were found too large on this connection. */
@@ -57,7 +57,7 @@ export class PoisonMessages {
   #relearnAt = 0
   #failedTries = 0
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
-  /** Set when a connection is lost with a payload in flight larger than any accepted one; reset by `allTried`. */
+  /** Set when a connection is lost while a payload larger than all accepted payloads is in flight; see `allTried`. */
   doubted = false
 
   constructor(clock: Clock, configured = Number.POSITIVE_INFINITY) {
@@ -72,7 +72,7 @@ export class PoisonMessages {
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  /** Decides whether an item may be sent. A suspect may only be sent alone. */
+  /** Determines whether an item may be sent. A suspect may only be sent alone. */
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
@@ -120,8 +120,8 @@ export class PoisonMessages {
     for (const item of untried.length > 0 ? untried : items) item.losses += 1
     if (untried.length > 0) this.doubted = true
     else if (items.some(({ losses, sentBytes }) => losses >= SUSPECT_AFTER && sentBytes > LEAST_LIMIT)) {
-      // The second consecutive loss with these items in flight: earlier acknowledgements, perhaps by another broker,
-      // are no longer valid.
+      // The second consecutive loss with these items in flight: earlier acknowledgements, perhaps by a different
+      // broker, are no longer valid.
       this.#largestAccepted = LEAST_LIMIT
       this.doubted = true
     }
@@ -148,7 +148,7 @@ export class PoisonMessages {
     this.doubted = this.#fatalFrom !== Number.POSITIVE_INFINITY
   }
 
-  /** Undefined if no size has ended a connection. */
+  /** Milliseconds until large payloads may be retried; `undefined` if no payload size has ended a connection. */
   get relearnInMs(): number | undefined {
     if (this.#fatalFrom === Number.POSITIVE_INFINITY) return undefined
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())
@@ -162,7 +162,7 @@ export class PoisonMessages {
 
   #isTooLarge({ sentBytes }: Item): void {
     this.#tooLargeFrom = Math.min(this.#tooLargeFrom, sentBytes)
-    // Another broker accepted more, or the broker's configuration has changed.
+    // A different broker accepted larger payloads, or the broker's configuration has changed.
     if (sentBytes <= this.#largestAccepted) this.#largestAccepted = 0
   }
 

@@ -1,8 +1,8 @@
 /**
  * Reads back the broker's retained messages, and checks whether the broker delivers this link's publishes.
  *
- * No broker reports that it has sent all retained messages. So a marker is published to the probe topic after each
- * subscription: retained messages arrive before the marker or (aedes) shortly after it.
+ * No broker reports that it has sent all retained messages. Therefore, a marker is published to the probe topic after
+ * each subscription. Retained messages arrive before the marker or, with aedes, shortly after it.
  */
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
@@ -19,10 +19,12 @@ export interface ReadBackOptions {
   /** How long the broker may take to deliver a marker after the latest retained message. */
   readonly timeoutMs: number
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
-  /** Publishes a marker with QoS 1, by default when the broker has room. `done` gets the PUBACK's reason code. */
+  /** Publishes a marker with QoS 1, by default when the broker has room. `done` receives the PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
-  /** Receives messages that are not retained. They are from other clients, as this client has published nothing yet. */
+  /**
+   * Receives messages that are not retained. These are from other clients, because this client has not published yet.
+   */
   readonly onLive?: (topic: string, text: string) => void
   /** The `retainedFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
@@ -54,7 +56,7 @@ export class ReadBack {
   /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
   foundAt = Number.NEGATIVE_INFINITY
   #deadline = 0
-  /** Limits the unacknowledged publishes to as many as the broker accepts. */
+  /** Limits the unacknowledged publishes to the number that the broker accepts. */
   readonly #publishes: Limiter
 
   constructor(connection: Connection, options: ReadBackOptions) {
@@ -130,16 +132,17 @@ export class ReadBack {
     return { probe: 'ok', complete: certain }
   }
 
-  /** Includes filters that are added during the read. Returns the filters whose first marker was delivered. */
+  /** Also reads filters that are added during the read. Returns the filters whose first marker was delivered. */
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const complete: string[] = []
     const readOne = async (filter: string) => {
       if (!this.#counts.has(filter)) this.#counts.set(filter, { levels: filter.split('/'), found: 0 })
-      // Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but writes QoS 0 as fast as the client reads.
+      // Mosquitto queues at most 1,000 messages with QoS 1 and drops all others, but sends messages with QoS 0 as fast
+      // as the client reads.
       if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') complete.push(filter)
     }
-    // In parallel, as far as the broker accepts the markers, because each filter takes two round trips.
+    // Read as many filters in parallel as the broker accepts markers, because each filter takes two round trips.
     for (let done = 0; done < filters.length; ) {
       const next = filters.slice(done, done + this.#connection.receiveMaximum)
       done += next.length
@@ -168,7 +171,7 @@ export class ReadBack {
   /** Publishes a marker repeatedly until the broker delivers it. Resolves to `prompt` if one publish was enough. */
   async #mark(): Promise<'prompt' | 'late' | 'lost'> {
     const marker = randomUUID()
-    /** `true`: the broker delivered the marker; `false`: it refused the publish. */
+    /** Resolves to `true` if the broker delivered the marker, `false` if the broker refused the publish. */
     const { promise: answered, resolve } = Promise.withResolvers<boolean>()
     const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
     const acked = (reason: number) => {

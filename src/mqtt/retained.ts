@@ -29,17 +29,17 @@ export class Entry {
   /** Whether `wanted`, `held` and `sent` are digests; set when the first payload with a source is held. */
   marked: boolean
   source: PayloadSource | undefined
-  /** The text whose digest is `wanted`; dropped once the broker has it, if the source can return it again. */
+  /** The text whose digest is `wanted`. It is dropped once the broker has it, if the source can return it again. */
   text: string | undefined
-  /** `null`: the broker should hold nothing. */
+  /** `null` if the broker should hold nothing. */
   wanted: string | null
-  /** `null`: the broker holds nothing; `undefined`: unknown; `OTHER`: perhaps not the wanted payload. */
+  /** `null` if the broker holds nothing, `undefined` if unknown, `OTHER` if it may differ from the wanted payload. */
   held: string | null | undefined = undefined
   sent: string | null | undefined = undefined
   seq = 0
   queued = false
   awaited = false
-  /** Consecutive connections lost while the topic was unacknowledged. */
+  /** Number of consecutive connections that were lost while the topic was unacknowledged. */
   losses = 0
   sentAt = 0
   sentBytes = 0
@@ -60,7 +60,7 @@ export class Entry {
 
 export class Retained {
   blocked = 0
-  /** Entries that delay `online`: they had to be sent at `settle`, and are not yet acknowledged or blocked. */
+  /** Number of entries that delay `online`: they differed at `settle`, and are not yet acknowledged or blocked. */
   awaiting = 0
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
@@ -95,7 +95,7 @@ export class Retained {
     entry.source = source
     const wanted = textOrDigest(payload, entry)
     if (entry.wanted === wanted) {
-      // Nothing else can return the text again.
+      // Keep the text, because no source can return it again.
       if (entry.marked && source === undefined) entry.text = payload ?? undefined
       return false
     }
@@ -157,7 +157,7 @@ export class Retained {
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    // A running read-back may already have found the wanted payload.
+    // A read-back that is in progress may already have found the wanted payload.
     entry.held = OTHER
     this.#enqueue(entry)
   }
@@ -189,8 +189,8 @@ export class Retained {
   }
 
   /**
-   * Takes the entry that `peek` returned, or one that was taken but not sent. Returns its payload, which the source may
-   * have changed; `null` for a zero-length publish.
+   * Takes the entry that `peek` returned, or an entry that was taken but not sent. Returns its payload, which the
+   * source may have changed; `null` for a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
@@ -231,7 +231,7 @@ export class Retained {
     entry.reported = block
     entry.blocked = block
     this.#conclude(entry)
-    // The refused payload is no longer wanted, and the broker may accept the wanted one.
+    // The refused payload is no longer wanted, and the broker may accept the wanted payload.
     if (outdated && block !== 'invalid') {
       this.#unblock(entry)
       this.#enqueue(entry)
@@ -264,7 +264,7 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // Keep the wanted string instead of an equal copy. Other strings are kept until the wanted one is known.
+    // Keep the wanted string instead of an equal copy, and a different string until the wanted payload is known.
     const found = textOrDigest(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)
@@ -279,7 +279,7 @@ export class Retained {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
-  /** Returns whether a live message may be an echo. */
+  /** Returns whether a message that is not retained may be an echo. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
@@ -296,8 +296,8 @@ export class Retained {
   }
 
   /**
-   * Ends the read-back and queues the difference, starting with the topics that delay `online`. Where `isReadBack`, the
-   * broker holds only messages that were found.
+   * Ends the read-back and queues all topics that differ, starting with the topics that delay `online`. If `isReadBack`
+   * returns `true` for a topic, the broker holds a message there only if one was found.
    */
   settle(isReadBack: (topic: string) => boolean): void {
     this.#isReadBack = isReadBack
@@ -335,7 +335,7 @@ export class Retained {
     return true
   }
 
-  /** Ends the delay of `online`. Deletes the entry if nothing is wanted and the broker holds nothing. */
+  /** Stops the entry from delaying `online`. Deletes the entry if nothing is wanted and the broker holds nothing. */
   #conclude(entry: Entry): void {
     if (entry.awaited) {
       entry.awaited = false
@@ -354,7 +354,7 @@ export class Retained {
   }
 }
 
-/** A payload other than the wanted one. No payload is '', because an empty one clears the topic. */
+/** Stands for any payload except the wanted payload. No payload is '', because an empty payload clears the topic. */
 const OTHER = ''
 
 /** Returns the text, or its digest if the source can return the text again. */

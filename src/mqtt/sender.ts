@@ -1,4 +1,4 @@
-/** Sends retained topics, events and answers in order, with a limited number unacknowledged at a time. */
+/** Sends retained topics, events and answers in order, and limits the number of unacknowledged publishes. */
 import type { IClientPublishOptions } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
@@ -26,7 +26,7 @@ export interface SenderOptions
   readonly journal: Journal
   /**
    * Runs `task` on a separate connection without a will, so that other clients do not notice its loss. Resolves to the
-   * failure of this connection, if any.
+   * failure of that connection, if any.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
   /** Records publishes whose echo may arrive. */
@@ -35,7 +35,7 @@ export interface SenderOptions
 
 const WINDOW = 32
 export const ACK_TIMEOUT_MS = 30_000
-/** A quarantined topic is tried again after this time; doubles with each additional loss. */
+/** A quarantined topic is tried again after this time, which doubles with each additional loss. */
 const RETRY_QUARANTINED_MS = 5_000
 const MAX_DOUBLINGS = 10
 
@@ -55,9 +55,9 @@ export class Sender {
   #trial: AbortController | undefined
   /** The suspect in flight on a separate connection. */
   #tried: { readonly item: Item; readonly done: (accepted: boolean) => void } | undefined
-  /** Whether no separate connection is available, so that suspects are tried on this one. */
+  /** Whether suspects are tried on the current connection, because no separate connection is available. */
   #triesHere = false
-  /** The suspect that is the only item in flight on this connection. */
+  /** The suspect that is the only item in flight on the current connection. */
   #alone: Item | undefined
   #connection: Wire | undefined
   #window = 0
@@ -120,7 +120,7 @@ export class Sender {
     if (writing) this.pump()
   }
 
-  /** Requeues unacknowledged items. Returns whether the loss revealed a fatal size. */
+  /** Requeues unacknowledged items. Returns whether the loss revealed a payload size that ends connections. */
   detach(failure: Failure): boolean {
     this.#connection = undefined
     this.#cancelAckTimer?.()
@@ -152,7 +152,7 @@ export class Sender {
     return refusal?.block
   }
 
-  /** After `ms`, retries the quarantined topics that have waited `ageMs`, and schedules the remaining ones. */
+  /** After `ms`, retries the quarantined topics that have waited `ageMs`, and schedules the remaining topics. */
   #retryQuarantined(ms = RETRY_QUARANTINED_MS, ageMs = RETRY_QUARANTINED_MS): void {
     const { clock, retained } = this.#options
     this.#cancelRetry?.()
@@ -215,7 +215,7 @@ export class Sender {
     wire.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
   }
 
-  /** Uses one timer for all publishes. When it fires, the oldest publish decides how much longer to wait. */
+  /** Uses one timer for all publishes. When the timer fires, the oldest publish determines how much longer to wait. */
   #watchAcks(passedMs = 0): void {
     const { clock, ackTimeoutMs = ACK_TIMEOUT_MS } = this.#options
     this.#cancelAckTimer = clock.after(ackTimeoutMs - passedMs, () => {
@@ -305,7 +305,7 @@ export class Sender {
     this.#tried = undefined
   }
 
-  /** Releases items that are no longer suspects because a larger one was acknowledged. */
+  /** Releases items that are no longer suspects because a larger item was acknowledged. */
   #releaseSuspects(): void {
     const isFree = (item: Item) => item !== this.#tried?.item && this.#poison.judge(item) !== 'suspect'
     const free = [...this.#suspects].filter(isFree)

@@ -32,7 +32,7 @@ export class Sequence {
     const answer = answers.peek()
     const state = this.closing ? 'offline' : retained.awaiting === 0 ? 'online' : this.state
     if (this.writing && state !== undefined && state !== this.state) {
-      // On closing, answers precede `offline`. If the broker is too slow for that, it publishes the will, `offline`.
+      // While closing, answers precede `offline`. If the broker is too slow, it publishes the will (`offline`).
       if (this.closing && answer !== undefined) return answer
       return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0, sentBytes: state.length }
     }

@@ -13,18 +13,18 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. If so, this self-test gets a fifth of the time. */
+  /** Whether the self-test failed on the previous connection. If so, this self-test has a fifth of the time. */
   readonly deniedBefore: boolean
 }
 
-// Receives retained commands (`rh: 0`), to refuse and clear them. Excludes the publishes that clear them (`nl`).
+// Receives retained commands (`rh: 0`), to refuse and clear them. Excludes this link's own clearing publishes (`nl`).
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
 // Receives this link's markers; `rap` distinguishes them from other clients' retained messages. Stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // Receives only new publishes (`rh: 2`) by other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
-/** `readBack` must get each message that is not a command; `done` stays pending if the connection ends first. */
+/** `readBack` must receive each message that is not a command; `done` stays pending if the connection ends first. */
 export function setUpSession(connection: Connection, options: SessionSetupOptions) {
   const { link, clock, journal } = options
   const { retainedFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = link
@@ -42,7 +42,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   })
 
   async function run() {
-    // Send one SUBSCRIBE per filter, because if one of several is denied, brokers differ in how they treat the rest.
+    // Send one SUBSCRIBE per filter, because brokers differ in how they treat other filters if they deny one filter.
     const granted = await Promise.all(subscriptions.map((filter) => subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await readBack.run()
@@ -54,8 +54,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   }
 
   /**
-   * Subscribes again after the read-back has unsubscribed: Mosquitto 2.0 does not change the options of a subscription,
-   * and with `nl` during the read-back, a broker may withhold this client's own retained messages.
+   * Subscribes again after the read-back has unsubscribed, because Mosquitto 2.0 does not change the options of a
+   * subscription, and with `nl` during the read-back, a broker may withhold this client's own retained messages.
    */
   function watch(): void {
     if (connection.protocol !== '5') return
@@ -64,7 +64,8 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
 
   /**
    * Drops the connection and stays pending if no SUBACK arrives in time. Mosquitto always drops the SUBACK if a filter
-   * has more retained messages than it queues. In that case, the received messages prove the grant.
+   * has more retained messages than it queues. In that case, the received messages prove that the subscription was
+   * granted.
    */
   async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const startedAt = clock.elapsed()
@@ -79,7 +80,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
       isEvident: () => readBack.hasFound(filter),
       signal: connection.ended,
     })
-    // A grant may arrive together with the end of the connection.
+    // The SUBACK may arrive together with the end of the connection.
     if (attempts === undefined && !connection.isDown) {
       connection.drop({ code: 'timeout', detail: `no SUBACK within ${ackTimeoutMs} ms` })
     }
@@ -130,7 +131,7 @@ export function reread(
 const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 
 /**
- * Repeats denied subscriptions until all are granted or the connection ends. A cluster that has just lost a node
+ * Repeats denied subscriptions until all are granted or the connection ends. A broker cluster that has just lost a node
  * temporarily denies subscriptions, and access rules may change during a connection.
  */
 export async function resubscribe(
@@ -151,7 +152,7 @@ export async function resubscribe(
   while (pending.size > 0) {
     await sleep(clock, backoff.next(), ended)
     if (ended.aborted) return
-    // In parallel, because a cluster without a leader takes seconds to deny each filter.
+    // Retry in parallel, because a broker cluster without a leader takes seconds to deny each filter.
     await Promise.all([...pending].map(retry))
   }
 }

@@ -10,7 +10,7 @@ import type { BrokerOptions, LinkOptions } from './types.ts'
 
 export interface SessionOptions {
   readonly broker: BrokerOptions & Pick<LinkOptions, 'credentials'>
-  /** Must be unique: another client with the same id would lose its connection. */
+  /** Must be unique, because another client with the same id would lose its connection. */
   readonly clientId: string
   /** Includes the time to connect; default: no limit. */
   readonly timeoutMs?: number | undefined
@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 export type SessionErrorCode = 'no_connection' | 'timeout' | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
 
-/** Thrown if there was no connection, the task lost it, or the time limit was exceeded. */
+/** Thrown if no connection could be made, the connection was lost during the task, or the time limit was exceeded. */
 export class SessionError extends ExpectedError {
   override readonly name = 'SessionError'
   readonly code: SessionErrorCode
@@ -62,7 +62,7 @@ export async function withSession<T>(
   }
 }
 
-/** Tries the addresses in turn. Rejects with the failure of the first if none accepts a connection. */
+/** Tries the addresses in turn. If none accepts a connection, rejects with the failure of the first address. */
 async function connectToAny(options: SessionOptions, late: Promise<never>): Promise<Connection> {
   const { urls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options.broker
   // If one address hangs, leave time for the others.
@@ -100,7 +100,7 @@ async function connect(
       if (!(await login.retry(failure))) throw noConnection(failure)
     } catch (error) {
       connection?.drop(CLOSED_BY_US)
-      // Invalid certificates throw before there is a connection.
+      // An invalid certificate causes an error before a connection is opened.
       throw connection === undefined ? noConnection(errorFailure(error, false)) : error
     }
   }

@@ -28,7 +28,7 @@ export async function streamOpener(address: string, tls: Tls): Promise<() => Dup
 
 const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca, cert, key, rejectUnauthorized })
 
-/** Returns the name for SNI; empty for an IP address, which SNI excludes. */
+/** Returns the name for SNI; empty for an IP address, which SNI does not permit. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
 /** Waits for `connect`, because without a file descriptor Node.js would record the option but not set it. */

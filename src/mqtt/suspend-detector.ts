@@ -1,6 +1,6 @@
 /**
- * Detects suspensions of this process: a sleeping machine, a paused container, SIGSTOP. After a suspension, arriving
- * messages may be old, until the answer to a newly sent message arrives.
+ * Detects suspensions of this process, caused for example by a sleeping machine, a paused container or SIGSTOP. After a
+ * suspension, arriving messages may be old, until the answer to a newly sent message arrives.
  */
 import type { Clock } from '../base/clock.ts'
 
@@ -72,7 +72,7 @@ export class SuspendDetector {
     const [elapsed, now] = [this.#clock.elapsed(), this.#clock.now()]
     this.#seen = { elapsed, now }
     let gap = elapsed - before.elapsed
-    // Wall time is cheap to read and includes suspensions, but it may also be set.
+    // Wall time is cheap to read and includes suspensions, but the system clock may also have been set.
     if (now - before.now >= NOTICED_MS) {
       const ahead = this.#uptimeAhead()
       gap += Math.max(0, ahead - this.#ahead)

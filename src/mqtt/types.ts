@@ -7,9 +7,9 @@ export interface Credentials {
 
 /** How to connect to a broker. The same login and certificates apply to each address. */
 export interface BrokerOptions extends Credentials {
-  /** At least one, the preferred first: `mqtt:`, `mqtts:`, or `ws:` and `wss:`, whose path and query are kept. */
+  /** At least one address, the preferred first: `mqtt:`, `mqtts:`, or `ws:` and `wss:` with path and query. */
   readonly urls: readonly string[]
-  /** `auto` (default): tries the version that worked last, then the other one; at first 5, then 3.1.1. */
+  /** `auto` (default) tries the version that worked last, then the other version; initially 5, then 3.1.1. */
   readonly protocol?: 'auto' | Protocol | undefined
   /** PEM text or bytes; only for `mqtts:` and `wss:`. */
   readonly ca?: string | Buffer | undefined
@@ -19,7 +19,7 @@ export interface BrokerOptions extends Credentials {
   readonly rejectUnauthorized?: boolean | undefined
   /** Default: 30,000 ms; rounded to seconds for the broker. */
   readonly keepaliveMs?: number | undefined
-  /** The limit for CONNACK; default: 10,000 ms. */
+  /** How long to wait for CONNACK; default: 10,000 ms. */
   readonly connectTimeoutMs?: number | undefined
 }
 
@@ -34,11 +34,11 @@ interface PublishObserver {
 export type Redact = (payload: string) => string
 
 export interface LinkOptions extends BrokerOptions {
-  /** Called after a refused login. If the result differs from the refused credentials, it is tried immediately. */
+  /** Called after a refused login. If the result differs from the refused credentials, it is used immediately. */
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Must stay the same across restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
-  /** Retained: `online` when all messages that precede it are acknowledged, `offline` on `close` and as the will. */
+  /** Holds `online` once all messages that precede it are acknowledged, and `offline` after `close` and as the will. */
   readonly stateTopic: string
   /** A topic of this link for the self-test on each connection; nothing is retained there. */
   readonly probeTopic: string
@@ -60,19 +60,19 @@ export interface LinkOptions extends BrokerOptions {
   readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Applied to a payload before it is compared, digested or sent (default: none). */
   readonly redact?: Redact | undefined
-  /** Whether `online` waits until the broker holds the wanted payload of a topic (default: for all). */
+  /** Returns whether `online` waits until the broker holds the wanted payload of a topic (default: for all topics). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** In bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined
-  /** The limit on unacknowledged publishes; default: 32, or the broker's limit if that is lower. */
+  /** The maximum number of unacknowledged publishes; default: 32, or the broker's limit if it is lower. */
   readonly window?: number | undefined
-  /** The limit for a PUBACK or SUBACK; after it, the connection is considered dead (default: 30,000 ms). */
+  /** How long to wait for a PUBACK or SUBACK before the connection is considered dead (default: 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
-  /** The approximate interval for testing the preferred address while another one is in use (default: 5 minutes). */
+  /** The approximate interval between tests of the preferred address while another is in use (default: 5 minutes). */
   readonly preferredAfterMs?: number | undefined
   /**
-   * The limit for the self-test (default: 30,000 ms). A slow broker may acknowledge immediately and send its retained
-   * messages later; the bridge must not overwrite messages that it has not read.
+   * The time limit of the self-test (default: 30,000 ms). A slow broker may acknowledge immediately and send its
+   * retained messages later; the bridge must not overwrite messages that it has not read.
    */
   readonly probeTimeoutMs?: number | undefined
 }
@@ -80,7 +80,7 @@ export interface LinkOptions extends BrokerOptions {
 export interface Message {
   readonly topic: string
   readonly payload: Buffer
-  /** MQTT 5: as the publisher set it. MQTT 3.1.1: whether the message was stored before the subscription. */
+  /** MQTT 5: the publisher's flag. MQTT 3.1.1: whether the message was stored before the subscription. */
   readonly retain: boolean
   readonly dup: boolean
   readonly qos: 0 | 1 | 2
@@ -88,7 +88,7 @@ export interface Message {
   readonly correlationData?: Buffer
   /** The remaining Message Expiry Interval of MQTT 5, in milliseconds from `receivedAt`. */
   readonly expiresInMs?: number
-  /** `clock.elapsed()` on arrival. */
+  /** The value of `clock.elapsed()` on arrival. */
   readonly receivedAt: number
   /** The connection's number, from 1; `link.isCurrent` checks whether the connection is still up. */
   readonly connection: number
@@ -102,19 +102,19 @@ export interface Replacement {
 }
 
 export interface SendOptions {
-  /** Set for answers, in whose separate queue topics take turns, so that no requester can delay the others. */
+  /** Set for answers. In their separate queue, topics take turns, so that no requester can delay the others. */
   readonly isAnswer?: boolean | undefined
   /** Called if the broker does not accept the message. Without a replacement, the message is lost. */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined
-  /** MQTT 5 only, like the properties below; dropped silently under 3.1.1. */
+  /** MQTT 5 only, like the properties below; ignored under 3.1.1. */
   readonly correlationData?: Buffer | undefined
   readonly userProperties?: Record<string, string | string[]> | undefined
   readonly contentType?: string | undefined
 }
 
 /**
- * `closed`: the other side closed the connection without a reason; `reset`: the connection broke; `unsuitable`: the
- * broker lacks an MQTT feature that the bridge needs.
+ * `closed` means that the other side closed the connection without a reason, `reset` that the connection broke, and
+ * `unsuitable` that the broker lacks an MQTT feature that the bridge needs.
  */
 export type FailureCode =
   | 'unauthorized'
@@ -129,7 +129,7 @@ export type FailureCode =
   | 'reset'
 
 export interface LinkStatus {
-  /** `connected`: subscribed and read back; `waiting`: the next attempt is scheduled. */
+  /** `connected` means subscribed and read back, `waiting` that the next attempt is scheduled. */
   readonly state: 'connecting' | 'connected' | 'waiting' | 'stopped'
   readonly protocol: Protocol | null
   readonly reason?: FailureCode
@@ -144,7 +144,7 @@ export interface LinkStatus {
   readonly reconnects: number
   /** Number of publishes so far, acknowledged or not. */
   readonly publishes: number
-  /** Payload bytes of `publishes`. */
+  /** Number of payload bytes in these publishes. */
   readonly bytes: number
   /** Number of dropped events, answers and commands, because too many waited, or they waited too long. */
   readonly dropped: number
@@ -163,11 +163,11 @@ export interface LinkHandlers {
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** Called before the link moves to the preferred address, without publishing `offline`. */
   readonly onMove?: () => void
-  /** Whether a command is running, so that the link should stay at its address. Default: never. */
+  /** Returns whether a command is running, so that the link should stay at its current address. Default: never. */
   readonly isBusy?: () => boolean
   /**
    * Called when another client publishes a different message on one of `watchedFilters`, retained or not; '' for a
-   * cleared topic. `refresh` restores a held topic; `sweep` can clear one that is not held.
+   * cleared topic. `refresh` restores a held topic; `sweep` can clear a topic that is not held.
    */
   readonly onTouched?: (topic: string, payload: string) => void
 }

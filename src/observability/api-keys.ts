@@ -1,17 +1,17 @@
 /**
- * Masks the API keys of all hubs and the tokens of this program's own API in strings. Passwords are not masked: users
- * choose them, and they may be words such as `homeassistant`, which occur in topics and payloads.
+ * Masks the API keys of all hubs and the tokens of this program's own API in strings. Passwords are not masked, because
+ * users may choose words such as `homeassistant`, which occur in topics and payloads.
  */
 import type { Config } from '../config/options.ts'
 import { Scrubber } from './scrub.ts'
 
-/** Shorter keys may also be words. */
+/** Shorter keys are not masked, because they may be ordinary words. */
 const SHORTEST_KEY = 8
 
 /** Maximum number of nested encodings to undo. No reader decodes more, and a hostile name could have thousands. */
 const MAX_LEVELS = 8
 
-/** Decodes percent-encoding once. Invalid UTF-8 cannot hide a key, because it becomes replacement characters. */
+/** Decodes percent-encoding once. Invalid UTF-8 cannot hide a key, because it is decoded to replacement characters. */
 const decodedOnce = (text: string) =>
   text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
 
@@ -36,7 +36,7 @@ export class ApiKeys {
 
   readonly redact = (payload: string): string => this.scrubber.payload(payload)
 
-  /** Returns whether a name contains a secret, plain or encoded: names become topics, which are not masked. */
+  /** Returns whether a name contains a secret, plain or encoded. Names become topics, and topics are not masked. */
   areIn(name: string): boolean {
     const { scrubber } = this
     let text = name

@@ -124,7 +124,7 @@ function registerHubGauges(registry: AnyRegistry, { hubs, healthOf }: Pick<Gauge
   }
 }
 
-/** Metrics of the health of hubs, if their API keys permit reading it. */
+/** Metrics of the health of hubs whose API keys permit reading it. */
 const MACHINE: Readonly<
   Record<string, readonly [help: string, figure: (health: HubHealth) => number | boolean | null]>
 > = {

@@ -14,7 +14,7 @@ export interface HealthFacts {
   /** ISO 8601. */
   readonly startedAt: string
   readonly mqtt: LinkStatus
-  /** Whether events or answers were lost recently, because too many waited for the broker, or for too long. */
+  /** Whether events or answers were lost recently, because too many waited for the broker, or they waited too long. */
   readonly losing: boolean
   readonly contested: boolean
   readonly role: Role
@@ -23,7 +23,7 @@ export interface HealthFacts {
   /** Whether this bridge may send requests to hubs; in a fleet with leases, only while its lease is valid. */
   readonly mayAct: boolean
   readonly hubs: Readonly<Record<string, HubHealth>>
-  /** Number of published settings that differ from those of their hubs, because reading failed. */
+  /** Number of published settings that may differ from the hubs' settings, because reading failed. */
   readonly failedSettings: number
 }
 
@@ -85,7 +85,7 @@ function hubProblems(name: string, { online, reason, read, task }: HubHealth): s
 /** Milliseconds between updates if nothing changes. */
 const INTERVAL_MS = 15_000
 
-/** How long a loss is considered recent; long enough for users to notice it. */
+/** How long a loss is considered recent, which is long enough for users to notice the loss. */
 const RECENT_MS = 10 * 60_000
 
 export class Recent {
@@ -148,7 +148,7 @@ export function bridgeHealth(parts: Parts) {
 
   return {
     ready,
-    /** Whether this bridge serves its subscribers, that is, whether it is connected and the active one. */
+    /** Whether this bridge serves its subscribers, that is, whether it is connected and is the active bridge. */
     get isOnline(): boolean {
       return link.status().state === 'connected' && bridge.role === 'active'
     },

@@ -1,4 +1,4 @@
-/** The log: one line per event, as JSON or in readable form, without known secrets. */
+/** The log, which has one line per event, as JSON or in readable form, without known secrets. */
 import { createRequire } from 'node:module'
 import pino from 'pino'
 import type { LogFormat, LogLevel } from '../contract/log-levels.ts'
@@ -10,9 +10,9 @@ export interface LogOptions {
   readonly level: LogLevel
   /** `auto` is `pretty` on a terminal, otherwise `json`. */
   readonly format: LogFormat
-  /** Values to mask. Values under four characters are not masked, because they are part of too many words. */
+  /** Values to mask. Values with fewer than four characters are not masked, because they are part of too many words. */
   readonly secrets: Iterable<string>
-  /** Where to write lines; default: standard output. If it throws, only the line is lost. */
+  /** Where to write lines; default: standard output. If writing throws, only the line is lost. */
   readonly destination?: Destination
   /** Whether the latest lines are kept in memory (default: no). */
   readonly keep?: boolean
@@ -24,7 +24,7 @@ export type Log = ReturnType<typeof createLog>
 
 /** Prints readable lines in this process, because a worker thread would lose the last lines at exit. */
 function prettyPrinter(output: Destination, isTTY: boolean): Destination {
-  // Load on demand, because a service writes JSON and does not need this.
+  // Load `pino-pretty` on demand, because a service writes JSON and does not need this library.
   const { isColorSupported, prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)(
     'pino-pretty',
   )
@@ -42,7 +42,7 @@ function standardOutput(): Destination {
   return output
 }
 
-/** Loses lines instead of throwing, so that the log cannot stop the daemon. */
+/** Drops lines instead of throwing errors, so that the log cannot stop the daemon. */
 function harmless(output: Destination): Destination {
   return {
     write(line) {
@@ -58,7 +58,7 @@ function harmless(output: Destination): Destination {
 export function createLog(options: LogOptions) {
   const { level, format, secrets, destination, keep = false, isTTY = process.stdout.isTTY } = options
   const scrubber = new Scrubber(secrets)
-  // Standard output never throws.
+  // Writing to standard output never throws.
   const output = destination === undefined ? standardOutput() : harmless(destination)
   const isPretty = format === 'pretty' || (format === 'auto' && isTTY)
   const recent = new RecentLines()
@@ -84,12 +84,13 @@ export function createLog(options: LogOptions) {
     isPretty ? harmless(prettyPrinter(output, isTTY)) : output,
   )
   const audit = logger.child({ part: 'audit' }, { level: 'info' })
-  // pino gives a child its own level only if that differs from the parent's; otherwise it would follow the parent.
+  // pino gives a child its own level only if that level differs from the parent's level. Otherwise, the child's level
+  // would change with the parent's level.
   audit.level = 'info'
   // The audit keeps its level when `setLevel` changes the level of all children.
   children.clear()
   return Object.assign(logger, {
-    /** Writes its lines at every log level, for the audit of commands. */
+    /** Logs the audit of commands, regardless of the log level. */
     audit,
     recent,
     /** Masks an additional value, such as a changed key, in all later lines of this logger and its children. */

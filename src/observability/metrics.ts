@@ -1,10 +1,10 @@
-/** The daemon's metrics for Prometheus: counts events, calls and commands as they occur, and prints all metrics. */
+/** The daemon's metrics for Prometheus. Counts events, calls and commands as they occur, and prints all metrics. */
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { EVENT_TYPES, type EventPayload, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from '../contract/events.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
 import { type GaugeSources, registerGauges } from './gauges.ts'
 
-/** Maximum number of apps of a hub with separate crash counters; all other apps share one counter. */
+/** Maximum number of apps with separate crash counters per hub. All other apps of the hub share one counter. */
 const MAX_APPS = 200
 /** The label of the shared counter, which cannot be an app id because of its space. */
 export const OTHER_APPS = 'all others'
@@ -12,7 +12,7 @@ export const OTHER_APPS = 'all others'
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** The default, 100 per second, would be most of an idle bridge's work. Only the lag at each scrape is reported. */
+/** The default, 100 per second, would cause most of an idle bridge's load. Only the lag at each scrape is reported. */
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
 
@@ -95,7 +95,11 @@ export class Metrics {
     this.#callSeconds.observe({ hub, operation }, ms / 1000)
   }
 
-  /** Counts a command. `command`: its name in the configuration; `ms`: the time from its arrival to its answer. */
+  /**
+   * Counts a command.
+   * @param command the command's name in the configuration
+   * @param ms the time from the command's arrival to its answer
+   */
   answered(command: string, outcome: string, ms: number): void {
     this.#commands.inc({ command, outcome })
     this.#commandSeconds.observe({ command }, ms / 1000)

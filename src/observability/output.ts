@@ -25,7 +25,7 @@ function block(ms: number): void {
 /** Drops lines that cannot be written (no reader, disk full), but tries again with the next line. */
 export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
   let waiting = Buffer.alloc(0)
-  // Lines that are written immediately, as most are, share a buffer: allocating one per line would double the cost.
+  // Lines that are written immediately share a buffer, because allocating a buffer for each line would double the cost.
   const line = Buffer.allocUnsafeSlow(LONGEST_LINE_BYTES)
   let timer: NodeJS.Timeout | undefined
 
@@ -50,7 +50,7 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
       waiting = waiting.length === 0 ? chunk : Buffer.concat([waiting, chunk])
       if (timer === undefined) retry()
     },
-    /** Blocks until all pending output is written, for `limitMs` at most, before an exit. */
+    /** Blocks until all pending output is written, at most for `limitMs`. Call this before an exit. */
     drain(limitMs: number): void {
       const end = performance.now() + limitMs
       while (flush() && performance.now() < end) block(DRAIN_STEP_MS)
@@ -59,15 +59,15 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
 }
 
 const MAX_LINES = 2_000
-/** Characters of all lines together: at most 2 MiB in memory. */
+/** Maximum number of characters of all lines together, which take at most 2 MiB of memory. */
 const MAX_LENGTH = 1_048_576
 const MAX_LINE_LENGTH = 4_096
 const MAX_TEXT_LENGTH = 1_000
 
-/** Part of each cursor, because line numbers start again in each process. */
+/** Part of each cursor, because the line numbers start from 0 in each process. */
 const RUN = Math.round(performance.timeOrigin).toString(36)
 
-/** The latest lines, limited in number and size. Their numbers let a reader continue where it stopped. */
+/** The latest lines, limited in number and size. Lines are numbered, so that a reader can continue where it stopped. */
 export class RecentLines {
   readonly #lines: string[] = []
   #first = 0
@@ -84,7 +84,9 @@ export class RecentLines {
     }
   }
 
-  /** Returns the lines after a cursor (an earlier `next`), or all if it is invalid. `missed`: number of lost lines. */
+  /**
+   * Returns the lines after a cursor (an earlier `next`), or all if it is invalid, and the number of `missed` lines.
+   */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)
     const number = run === RUN ? Number(text) : Number.NaN

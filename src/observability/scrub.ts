@@ -3,7 +3,7 @@ import { Agreement, Spellings } from './spellings.ts'
 
 const MASK = '***'
 
-/** A shorter secret is part of so many words and numbers that masking would reveal it. */
+/** A shorter secret is part of so many words and numbers that masking them would reveal the secret. */
 const SHORTEST_SCRUBBED = 4
 
 /** Top-level keys that only the logger itself fills. */
@@ -38,7 +38,7 @@ export class Scrubber {
     return found === 'all' ? MASK : search.spellings.mask(text, MASK)
   }
 
-  /** Keeps the line valid JSON: masking a secret such as `1767` or `"` in the text would break numbers and quotes. */
+  /** Masks the parsed values, because masking a secret such as `1767` in the text of the line may break the JSON. */
   line(line: string): string {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
@@ -78,7 +78,7 @@ export class Scrubber {
   }
 }
 
-/** Returns whether text or JSON contains a secret in any spelling; `all` if all of it must be masked. */
+/** Returns whether text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
 function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
   if (plain.areIn(text)) return 'some'
   // Most strings have no encoded characters.
@@ -88,7 +88,7 @@ function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'al
 
 const BLOCK = 3
 const TABLE_SIZE = 1 << 14
-/** A larger window would not let the search skip more of ordinary text. */
+/** In ordinary text, a larger window would not let the search skip more characters. */
 const MAX_WINDOW = 64
 
 /**
@@ -97,7 +97,7 @@ const MAX_WINDOW = 64
  * block of the text is not part of any needle's beginning, no needle begins near that block.
  */
 export class Needles {
-  /** How many characters of each needle are compared by blocks: the length of the shortest needle, at most 64. */
+  /** How many characters of each needle are compared by blocks (the length of the shortest needle, at most 64). */
   readonly #window: number
   /** How far the search may skip ahead, by the hash of a block. */
   readonly #skips: Uint8Array

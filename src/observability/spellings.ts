@@ -1,9 +1,9 @@
 /**
- * Finds secrets in a text however JSON and percent-encoding spell them: each character plain, as a JSON escape, or as
- * `%XX`, in any mixture, and encoded several times.
+ * Finds secrets in a text even if they are encoded: each character may be plain, a JSON escape or `%XX`, in any
+ * mixture, and may be encoded several times.
  */
 
-/** A decoded character: its code point, and the end of its spelling in the text. */
+/** A decoded character, with its code point and the end of its spelling in the text. */
 interface Unit {
   readonly code: number
   readonly end: number
@@ -17,9 +17,12 @@ const SPACE = 0x20
 const MAX_LEVELS = 8
 const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
-/** Maximum number of encoded characters of the text that also occur in secrets. Beyond it, the whole text is masked. */
+/** Maximum number of encoded characters in the text that occur in secrets; otherwise, the whole text is masked. */
 const MAX_ENCODED = 4096
-/** Limit on comparisons, except those of plain characters: per character of the text, but at least `MIN_COMPARED`. */
+/**
+ * Maximum number of comparisons per character of the text, but at least `MIN_COMPARED` in total. Comparisons of plain
+ * characters do not count.
+ */
 const MAX_COMPARED = 4
 const MIN_COMPARED = 1 << 20
 
@@ -143,7 +146,7 @@ export class Agreement {
     const last = this.#last?.get(needle)
     let same = 0
     if (last !== undefined && last.start < start && start < last.end) {
-      // Up to `last.end`, the text equals the needle, so the needle is compared with itself.
+      // Up to `last.end`, the text equals the needle, so compare the needle with itself.
       last.own ??= selfAgreement(needle)
       same = Math.min(last.own[start - last.start] ?? 0, last.end - start)
       if (same < last.end - start) return same
@@ -157,13 +160,13 @@ export class Agreement {
   }
 }
 
-/** A secret, and the number of its characters before the first one that may begin an encoded character. */
+/** A secret, and the number of its characters before the first character that may begin an encoded character. */
 interface Sought {
   readonly secret: string
   readonly plain: number
 }
 
-/** Intermediate results of one search, kept so that its time is proportional to the length of the text. */
+/** Intermediate results of one search, so that the time of the search is proportional to the length of the text. */
 class Progress {
   readonly text: string
   readonly #agreement: Agreement
@@ -283,7 +286,7 @@ export class Spellings {
     const first = text.charCodeAt(at)
     const second = text.charCodeAt(at + 1)
     if (!isSign(first) && !isSign(second)) return this.#longestOf(progress, at, first, second)
-    // Check each pair once: text that is encoded many times may be the same at every level.
+    // Check each pair only once, because text that is encoded many times may be the same at every level.
     const pairs = new Set<number>()
     for (const { code, end } of [{ code: first, end: at + 1 }, ...encodedAt(text, at)]) {
       if (code > 0xffff) pairs.add(pairIn(String.fromCodePoint(code)))

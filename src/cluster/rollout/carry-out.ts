@@ -1,4 +1,4 @@
-/** Carries out a rollout from its current state, over one connection, by sending commands like any client. */
+/** Carries out a rollout from its current state, over one connection, by sending commands as a client does. */
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
@@ -16,25 +16,25 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
   readonly write: (rollout: Rollout, text: string | null) => Promise<void>
   /** Aborted when the connection is lost, and when this process must not continue the rollout. */
   readonly signal: AbortSignal
-  /** Aborted before `signal` if this process stops in an orderly way: from then on, no step is sent. */
+  /** Aborted before `signal` if this process shuts down cleanly. After that, no step is sent. */
   readonly ending: AbortSignal
   /** Aborted after `ending`, when no more answers will arrive. */
   readonly ended: AbortSignal
 }
 
-/** Milliseconds to wait for an answer: longer than a bridge retries. */
+/** Milliseconds to wait for an answer, which is longer than a bridge retries a command. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
-/** The command is retried after these errors, because the hub may come back online, or another bridge may serve it. */
+/** A command is retried after these errors, because the hub may come back, or another bridge may take it over. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
-/** These error codes may result from the end of this process: the step may not have been executed. */
+/** These error codes may mean that this process is shutting down, so that the step may not have been executed. */
 const UNSETTLED: ReadonlySet<string> = new Set([...TRY_AGAIN, 'outcome_unknown'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
-/** Seconds. A command that was not executed within this time is dropped. */
+/** The expiry time of a command, in seconds. A command that is not executed within this time is dropped. */
 const EXPIRY_S = 10
 /** How long an app may take to run again after the pause. */
 const START_MS = 60_000
-/** The pause if no other wave follows, after a failure or a cancellation. */
+/** The pause after a failure or a cancellation, when no other wave follows. */
 const SHORT_PAUSE_MS = 5_000
 const MAX_TRANSACTION = 256
 const MAX_MESSAGE = 120
@@ -57,7 +57,7 @@ export function newNotice() {
   }
 }
 
-/** @param value the state that the broker has */
+/** @param value the state that is recorded on the broker */
 export function newProgress(value: Rollout, clock: Clock) {
   let recorded: Rollout | undefined = value
   const progress = {
@@ -78,7 +78,7 @@ export function newProgress(value: Rollout, clock: Clock) {
     async recorded(): Promise<void> {
       while (recorded !== progress.value) await progress.changed.next()
     },
-    /** Writes each change, but only the newest of several waiting changes. @throws the errors of `write` */
+    /** Writes each change; if several changes are waiting, only the newest. @throws the errors of `write` */
     async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
       for (;;) {
         signal.throwIfAborted()
@@ -97,7 +97,7 @@ export function newProgress(value: Rollout, clock: Clock) {
 export type Progress = Readonly<ReturnType<typeof newProgress>>
 
 /**
- * Resolves when the rollout has ended, or this process ends, and the broker has the result.
+ * Resolves when the rollout has ended or this process is shutting down, and the broker has the result.
  * @throws DeniedError if the broker refuses the record
  */
 export async function carryOut(progress: Progress, session: Session): Promise<void> {
@@ -107,7 +107,7 @@ export async function carryOut(progress: Progress, session: Session): Promise<vo
 async function inWaves(progress: Progress, session: Session): Promise<void> {
   for (;;) {
     if (session.refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
-    // If a wave is running, it was started over an earlier connection, and continues.
+    // If a wave is still running, it was started over an earlier connection, and it continues now.
     if (!session.ending.aborted) progress.apply({ kind: 'begin' })
     await progress.recorded()
     session.signal.throwIfAborted()
@@ -118,7 +118,7 @@ async function inWaves(progress: Progress, session: Session): Promise<void> {
 
 interface WatchedApp {
   seen: SeenApp | undefined
-  /** Whether the app has crashed since watching began. */
+  /** Whether the app has crashed since this process began to watch it. */
   hasCrashed: boolean
 }
 
@@ -152,18 +152,21 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
 
 function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boolean {
   if (before === undefined || after === undefined) return false
-  // If the app was restarted after the crash, only its crash count shows the crash.
+  // If the app was restarted after a crash, only its crash count shows that crash.
   const isCounted = before.crash_count !== null && (after.crash_count ?? 0) > (before.crash_count ?? 0)
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/** Returns whether an app runs well. An unknown state means running. After an update, a disabled app need not run. */
+/**
+ * Returns whether an app is running without problems. An unknown state counts as running. After an update, a disabled
+ * app need not be running.
+ */
 function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
 }
 
-/** Resolves to `open` if this process ends before the outcome of the step is known: the next process sends it again. */
+/** Resolves to `open` if this process ends before the outcome of the step is known; the next process repeats it. */
 async function send(
   step: RolloutStep,
   app: WatchedApp,
@@ -176,8 +179,8 @@ async function send(
   let take: (answer: Answer) => void = () => {}
   let wasOwn = false
   const stop = await client.listen(topics.parseCommand(topic)?.result ?? '', (text, from) => {
-    // A process that serves the hub gets the answer directly, and ignores answers from the broker, which any client may
-    // have published.
+    // A process that serves the hub receives the answer directly, and ignores answers from the broker, which any client
+    // may have published.
     if (from === 'broker' && wasOwn && serves(step.hub)) return
     const answer = readJson(ANSWER, text)
     if (answer?.transaction === transaction) take(answer)
@@ -208,7 +211,7 @@ async function send(
   }
 }
 
-/** Watches the apps of a wave during the pause. Then completes the steps of all apps that run well. */
+/** Watches the apps of a wave during the pause. Then completes the steps of all apps that run without problems. */
 async function watch(
   progress: Progress,
   { clock, signal, ending }: Session,
@@ -244,7 +247,7 @@ async function watch(
   if (!ending.aborted) fail('not_running', 'The app is not running.', () => true)
 }
 
-/** Returns a transaction that does not depend on the sender, so that a bridge recognises a step it has executed. */
+/** Returns a transaction that does not depend on the sender, so that a bridge recognises steps it has executed. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction

@@ -1,4 +1,4 @@
-/** The connection of a rollout: reads apps and records from the broker, listens to single topics, and publishes. */
+/** The connection of a rollout: reads apps and records from the broker, listens to individual topics, and publishes. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../../base/clock.ts'
 import type { Rollout, RolloutOrder } from '../../contract/rollout.ts'
@@ -12,7 +12,7 @@ export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
 
-/** `from`: `process` for an answer from this process itself, `broker` for a message from any client. */
+/** `from` is `process` for an answer from this process itself, `broker` for a message from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
 /** Upper bound for a packet without its topic and payload: fixed header, topic length, packet id and properties. */
@@ -38,7 +38,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     listeners.get(topic)?.(text(), 'process')
   }
 
-  /** Returns the rollouts on the broker and their payloads, the most recently changed one last. @throws DeniedError */
+  /** Returns the rollouts on the broker and their payloads, most recently changed last. @throws DeniedError */
   async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
     await read(topics.filterOf('rollout'), (topic, text) => {
@@ -48,7 +48,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     return new Map(found.sort(([one], [other]) => Date.parse(one.updated_at) - Date.parse(other.updated_at)))
   }
 
-  /** Returns the apps that an order may match, and possibly others. @throws DeniedError */
+  /** Returns at least all apps that the order may match. @throws DeniedError */
   async function apps({ app: wanted }: RolloutOrder): Promise<TargetApp[]> {
     const found = new Map<string, TargetApp>()
     const filter = topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })
@@ -62,7 +62,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
         const { hub, app } = own.owner
         found.set(topic, { hub, app, enabled: seen.enabled })
       })
-      // A broker may silently drop some of a large number of messages.
+      // If there are many messages, a broker may silently drop some of them.
     } while (found.size > MANY && found.size > before)
     return [...found.values()]
   }
@@ -102,7 +102,10 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     }
   }
 
-  /** Publishes. Resolves when the broker has the message; never if the connection ends first. @throws DeniedError */
+  /**
+   * Publishes. Resolves when the broker has the message; stays pending if the connection ends first. @throws
+   * DeniedError
+   */
   async function publish(
     topic: string,
     payload: string,

@@ -19,10 +19,10 @@ import { APP, ROLLOUT } from '../../contract/schemas.ts'
 import type { Topics } from '../../contract/topics.ts'
 
 const MAX_STEPS = 2_000
-/** Maximum initial size of the record; with its failures it stays below the default limits of brokers. */
+/** Maximum initial size of the record. With all failures added, it stays below the default limits of brokers. */
 const MAX_BYTES = 64 * 1024
 
-/** Names directly below a hub's or the base topic. A subscriber of `<base>/+/state` must not receive a rollout. */
+/** Topic levels below the base topic or a hub's topic. A subscriber to `<base>/+/state` must not receive a rollout. */
 const RESERVED: ReadonlySet<string> = new Set([
   ...Object.values(PUBLICATIONS).flatMap(({ topic }) => /^\{base\}\/\{hub\}\/([a-z-]+)$/.exec(topic)?.[1] ?? []),
   'app',
@@ -122,7 +122,7 @@ export type RolloutEvent =
   | { readonly kind: 'begin' }
   /** The command succeeded. */
   | { readonly kind: 'answered'; readonly step: RolloutStep }
-  /** The app has run well for long enough. */
+  /** The app has been running without problems for long enough. */
   | { readonly kind: 'done'; readonly step: RolloutStep }
   | { readonly kind: 'failed'; readonly step: RolloutStep; readonly failure: RolloutFailure }
   /** The rollout was cancelled, or the configuration no longer allows it. */
@@ -142,7 +142,7 @@ function started({ done, failed, current }: Rollout): number {
   return done + failed.length + current.length
 }
 
-/** Returns the steps of the next wave; empty while a wave is running, and after the last one. */
+/** Returns the steps of the next wave; empty while a wave is running, and after the last wave. */
 export function nextWave(rollout: Rollout): RolloutStep[] {
   const { state, reason, current, canary, batch } = rollout
   if (state !== 'running' || reason !== null || current.length > 0) return []
@@ -178,7 +178,7 @@ function change(rollout: Rollout, event: RolloutEvent): Rollout {
   return rollout
 }
 
-/** Returns why a rollout ends early. A failed canary ends it even if failures are allowed. */
+/** Returns why a rollout ends early. A failed canary ends the rollout even if failures are allowed. */
 function reasonOf(before: Rollout, failures: number): Rollout['reason'] {
   if (before.reason !== null) return before.reason
   if (started(before) <= before.canary) return 'canary_failed'

@@ -1,6 +1,6 @@
 /**
- * Runs rollouts, one at a time, each over a separate connection. A rollout is started by a command, or found unfinished
- * on the broker at startup. A process that takes over a rollout gets only the record on the broker.
+ * Runs rollouts, one at a time, each over a separate connection. A rollout is started by a command, or is found
+ * unfinished on the broker at startup. A process that takes over a rollout has only the record on the broker.
  */
 import type { Logger } from 'pino'
 import { Backoff } from '../../base/backoff.ts'
@@ -41,7 +41,7 @@ const FINISH_MS = 1_800
 /** How long a member that hands over a hub waits for the responses to its writes. */
 export const HANDOVER_MS = 1_500
 
-/** One for each stage of the shutdown, as described at `Session`. */
+/** Returns a controller for each stage of the shutdown, as described at `Session`. */
 const newStages = () => ({
   ending: new AbortController(),
   ended: new AbortController(),
@@ -53,10 +53,10 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   readonly #options: RolloutsOptions
   /** `undefined` while this process is inactive. */
   #active: Stages | undefined
-  /** The current rollout, or the search for one. Never rejects. */
+  /** The current rollout, or the search for a rollout. Never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** Set only by this class, during a rollout or a search for one. Receives each answer from this process. */
+  /** Set only by this class, during a rollout or a search for a rollout. Receives each answer from this process. */
   client: Client | undefined
   #last: Progress | undefined
   readonly held = new Set<string>()
@@ -137,7 +137,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
-  /** Call this with each record that the link reads on connect, as another bridge may have continued the rollout. */
+  /** Call this with each record that the link reads on connect. Another bridge may have continued the rollout. */
   readBack(topic: string, text: string): void {
     const { topics } = this.#options
     const own = this.#progress?.value
@@ -261,7 +261,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
   }
 
-  /** Passes to the link the records that should stay on the broker. */
+  /** Passes the records that should stay on the broker to the link. */
   async #recordsOn(session: Session): Promise<Rollout[]> {
     const found = await session.client.records()
     const records = [...found.keys()]
