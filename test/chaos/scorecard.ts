@@ -116,7 +116,7 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
     'Each planted bug is a module that is loaded into the bridge before the bridge starts. The checkers must detect the bug.',
     table(
       ['Bug', 'Detected by'],
-      plants.map((name, by: checkers, caught: ok) => [name, ok ? checkers.join(', ') : '**not caught**']),
+      plants.map(({ name, by: checkers, caught: ok }) => [name, ok ? checkers.join(', ') : '**not detected**']),
     ),
     '',
   ].join('\n\n')
