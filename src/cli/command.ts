@@ -3,8 +3,8 @@ import { UsageError } from '../base/errors.ts'
 import { fromText } from '../config/schemas.ts'
 
 export const exitCodes = {
-  ok: { code: 0, doc: 'done; or run, demo or emulate was stopped' },
-  failed: { code: 1, doc: 'failed at run time, doctor or conformance found a problem, or conformance was stopped' },
+  ok: { code: 0, doc: 'the command succeeded, or run, demo or emulate was stopped' },
+  failed: { code: 1, doc: 'the command failed, doctor or conformance found a problem, or conformance was stopped' },
   usage: { code: 2, doc: 'the command line or the configuration has a mistake' },
 } as const
 

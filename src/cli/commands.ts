@@ -22,7 +22,7 @@ const port = integer(0, 65_535)
 
 export const emulateFlags = {
   host: withDefault('127.0.0.1', text('HOST', 'address to listen on')),
-  port: parsed('N', port, 'port to listen on; 0: any free port', {
+  port: parsed('N', port, 'port to listen on; 0 chooses a free port', {
     default: '8080, 4859 with --flavour self-hosted',
   }),
   flavour: parsed(
@@ -31,11 +31,11 @@ export const emulateFlags = {
     'kind of hub',
     { default: 'newer' },
   ),
-  'api-key': texts('KEY=SCOPE,SCOPE', 'an accepted key, with its scopes'),
+  'api-key': texts('KEY=SCOPE,SCOPE', 'API key that the hub accepts, with its scopes'),
   file: text('FILE', 'file that defines the hub, its keys and its apps'),
   app: texts(
     'DIR',
-    'folder of an app to run instead of the sample apps: prints its output and restarts it when its files change',
+    'folder of an app to run instead of the sample apps; prints its output and restarts it when its files change',
   ),
   data: text('DIR', 'folder for the state of the hub; default: the state is not saved'),
   store: text('DIR', 'folder of apps that can be installed: DIR/<id>/<version>/app.json'),
@@ -49,7 +49,11 @@ export const emulateFlags = {
   simulated: given('simulate the apps instead of running processes'),
   apps: parsed('N', integer(0, 100_000), 'number of simulated apps'),
   crashes: given('let a simulated app crash from time to time'),
-  'control-port': parsed('N', port, 'loopback port to make the hub misbehave; 0: any free port; default: none'),
+  'control-port': parsed(
+    'N',
+    port,
+    'loopback port of the HTTP server that makes the hub misbehave; 0 chooses a free port; default: none',
+  ),
   'no-rate-limit': given('turn off the rate limit of newer hubs'),
 }
 
@@ -58,10 +62,10 @@ export const conformanceFlags = {
   key: text('KEY', 'API key of the hub; other users of this machine may see it, so prefer --key-file'),
   'key-file': text('FILE', 'file with the API key; default: HUB2MQTT_HUB_API_KEY'),
   writes: given(
-    'also test changes on the app that --app names; restores the app afterwards, but the hub may have updated it',
+    'also test changes to the app that --app names, and restore the app afterwards; the hub may have updated it by then',
   ),
   app: text('ID', 'the app to test; default: a running app'),
-  downgrade: text('VERSION', 'with --writes: the lower version to install, by default 1.0.0'),
+  downgrade: text('VERSION', 'with --writes: the older version to install; default: 1.0.0'),
   limits: given("also send six simultaneous requests, to test the hub's rate limit"),
   json: given('print the report as JSON'),
   timeout: timeout('how long to wait for each answer'),
@@ -78,17 +82,20 @@ export const cleanupFlags = {
 /** The first command is the default. */
 export const commands = {
   run: command({
-    summary: 'bridge the configured hubs to MQTT until stopped',
+    summary: 'connect the configured hubs to MQTT until the command is stopped',
     lasts: true,
     flags: { config },
     body: async () => (await import('./run.ts')).run,
   }),
   demo: command({
-    summary: 'show everything without hardware: an emulated hub, an embedded broker and the bridge',
+    summary: 'run the bridge with an emulated hub and an embedded broker, without hardware',
     lasts: true,
     flags: {
       config,
-      broker: text('URL', 'use this broker, only below hub2mqtt-demo, without discovery; clears these topics at exit'),
+      broker: text(
+        'URL',
+        'use this broker; publishes only below hub2mqtt-demo, without discovery, and clears these topics at exit',
+      ),
     },
     body: async () => (await import('./demo.ts')).demo,
   }),
@@ -129,7 +136,7 @@ export const commands = {
   }),
   health: command({
     summary:
-      'print the health of the running daemon, as its HTTP listener reports it; exit code 0 if it needs no restart, otherwise 1; ignores mistakes in the configuration other than invalid values of http.host and http.port, because the daemon may still use the previous version',
+      'print the health of the running daemon, as its HTTP listener reports it; exit code 0 if the daemon needs no restart, otherwise 1; ignores mistakes in the configuration other than invalid values of http.host and http.port, because the daemon may still use the previous version',
     flags: { config, ready: given('check instead whether the broker is connected and a hub has been read') },
     body: async () => (await import('./running.ts')).health,
   }),
@@ -169,7 +176,7 @@ export const commands = {
     body: async () => (await import('./hash-password.ts')).printHash,
   }),
   cleanup: command({
-    summary: 'clear all retained messages of a bridge from its broker; without --yes, only list them',
+    summary: 'clear all retained messages of a bridge on its broker; without --yes, only list these messages',
     flags: cleanupFlags,
     body: async () => (await import('./cleanup.ts')).cleanupCommand,
   }),

@@ -35,7 +35,7 @@ const bucket = text({
 
 export const fleetOptions = defineOptions({
   'fleet.shard': {
-    doc: 'Share of the hubs that this bridge serves, if several bridges divide the hubs by number: `3/8` is the third of eight.',
+    doc: 'Share of the hubs that this bridge serves, if several bridges divide the hubs by number: `3/8` is the third of eight shares.',
     schema: shard,
     example: '3/8',
   },
@@ -50,7 +50,7 @@ export const fleetOptions = defineOptions({
     example: 8,
   },
   'fleet.nats': {
-    doc: 'NATS servers with JetStream, through which the bridges of a fleet share the hubs by leases: if a bridge dies, the others take over.',
+    doc: 'NATS servers with JetStream, which the bridges of a fleet use to share the hubs by leases: if a bridge dies, the other bridges take over its hubs.',
     schema: natsUrls,
     default: [],
     example: ['nats://nats-0:4222', 'nats://nats-1:4222'],
@@ -67,12 +67,12 @@ export const fleetOptions = defineOptions({
     live: { ifSame: 'fleet.nats' },
   },
   'fleet.bucket': {
-    doc: 'Name of the key-value bucket; each fleet needs its own.',
+    doc: 'Name of the key-value bucket in NATS; each fleet needs its own bucket.',
     schema: bucket,
     default: 'hub2mqtt',
   },
   'fleet.lease': {
-    doc: 'How long a bridge that no longer renews its lease keeps its hubs.',
+    doc: 'Duration of a lease. A bridge that no longer renews its lease loses its hubs after this time.',
     schema: duration('5s', '5m'),
     default: '15s',
   },

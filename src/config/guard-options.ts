@@ -75,7 +75,7 @@ export const guardOptions = liveOptions({
     example: ['com.example.experiment'],
   },
   'guard.backoff': {
-    doc: 'Delay before the first restart of an app; it doubles after each restart.',
+    doc: 'Delay before the first restart of an app; doubles after each restart.',
     schema: duration('1s', '1h'),
     default: '10s',
   },
@@ -85,7 +85,7 @@ export const guardOptions = liveOptions({
     default: '10m',
   },
   'guard.max_restarts': {
-    doc: 'Restarts of an app within `guard.window` after which the guardian gives up, until the app has run for an hour, has a new version, or a command resets the count.',
+    doc: 'Number of restarts of an app within `guard.window` after which the guardian gives up, until the app has run for an hour, has a new version, or a command resets the count.',
     schema: integer(1, 100),
     default: 5,
   },
@@ -95,17 +95,17 @@ export const guardOptions = liveOptions({
     default: '30m',
   },
   'guard.hub_max_restarts': {
-    doc: 'Maximum number of restarts on a hub, of all apps together, within `guard.window`; other restarts wait.',
+    doc: 'Maximum number of restarts of all apps of a hub together within `guard.window`; other restarts wait.',
     schema: integer(1, 1000),
     default: 20,
   },
   'guard.retry': {
-    doc: 'After giving up on an app, the guardian restarts it once after each of these times, the last one repeating, until the app has run for an hour. `[]`: never.',
+    doc: 'After the guardian has given up on an app, it restarts the app once after each of these delays, and then repeatedly after the last delay, until the app has run for an hour. `[]`: never.',
     schema: list(longDuration('1s', '7d')),
     default: ['15m', '1h', '6h', '24h'],
   },
   'guard.storm.apps': {
-    doc: 'Number of apps of a hub that must crash within `guard.storm.within` to count as a storm, during which nothing is restarted.',
+    doc: 'Number of apps of a hub that must crash within `guard.storm.within` to count as a storm, during which no app is restarted.',
     schema: integer(2, 1000),
     default: 3,
   },
@@ -115,7 +115,7 @@ export const guardOptions = liveOptions({
     default: '60s',
   },
   'guard.after_boot': {
-    doc: 'Delay by app: the app is restarted once, this long after its hub has started.',
+    doc: 'Delay by app: the app is restarted once, when this time has passed since its hub started.',
     ...byApp(duration('1s', '24h'), '5m'),
   },
   'guard.quiet_hours': {
@@ -129,43 +129,43 @@ export const guardOptions = liveOptions({
     example: 'Europe/Berlin',
   },
   'guard.memory_limit': {
-    doc: 'Memory limit by app; an app above it is restarted.',
+    doc: 'Memory limit by app; an app above its limit is restarted.',
     ...byApp(size('1MiB', '65536MiB'), '120MiB'),
   },
   'guard.cpu_limit': {
-    doc: 'CPU limit by app in per cent of one core; an app above it is restarted.',
+    doc: 'CPU limit by app in per cent of one core; an app above its limit is restarted.',
     ...byApp(integer(1, 1600), '80', 80),
   },
   'guard.change_limit': {
-    doc: 'Time limit by app: a running app without any change for this long, not even of its usage, is restarted.',
+    doc: 'Time limit by app: a running app is restarted if nothing about it, not even its usage, has changed for this time.',
     ...byApp(duration('1m', '720h'), '2h'),
   },
   'guard.probe': {
-    doc: "Path by app in the app's own web API, requested with GET for each read of the list, and the expected status if it is not 200 to 299.",
+    doc: "Path by app in the app's own web API, requested with GET at each read of the app list, and the expected status if it is not 200 to 299.",
     ...byApp(webProbe, '/status'),
     example: { 'com.athom.hue': '/status', 'com.example.bridge': '/login 401' },
   },
   'guard.for_reads': {
-    doc: 'Number of consecutive reads of the list after which an app counts as above a limit, silent, or failing its probe.',
+    doc: 'Number of consecutive reads of the app list after which an app counts as above a limit, silent, or failing its probe.',
     schema: integer(1, 1000),
     default: 3,
   },
   'guard.silent': {
-    doc: 'Apps that are restarted if the hub stops reporting their usage, but reports that of other apps. Other apps only get an entry in `attention`.',
+    doc: 'Apps that are restarted if the hub stops reporting their usage, but still reports the usage of other apps. Other apps only get an entry in `attention`.',
     schema: list(appPattern),
     default: [],
     example: ['com.athom.hue'],
   },
   'guard.unavailable': {
-    doc: 'Limit by app: how many of its devices (or `all`) must be unavailable, and for how long, before the app is restarted.',
+    doc: 'Limit by app: the number of its devices (or `all`) that must be unavailable, and for how long, before the app is restarted.',
     ...byApp(unavailable, '{devices: all, for: 10m}', { devices: 'all', for: '10m' }),
   },
   'guard.schedule': {
-    doc: 'Scheduled restarts, as cron expressions by app; on each hub one app at a time.',
+    doc: 'Scheduled restarts, as cron expressions by app; on each hub, one app is restarted at a time.',
     ...byApp(cron, '"0 4 * * 1"', '0 4 * * 1'),
   },
   'guard.history': {
-    doc: 'Number of events of an app in its history.',
+    doc: 'Number of events that the history of an app contains.',
     schema: integer(1, MAX_HISTORY),
     default: 20,
   },
@@ -175,27 +175,27 @@ export const guardOptions = liveOptions({
     default: 'manual',
   },
   'updates.window.start': {
-    doc: 'Start of the window, as a cron expression.',
+    doc: 'Start of the update window, as a cron expression.',
     schema: cron,
     example: '0 4 * * *',
   },
   'updates.window.length': {
-    doc: 'Length of the window; an update that has started is completed.',
+    doc: 'Length of the update window; an update that has started is completed.',
     schema: duration('1m', '24h'),
     default: '2h',
   },
   'updates.time_zone': {
-    doc: "Time zone of the window; default: the machine's.",
+    doc: "Time zone of the update window; default: the machine's.",
     schema: timeZone,
     example: 'Europe/Berlin',
   },
   'updates.hold_days': {
-    doc: 'Number of days that the bridge must have seen a version on offer before the version is installed. Hubs that do not report versions are skipped.',
+    doc: 'Number of days for which a version must have been on offer before it is installed. Hubs that do not report versions are skipped.',
     schema: integer(0, 365),
     default: 0,
   },
   'updates.severity': {
-    doc: 'Largest version step by app that is installed in the window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
+    doc: 'Largest version step, by app, that is installed in the update window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
     ...byApp(choice(['patch', 'minor', 'major']), 'minor'),
   },
   'updates.store': {

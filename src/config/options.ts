@@ -37,7 +37,7 @@ export const hubOptions = defineOptions({
     example: 'http://192.168.1.20',
   },
   api_key: {
-    doc: 'API key of the hub; its permissions decide what works.',
+    doc: 'API key of the hub. The permissions of the key determine which features work.',
     schema: apiKey,
     required: true,
     sensitive: true,
@@ -45,17 +45,17 @@ export const hubOptions = defineOptions({
     live: { ifSame: 'url' },
   },
   poll_interval: {
-    doc: 'How often the list of apps is read while realtime events arrive.',
+    doc: 'Interval at which the bridge reads the list of apps while the realtime connection is up.',
     schema: duration('1s', '1h'),
     default: '1m',
   },
   poll_interval_fallback: {
-    doc: 'The polling interval while the realtime connection is down, if shorter than `poll_interval`.',
+    doc: 'Interval while the realtime connection is down, if it is shorter than `poll_interval`.',
     schema: duration('1s', '1h'),
     default: '10s',
   },
   timeout: {
-    doc: 'How long one call to the hub may take.',
+    doc: 'Maximum duration of a request to the hub.',
     schema: duration('100ms', '10m'),
     default: '10s',
   },
@@ -65,11 +65,11 @@ export const hubOptions = defineOptions({
     default: 'auto',
   },
   realtime: {
-    doc: 'Whether to use the realtime connection; without it, changes are found by polling only.',
+    doc: 'Whether to use the realtime connection. Without it, the bridge detects changes only by polling.',
     ...flag(true),
   },
   max_requests: {
-    doc: 'Maximum number of concurrent calls.',
+    doc: 'Maximum number of concurrent requests to the hub.',
     schema: integer(1, 16),
     default: 4,
   },
@@ -82,37 +82,37 @@ export const httpOptions = defineOptions({
     ...flag(true),
   },
   'http.host': {
-    doc: 'Address to listen on. Beyond this machine, the page and its API need `http.password` or a token; health and metrics, which contain the names of hubs and apps, need no login.',
+    doc: 'Address to listen on. Clients on other machines need `http.password` or a token for the page and its API, but no login for health and metrics, which contain the names of hubs and apps.',
     schema: host,
     default: '127.0.0.1',
   },
   'http.port': {
-    doc: 'Port; 0 chooses a free one.',
+    doc: 'Port to listen on; 0 chooses a free port.',
     schema: integer(0, 65_535),
     default: 8099,
   },
   'http.token_file': {
-    doc: 'File of the start-up token, which opens the page while there is no `http.password`; default: the path of the configuration file with `.token` appended. If it cannot be written, each start creates a new token.',
+    doc: 'File of the start-up token, which gives access to the page if `http.password` is not set. Default: the path of the configuration file with `.token` appended. If the file cannot be written, each start creates a new token.',
     ...file('made', '/var/lib/hub2mqtt/token'),
   },
   'http.allowed_hosts': {
-    doc: 'Accepted host names in addition to `http.host`, `localhost` and all IP addresses. All others are refused, so that web pages cannot reach the listener under their own host names.',
+    doc: 'Accepted host names in addition to `http.host`, `localhost` and all IP addresses. All other host names are refused, so that web pages cannot reach the listener under their own host names.',
     ...listOf(host, ['hub2mqtt.lan']),
   },
 })
 
 const pageOptions = liveOptions({
   'http.public_url': {
-    doc: 'Address of the page for browsers. If set, Home Assistant links to the page and shows icons of apps, and these icons need no login.',
+    doc: 'Address of the page for browsers. If it is set, Home Assistant links to the page and shows the icons of apps, which then need no login.',
     schema: publicUrl,
     example: 'https://home.example.org/hub2mqtt',
   },
   'http.password': {
-    doc: 'Password of the page: text, or the output of `hub2mqtt hash-password`. Without one, only this machine may use the page, if `http.host` is loopback; changes need the start-up token.',
+    doc: 'Password of the page: text, or the output of `hub2mqtt hash-password`. Without a password, only this machine may use the page, if `http.host` is a loopback address; changes need the start-up token.',
     ...secret(pagePassword, 'put-the-password-here'),
   },
   'http.tokens': {
-    doc: 'Tokens for scripts, each under a name: `full` may do everything, `read` may only read.',
+    doc: 'Tokens for scripts, by name. A token with `access: full` permits everything, `access: read` only reading.',
     schema: map(token, 'tokens by name, such as {grafana: {token: at-least-16-characters, access: read}}'),
     default: new Map(),
     sensitive: true,
@@ -134,7 +134,7 @@ const pageOptions = liveOptions({
 
 const bridgeOptions = defineOptions({
   'mqtt.url': {
-    doc: 'Address of the broker, or a list of the addresses of one cluster, the preferred one first (in the environment separated by commas). Default: an embedded broker for this machine.',
+    doc: 'Address of the broker, or a list of the addresses of one cluster, the preferred address first (in the environment, separated by commas). Default: an embedded broker for this machine.',
     schema: brokerUrls,
     example: 'mqtt://broker:1883',
   },
@@ -144,23 +144,23 @@ const bridgeOptions = defineOptions({
     default: 'hub2mqtt',
   },
   'mqtt.username': {
-    doc: 'User name for the broker. If set, the embedded broker requires it.',
+    doc: 'User name for the broker. If it is set, the embedded broker requires it.',
     schema: label,
     example: 'hub2mqtt',
     live: { ifSame: 'mqtt.url' },
   },
   'mqtt.password': {
-    doc: 'Password for the broker. If set, the embedded broker requires it.',
+    doc: 'Password for the broker. If it is set, the embedded broker requires it.',
     ...secret(password, 'put-the-password-here'),
     live: { ifSame: 'mqtt.url' },
   },
   'mqtt.client_id': {
-    doc: 'Client id; default: generated. Two clients with the same id disconnect each other.',
+    doc: 'Client id; by default, it is generated. Two clients with the same id disconnect each other.',
     schema: label,
     example: 'hub2mqtt-home',
   },
   'mqtt.protocol': {
-    doc: 'MQTT version; `auto` tries 5, and 3.1.1 if the broker refuses 5.',
+    doc: 'MQTT version; `auto` tries 5 first, and then 3.1.1 if the broker refuses 5.',
     schema: choice(['auto', '5', '3.1.1']),
     default: 'auto',
   },
@@ -181,22 +181,22 @@ const bridgeOptions = defineOptions({
     ...flag(true),
   },
   'mqtt.keepalive': {
-    doc: 'MQTT keep-alive: the longest silence before the broker is pinged.',
+    doc: 'MQTT keep-alive: the longest time without a message before the bridge pings the broker.',
     schema: duration('1s', '18h'),
     default: '30s',
   },
   'mqtt.embedded.host': {
-    doc: 'Address on which the embedded broker listens; beyond loopback only with user name and password.',
+    doc: 'Address on which the embedded broker listens; an address other than loopback requires a user name and a password.',
     schema: host,
     default: '127.0.0.1',
   },
   'mqtt.embedded.port': {
-    doc: 'Port of the embedded broker; 0 chooses a free one.',
+    doc: 'Port of the embedded broker; 0 chooses a free port.',
     schema: integer(0, 65_535),
     default: 1883,
   },
   'mqtt.embedded.max_payload': {
-    doc: 'Largest payload that the embedded broker accepts; for messages of the bridge, topic and payload together.',
+    doc: 'Largest payload that the embedded broker accepts. For messages of the bridge, the limit applies to topic and payload together.',
     schema: size('1KiB', '256MiB'),
     default: '1MiB',
   },
@@ -204,7 +204,7 @@ const bridgeOptions = defineOptions({
 
 const filterOptions = liveOptions({
   'commands.allow': {
-    doc: 'Commands to allow that are off by default; `*` for all.',
+    doc: 'Commands to allow that are off by default; `*` allows all commands.',
     ...listOf(command, ['uninstall', 'hub/install']),
   },
   'commands.deny': {
@@ -216,13 +216,13 @@ const filterOptions = liveOptions({
     ...flag(false),
   },
   'commands.call': {
-    doc: 'What `hub/call` may reach: ids of managers and apps (`*` stands for any characters, `?` for one), and methods; `section: manager` or `section: app` limits a rule to managers or apps. In the environment, write a JSON list. A call also needs the permission of the command with the same operation.',
+    doc: 'Managers and apps that `hub/call` may use, by id (`*` stands for any characters, `?` for one), and the allowed methods; `section: manager` or `section: app` limits a rule to managers or apps. In the environment, write a JSON list. If a command has the same operation as a call, that command must also be allowed.',
     schema: list(callRule),
     default: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
     example: [{ item: 'notifications', methods: ['GET'] }],
   },
   'commands.response_topics': {
-    doc: "Accepted MQTT 5 Response Topics, by their first levels. Default: all, except the bridge's topics and Home Assistant's discovery.",
+    doc: "Accepted MQTT 5 Response Topics, specified by their first levels. Default: all topics except the bridge's topics and Home Assistant's discovery.",
     ...listOf(topicPrefix, ['answers', 'clients/hub2mqtt']),
   },
   'apps.include': {
@@ -236,7 +236,7 @@ const filterOptions = liveOptions({
     ...listOf(appPattern, ['com.example.secret']),
   },
   'settings.publish': {
-    doc: 'Settings to publish: app id, name of the setting, type. No others are published, because settings can contain passwords.',
+    doc: 'Settings to publish: app id, name of the setting, type. Other settings are not published, because they can contain passwords.',
     schema: map(settingsByName, 'apps by id, such as {com.athom.hue: {night_mode: switch}}'),
     default: new Map(),
     example: { 'com.athom.hue': { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100 } } },
@@ -255,12 +255,12 @@ const otherOptions = defineOptions({
     default: 'homeassistant',
   },
   'discovery.rate': {
-    doc: 'How many devices are published per second, after the first 64, which are published immediately; 0: as fast as the broker acknowledges.',
+    doc: 'Number of devices that are published per second, after the first 64, which are published immediately; 0: as fast as the broker acknowledges them.',
     schema: integer(0, 1000),
     default: 20,
   },
   'discovery.triggers': {
-    doc: 'Whether devices have triggers for automations. After Home Assistant has reloaded MQTT, it cannot delete devices with triggers until it restarts.',
+    doc: 'Whether devices have triggers for automations. After Home Assistant has reloaded MQTT, devices with triggers cannot be deleted until Home Assistant restarts.',
     ...flag(true),
   },
   'discovery.birth_topic': {
@@ -275,17 +275,17 @@ const otherOptions = defineOptions({
   },
   ...pageOptions,
   hubs_dir: {
-    doc: 'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, with its options at the top level. It is checked every ten seconds; hubs are added and removed with their files.',
+    doc: 'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, which has the options of the hub at the top level. The folder is checked every ten seconds; hubs are added and removed with their files.',
     ...file('folder', '/etc/hub2mqtt/hubs'),
   },
   'log.level': {
-    doc: 'The lowest level to log.',
+    doc: 'The lowest level that is logged.',
     schema: choice(LOG_LEVELS),
     default: 'info',
     live: true,
   },
   'log.format': {
-    doc: 'Format of the log: `json` is one object per line, `pretty` is readable text; `auto` is `pretty` on a terminal.',
+    doc: 'Format of the log: `json` writes one object per line, `pretty` readable text; `auto` means `pretty` on a terminal, otherwise `json`.',
     schema: choice(LOG_FORMATS),
     default: 'auto',
   },

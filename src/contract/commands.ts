@@ -130,7 +130,7 @@ const ROWS = [
       ...ifGiven(input?.autoupdate, 'autoupdate'),
       ...ifGiven(input?.channel, 'channel', 'update-app'),
     ],
-    doc: 'Changes automatic updates, then the channel (by installing from it); at least one is required.',
+    doc: 'Changes automatic updates, then the channel (by installing from it); needs at least one key.',
     async run(target, { autoupdate, channel }) {
       if (autoupdate !== undefined) await write(target, 'updateApp', { id: target.app, update: { autoupdate } })
       if (channel === undefined) return
@@ -153,14 +153,14 @@ const ROWS = [
     operation: 'installFromAppStore',
     capabilities: ['update-app'],
     capabilitiesOf: (input) => ['update-app', ...ifGiven(input?.channel, 'channel')],
-    doc: "Updates the app to the store's version, or to a given one (newer hubs).",
+    doc: "Updates the app to the store's version or, on newer hubs, to a given version.",
     run: installUpdate,
   }),
   row('app', 'uninstall', {
     payload: object({ confirm: v.string(), purge_settings: v.optional(v.boolean()) }),
     operation: 'uninstallApp',
     allowed: false,
-    doc: 'Removes the app; `confirm` must repeat its id.',
+    doc: 'Removes the app; `confirm` must contain its id.',
     async run(target, { confirm, purge_settings }) {
       if (confirm !== target.app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
       const done = await write(target, 'uninstallApp', { id: target.app, purgeSettings: purge_settings })
@@ -218,7 +218,7 @@ const ROWS = [
   row('app', 'get-history', {
     payload: object({ hours: v.optional(HISTORY_HOURS, 24) }),
     operation: 'getApp',
-    doc: 'Returns the CPU and memory usage of the last hours; the newest value is not final.',
+    doc: 'Returns the CPU and memory usage of the last hours; the newest value may still change.',
     run: ({ history }, { hours }) => history(hours),
   }),
   row('hub', 'get-apps', {
@@ -249,7 +249,7 @@ const ROWS = [
     // There are no `capabilities`, because denying this command must not deny updates of single apps.
     capabilitiesOf: (): Capability[] => ['update-app'],
     fansOut: true,
-    doc: 'Updates each app that has an update, one after another, and returns their ids.',
+    doc: 'Updates all apps that have an update, one after the other, and returns their ids.',
     run: updateAll,
   }),
   row('hub', 'speak', {
@@ -266,7 +266,7 @@ const ROWS = [
     allowed: false,
     about: ({ app }) => app,
     reaches: (endpoint) => endpoint,
-    doc: 'Sends any request to the hub or an app, and answers with its response; counts as a write unless the method is GET.',
+    doc: 'Sends any request to the hub or an app, and returns the response; counts as a write unless the method is GET.',
     run: callEndpoint,
   }),
   row('hub', 'refresh', {
@@ -294,7 +294,7 @@ const ROWS = [
   }),
   row('bridge', 'ping', {
     payload: nothing,
-    doc: 'Answers without doing anything.',
+    doc: 'Only sends an answer.',
     act: () => {},
   }),
   row('bridge', 'rollout', {
@@ -310,7 +310,7 @@ const ROWS = [
     payload: nothing,
     audited: true,
     repeatable: true,
-    doc: 'Stops the rollout named by `transaction`, after its running steps.',
+    doc: 'Stops the rollout that `transaction` names, after its running steps.',
     act: (bridge, _, transaction) => bridge.rollouts.cancelRollout(rolloutName(transaction)),
   }),
 ]

@@ -144,19 +144,19 @@ export const PUBLICATIONS = {
     topic: '{base}/bridge/state',
     of: 'bridge',
     by: 'connection',
-    doc: '`online` while the bridge is connected; the will is `offline`. In a fleet, one member publishes it for all.',
+    doc: '`online` while the bridge is connected; the will is `offline`. In a fleet, one member publishes it for all members.',
   }),
   fleet: bridge({
     topic: '{base}/fleet',
     when: 'fleet',
     schema: schemas.FLEET,
-    doc: 'The members of the fleet, and how many hubs each serves.',
+    doc: 'The members of the fleet, and how many hubs each member serves.',
     render: ({ fleet }) => fleet,
   }),
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
     schema: schemas.BRIDGE_INFO,
-    doc: 'The versions of this interface and of the bridge, and its hubs. The next run may clear the topics of these hubs.',
+    doc: 'The versions of this interface and of the bridge, and its hubs. After a restart, it may clear the topics of these hubs.',
     render: ({ version, startedAt, hubs, protocol }) =>
       protocol === null
         ? undefined
@@ -197,7 +197,7 @@ export const PUBLICATIONS = {
     of: 'bridge',
     schema: schemas.PROBE,
     text: true,
-    doc: 'A message from the bridge to itself, when it connects and after a suspension, to check whether it may publish and read.',
+    doc: 'The bridge sends this to itself when it connects and after a suspension, to check whether it may publish and read.',
   }),
   bridgePresence: sent({
     topic: '{base}/bridge/presence',
@@ -210,7 +210,7 @@ export const PUBLICATIONS = {
     of: 'bridge',
     by: 'rollout',
     schema: schemas.ROLLOUT,
-    doc: 'The progress of a rollout, from which the bridge can resume it. The newest 20 rollouts that have ended are kept.',
+    doc: 'The progress of a rollout, which the bridge can resume from this. The newest 20 ended rollouts are kept.',
   }),
   hubState: hub({
     ...AVAILABILITY,
@@ -243,7 +243,7 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/summary',
     when: 'discovery',
     schema: schemas.HUB_SUMMARY,
-    doc: 'Counts over all apps; for Home Assistant.',
+    doc: 'Totals of all apps; for Home Assistant.',
     render: ({ counts, complete, needsAttention }) =>
       complete
         ? { ...counts, ...(needsAttention !== undefined && { needs_attention: [...needsAttention] }) }
@@ -259,13 +259,13 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/guard-memory',
     when: 'guard',
     schema: schemas.GONE_APPS,
-    doc: "The guardian's data on removed apps, for a day; for the bridge itself.",
+    doc: "The guardian's data on apps removed in the last day; for the bridge itself.",
     render: ({ goneApps }) => (goneApps?.length === 0 ? null : goneApps),
   }),
   app: app({
     topic: '{base}/{hub}/app/{app}',
     schema: schemas.APP,
-    doc: 'The app; every key is always present, unknown values are `null`. Cleared when the app is removed.',
+    doc: 'The app. Every key is always present; unknown values are `null`. Cleared when the app is removed.',
     hasUsage: true,
     render: ({ app }) => app,
   }),
@@ -273,14 +273,14 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/app/{app}/setting/{name}',
     when: 'settings.publish',
     schema: schemas.ANYTHING,
-    doc: 'The JSON value of a setting that `settings.publish` lists; no others are published.',
+    doc: 'The JSON value of a setting that `settings.publish` lists.',
     render: ({ value }) => value,
   }),
   appUpdate: app({
     topic: '{base}/{hub}/app/{app}/update',
     when: 'discovery',
     schema: schemas.APP_UPDATE,
-    doc: "The app's version and the newest one; for Home Assistant.",
+    doc: "The app's version and the newest version; for Home Assistant.",
     render: updateOf,
     dependsOn: ({ app, installing, foundAt, release }) => {
       const { name, version, latest_version, update_available, state, origin } = app
@@ -317,7 +317,7 @@ export const PUBLICATIONS = {
   crash: app({
     topic: '{base}/{hub}/app/{app}/crash',
     schema: CRASH,
-    doc: "The evidence of the app's latest crash, collected before it; at most 16 KiB.",
+    doc: "The evidence of the app's latest crash; at most 16 KiB.",
     render: ({ crash }) => crash,
     dependsOn: ({ crash }) => [crash],
   }),

@@ -97,12 +97,12 @@ export const CONTROL: readonly ControlRow[] = [
     run: (hub) => hub.spoken,
   }),
   row({
-    doc: 'The numbers of connections, realtime sessions, and sessions subscribed to the apps.',
+    doc: 'The number of connections, of realtime sessions, and of sessions that are subscribed to the apps.',
     request: 'GET /connections',
     run: (hub) => hub.connections,
   }),
   row({
-    doc: 'Makes an app crash. A simulated app crashes with the message.',
+    doc: 'Makes an app crash. A simulated app crashes with the given message.',
     request: 'POST /apps/:id/crash',
     accepts: { message: optional(v.string(), 'The message of the crash.') },
     run: (hub, { id, message }) => {

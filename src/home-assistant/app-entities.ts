@@ -66,7 +66,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Update',
     reads: 'appUpdate',
     sends: 'install',
-    doc: 'The installed and the newest version; installs the newest one, with progress. If the hub does not report the newest version, shows when it was found. Links to the page of an app from the store.',
+    doc: 'The installed and the newest version; installs the newest version, and shows the progress. If the hub does not report the newest version, the entity shows when the update was found. For an app from the store, it links to the store page.',
   },
   {
     key: 'event',
@@ -77,7 +77,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     template: jinja.withMessage('message'),
     types: EVENT_TYPES,
     guardTypes: GUARD_EVENT_TYPES,
-    doc: 'The events of the app, with their keys as attributes; `message` is the first line of a message, `stack` has the other lines.',
+    doc: 'The events of the app, with the keys of each event as attributes; `message` is the first line of the message, `stack` contains the other lines.',
   },
   {
     key: 'restart',
@@ -178,7 +178,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     reads: 'appLinks',
     template: jinja.fieldOf('flows_broken'),
     shows: { stateClass: 'measurement' },
-    doc: 'How many flows that use the app are broken, if the API key has `homey.flow.readonly`.',
+    doc: 'How many of the flows that use the app are broken, if the API key has `homey.flow.readonly`.',
   },
   {
     ...SWITCH,
@@ -219,7 +219,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     icon: 'mdi:trending-up',
     template: jinja.mebibytesOf('memory_trend_bytes_per_hour'),
     shows: { stateClass: 'measurement', unit: 'MiB/h' },
-    doc: "The growth of the app's memory. Exists only if the guardian is on.",
+    doc: "How fast the app's memory grows. Exists only if the guardian is on.",
   },
   {
     ...HIDDEN_BUTTON,
@@ -228,7 +228,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     when: 'guard',
     sends: 'guard',
     press: '{"snooze":"1h"}',
-    doc: 'The guardian only watches the app for an hour. Exists only if the guardian is on.',
+    doc: 'Snoozes the guardian for an hour, during which it only watches the app. Exists only if the guardian is on.',
   },
   {
     ...HIDDEN_BUTTON,
@@ -237,7 +237,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     when: 'guard',
     sends: 'guard',
     press: 'ON',
-    doc: 'The guardian restarts the app again, with a new count, after it gave up or was snoozed. Exists only if the guardian is on.',
+    doc: 'Lets the guardian restart the app again, with a new count, after the guardian gave up or was snoozed. Exists only if the guardian is on.',
   },
 ])
 

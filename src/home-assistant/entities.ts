@@ -45,7 +45,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     reads: 'hubInfo',
     template: wordOf('realtime', 'polling'),
     shows: { options: ['connected', 'polling'] },
-    doc: 'Whether changes arrive immediately (connected) or are found by polling.',
+    doc: 'Whether the hub reports changes immediately (connected), or the bridge detects them by polling.',
   },
   {
     ...COUNT,
@@ -69,7 +69,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     name: 'Available updates',
     icon: 'mdi:package-up',
     template: fieldOf('updates_available'),
-    doc: 'The number of apps with an update.',
+    doc: 'The number of apps with an available update.',
   },
   {
     key: 'update_all',
@@ -87,7 +87,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     icon: 'mdi:cpu-64-bit',
     template: fieldOf('cpu_percent'),
     shows: { stateClass: 'measurement', unit: '%' },
-    doc: 'The CPU usage of all apps in per cent of one core, from the latest read of the list.',
+    doc: 'The CPU usage of all apps in per cent of one core, at the latest read of the app list.',
   },
   {
     ...SUMMARY,
@@ -95,7 +95,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     name: 'Memory of the apps',
     template: mebibytesOf('memory_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
-    doc: 'The memory of all apps, from the latest read of the list.',
+    doc: 'The memory of all apps, at the latest read of the app list.',
   },
   {
     ...PROBLEM,
@@ -105,7 +105,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     reads: 'hubSummary',
     template: anyIn('needs_attention'),
     attributes: attributesOf({ apps: 'needs_attention' }),
-    doc: 'Whether the guardian has given up on an app or found something that needs attention; the attribute `apps` has the ids.',
+    doc: 'Whether the guardian has given up on an app or found something that needs attention; the attribute `apps` contains the ids of these apps.',
   },
   {
     ...HEALTH,
@@ -114,7 +114,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     from: 'getMemoryInfo',
     template: mebibytesOf('memory_free_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
-    doc: 'The free memory of the hub. This entity and the next five need the permission `homey.system.readonly`.',
+    doc: 'The free memory of the hub. This entity and the next five entities need the permission `homey.system.readonly`.',
   },
   {
     ...HEALTH,
@@ -133,7 +133,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     from: 'getInfo',
     template: fieldOf('temperature_celsius'),
     shows: { stateClass: 'measurement', unit: '°C', deviceClass: 'temperature' },
-    doc: "The temperature of the hub's processor.",
+    doc: "The temperature of the hub's CPU.",
   },
   {
     ...HEALTH,
@@ -168,7 +168,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     key: 'speak',
     platform: 'notify',
     name: 'Speak',
-    doc: 'Says a message aloud (older hubs).',
+    doc: 'Speaks a message (older hubs).',
   },
   {
     ...SPEAK,
@@ -176,7 +176,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     platform: 'text',
     name: 'Say',
     enabled: false,
-    doc: 'Says the text that is entered in the field (older hubs).',
+    doc: 'Speaks the text that is entered in the field (older hubs).',
   },
   {
     key: 'refresh',

@@ -71,7 +71,7 @@ export function render(book: Book, grown: readonly Grown[], effort: Effort, abou
   ])
   return [
     `Measured on ${today()}: ${machine}, ${process.platform}, Node ${process.versions.node}, ` +
-      `Mosquitto (set_tcp_nodelay on); ${effort.rounds} rounds in ${Math.round(about.minutes)} minutes, ${effort.idleMinutes} minutes of idling, ` +
+      `Mosquitto (set_tcp_nodelay on); ${effort.rounds} rounds in ${Math.round(about.minutes)} minutes, ${effort.idleMinutes} minutes idle, ` +
       `system load ${about.loadBefore.toFixed(1)} at the start.`,
     table(
       [
@@ -84,11 +84,11 @@ export function render(book: Book, grown: readonly Grown[], effort: Effort, abou
       ],
       ROWS.map((row) => goalRow(row, book)),
     ),
-    'The medians behind the ratios:',
+    'The medians from which the ratios are calculated:',
     table(['', ...subjects], figures),
-    'The cost of more apps and hubs:',
+    'The cost of additional apps and hubs:',
     table(
-      ['Hubs', 'Apps of each', 'Start', 'RSS at rest', 'CPU per event'],
+      ['Hubs', 'Apps of each hub', 'Start', 'RSS at rest', 'CPU per event'],
       grown.map(({ size, startMs, rss, cpuUs }) => [
         String(size.hubs),
         size.apps.toLocaleString('en'),

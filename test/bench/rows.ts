@@ -15,9 +15,10 @@ export interface Row {
 }
 
 /** The work that the program does for each command in addition to the work of `bare`. */
-const CHECKED = 'each command is parsed, checked, queued, logged, counted and remembered; bare does none of this'
+const CHECKED = 'hub2mqtt parses, checks, queues, logs, counts and remembers each command; *bare* does none of this'
 /** The CPU sleeps between single events or commands, and waking the CPU takes longer than the work itself. */
-const NOISY = 'even the same program varies more than this between rounds: see the spread, and the rows for one core'
+const NOISY =
+  'the values of the same program vary more than this between rounds: see the spread, and the rows for one core'
 
 const ratio =
   (metric: Metric, under: SubjectName = 'bare') =>
@@ -51,7 +52,7 @@ export const ROWS: readonly Row[] = [
   atMost('event → subscriber, one at a time, p99', 'eventP99', 1.2, NOISY),
   atMost('CPU per event, one at a time', 'eventCpuUs', 1.2),
   atMost('CPU per event at 100 a second', 'steadyCpuUs', 1.2),
-  atMost('burst of 20,000 events over 50 apps, until the last state is right', 'burstMs', 1),
+  atMost('burst of 20,000 events for 50 apps, until the last state is correct', 'burstMs', 1),
   atMost('CPU per event in that burst', 'burstCpuUs', 1.2),
   atMost('command → answer, one at a time, p50', 'commandP50', 1.3, NOISY),
   atMost('command → answer, one at a time, p99', 'commandP99', 1.5, NOISY),
@@ -64,7 +65,7 @@ export const ROWS: readonly Row[] = [
     reason: NOISY,
   },
   {
-    title: 'commands per second, 16 clients over 50 apps',
+    title: 'commands per second, with 16 clients and 50 apps',
     goal: '≥ 0.9 × bare',
     values: ratio('commandsPerSecond'),
     meets: (value) => value >= 0.9,
@@ -79,13 +80,13 @@ export const ROWS: readonly Row[] = [
     'start → all states retained, `online` seen: 50 apps, discovery on',
     'start50Ms',
     1,
-    'the broker is read back before anything is published',
+    'hub2mqtt reads the retained messages before it publishes any message',
   ),
   atMost(
     'start → all states and discovery retained: 50 apps',
     'wholeStart50Ms',
     1.1,
-    'it makes some 50 discovery messages of 7 KB, and bare none',
+    'hub2mqtt creates about 50 discovery messages of 7 KB, *bare* creates none',
   ),
   atMost('start → all states retained, `online` seen: 1,000 apps', 'start1000Ms', 2),
   atMost('RSS at rest, 50 apps', 'idleRss', 1.3),
@@ -95,7 +96,8 @@ export const ROWS: readonly Row[] = [
     values: own('addedRss'),
     meets: (value) => value <= 10 * MB,
     show: bytes('MB'),
-    reason: 'under load V8 lets the heap grow before it collects garbage; the next table shows the value of bare',
+    reason:
+      'under load, V8 lets the heap grow before it collects garbage; the next table also shows the value of *bare*',
   },
   {
     title: 'RSS per additional app (1,000 → 5,000)',

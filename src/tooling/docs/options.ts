@@ -29,13 +29,13 @@ function tableOf(table: Table, shownPath: (path: string) => string, variable: (p
 
 export function optionsSection(): string {
   return [
-    `${code('--config')} or ${code(CONFIG_VARIABLE)} names the file; environment variables override it. Durations are written like ${code('500ms')}, ${code('10s')}, ${code('2m')}, ${code('1h')}; sizes like ${code('64KiB')}, ${code('1MiB')}.`,
+    `${code('--config')} or ${code(CONFIG_VARIABLE)} names the configuration file; environment variables override the values in the file. Examples of durations: ${code('500ms')}, ${code('10s')}, ${code('2m')}, ${code('1h')}; of sizes: ${code('64KiB')}, ${code('1MiB')}.`,
     tableOf(
       hubOptions,
       (path) => `hubs.<name>.${path}`,
       (path) => environmentName(`hub.${path}`),
     ),
-    `The ${code('HUB2MQTT_HUB_…')} variables describe one hub: the one named by ${code(HUB_NAME_VARIABLE)}, else the file's only hub, else ${code(DEFAULT_HUB_NAME)}.`,
+    `The ${code('HUB2MQTT_HUB_…')} variables configure one hub: the hub that ${code(HUB_NAME_VARIABLE)} names or, without this variable, the only hub in the file or, without a hub in the file, ${code(DEFAULT_HUB_NAME)}.`,
     tableOf(others, (path) => path, environmentName),
     `The options for the guardian, and for the app updates that it makes, are in [a separate table](guardian.md#options).`,
   ].join('\n\n')

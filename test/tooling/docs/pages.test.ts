@@ -168,7 +168,7 @@ describe('docs/compatibility.md', () => {
   const { version, engines } = JSON.parse(text('package.json'))
 
   it('names the contract of this version', () => {
-    expect(page).toContain(`a version of its own, **${CONTRACT_VERSION}**`)
+    expect(page).toContain(`Its current version is **${CONTRACT_VERSION}**`)
     const minor = version.split('.', 2).join('.')
     expect(page).toMatch(new RegExp(`^\\| .*\\b${minor.replace('.', '\\.')} \\| ${CONTRACT_VERSION} \\|$`, 'm'))
   })

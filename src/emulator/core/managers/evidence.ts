@@ -34,7 +34,7 @@ function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppR
 
 export const DEVICES = {
   getDevices: endpoint({
-    doc: 'All devices by id; unavailable while their app does not run.',
+    doc: 'All devices by id. A device is unavailable while its app is not running.',
     request: 'GET /device',
     needs: 'homey.device.readonly',
     only: WIRE,
@@ -46,7 +46,7 @@ const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enable
 
 export const FLOWS = {
   getFlows: endpoint({
-    doc: 'All flows by id: one for each app.',
+    doc: 'All flows by id. Each app has one flow.',
     request: 'GET /flow',
     needs: 'homey.flow.readonly',
     only: WIRE,
@@ -97,7 +97,7 @@ export const INSIGHTS = {
       }),
   }),
   getLogEntries: endpoint({
-    doc: 'The figures of a log. The latest figure is the current usage.',
+    doc: 'The values of a log. The latest value is the current usage.',
     request: 'GET /log/:owner/:log/entry',
     needs: 'homey.insights.readonly',
     only: WIRE,
@@ -121,7 +121,7 @@ export const INSIGHTS = {
 
 export const UPDATES = {
   getUpdates: endpoint({
-    doc: "The available updates of the hub's firmware: always none.",
+    doc: "The available updates of the hub's firmware; the list is always empty.",
     request: 'GET /update',
     needs: 'homey.updates.readonly',
     only: WIRE,

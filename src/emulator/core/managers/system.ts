@@ -5,7 +5,7 @@ import { type Endpoints, endpoint } from '../endpoint.ts'
 
 export const SYSTEM = {
   ping: endpoint({
-    doc: 'Needs no key. The headers X-Homey-ID and X-Homey-Version identify the hub, except on the kind `reference`.',
+    doc: 'Needs no key. The headers X-Homey-ID and X-Homey-Version identify the hub, except for the kind `reference`.',
     request: 'GET /ping',
     needs: 'nothing',
     accepts: { id: v.optional(v.string()) },
@@ -45,7 +45,7 @@ export const SYSTEM = {
     }),
   }),
   getStorageInfo: endpoint({
-    doc: 'The disk of the machine.',
+    doc: 'The total and the free disk space of the machine.',
     request: 'GET /storage',
     needs: 'homey.system.readonly',
     async run() {

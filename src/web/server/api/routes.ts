@@ -156,7 +156,7 @@ export const ROUTES: readonly Route[] = [
     method: 'POST',
     path: 'api/login',
     access: 'open',
-    doc: 'Logs a browser in: the answer sets a cookie.',
+    doc: 'Logs a browser in. The answer sets a cookie.',
     request: LOGIN,
     answers: {
       204: { doc: 'Logged in.' },
@@ -204,7 +204,7 @@ export const ROUTES: readonly Route[] = [
     method: 'POST',
     path: 'api/commands/{topic…}',
     access: 'full',
-    doc: 'Sends a command: the path ends with its topic, without the base topic and `cmd`; the body is the payload.',
+    doc: 'Sends a command. The path ends with the topic of the command, without the base topic and `cmd`; the body is the payload.',
     answers: COMMAND_ANSWERS,
     slow: true,
     commands: true,
@@ -247,7 +247,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: 'api/log',
     access: 'full',
-    doc: 'The latest 2,000 lines of the log; with `?after=` and the `next` of an answer, those that follow it.',
+    doc: 'The latest 2,000 lines of the log; with `?after=` and the value of `next` in an earlier answer, the lines that follow.',
     query: { after: '`next` of the previous answer.' },
     answers: { 200: { doc: 'The lines, and the level of the log.', schema: protocol.LOG_LINES } },
     run({ logLines }, { incoming }) {
@@ -274,14 +274,14 @@ export const ROUTES: readonly Route[] = [
   },
   setupStep({
     path: 'api/setup/test-hub',
-    doc: 'While no hub is configured: tests a hub as `hub2mqtt doctor` does. One test at a time, 20 a minute.',
+    doc: 'While no hub is configured: tests a hub as `hub2mqtt doctor` does. Limited to one test at a time, and 20 tests a minute.',
     request: protocol.SETUP_HUB,
     answer: { doc: 'The result.', schema: protocol.SETUP_TEST },
     act: (setup, hub) => setup.testHub(hub),
   }),
   setupStep({
     path: 'api/setup/test-broker',
-    doc: 'While no hub is configured: tests a broker the same way.',
+    doc: 'While no hub is configured: tests a broker in the same way.',
     request: protocol.SETUP_BROKER,
     answer: { doc: 'The result.', schema: protocol.SETUP_TEST },
     act: (setup, broker) => setup.testBroker(broker),
