@@ -256,8 +256,8 @@ class HubEvidence {
       exit_signal,
       samples: samples.map(([at, cpu, memory]) => [seconds(at, now), cpu, memory]),
       hub: then.health,
-      before: before.map(withTime).map(({ at, what, ...texts }) => ({
-        at,
+      before: before.map(({ at, what, ...texts }) => ({
+        at: new Date(at).toISOString(),
         what,
         app: shortOrNull(texts.app),
         from: shortOrNull(texts.from),
@@ -278,7 +278,10 @@ class HubEvidence {
     this.#cancelLog ??= this.#clock.after(QUIET_MS, () => {
       this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, at]))
-      const text = together([...crashes.values()], this.#priorEvents.map(withTime))
+      const text = together(
+        [...crashes.values()],
+        this.#priorEvents.map((event) => ({ ...event, at: new Date(event.at).toISOString() })),
+      )
       // The previous log message may already contain all these apps.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())
@@ -286,8 +289,6 @@ class HubEvidence {
     })
   }
 }
-
-const withTime = (event: Noted): PriorEvent => ({ ...event, at: new Date(event.at).toISOString() })
 
 const isCrashOf = ({ what, app }: Noted, id: string) => what === 'crashed' && app === id
 
