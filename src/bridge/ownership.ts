@@ -84,18 +84,20 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
   return { whose: 'ours', verdict: row.retained ? verdictOf(own, state) : 'clear', writer: 'table' }
 }
 
-function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership['verdict'] {
-  const { hubs, states, pendingReads, fresh, isShared } = state
+function verdictOf({ name, owner }: OwnTopic, context: OwnershipState): Ownership['verdict'] {
+  const { hubs, states, pendingReads, fresh, isShared } = context
   // Keep `bridge/info`, which lists the former hubs until this run replaces it. Another member may publish `fleet`.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
-  if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
+  const state = states.get(owner.hub)
+  // Clear an unlisted setting even before the hub is read, because its value may be secret.
+  if (owner.kind === 'setting' && state !== undefined) return state.settings.publishes(owner) ? 'keep' : 'clear'
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
-  if (states.get(owner.hub)?.figures?.isPending(name)) return 'wait'
+  if (state?.figures?.isPending(name)) return 'wait'
   // Until the list is read, every app would appear to be removed. The hub's own rows need its status, which comes
   // later.
-  const isEarly = { hub: hub.status.reason === 'connecting', app: fresh.has(owner.hub), setting: false }
-  return !hub.apps.complete || pendingReads.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'
+  const isEarly = owner.kind === 'hub' ? hub.status.reason === 'connecting' : fresh.has(owner.hub)
+  return !hub.apps.complete || pendingReads.has(owner.hub) || isEarly ? 'wait' : 'clear'
 }
 
 function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: OwnershipState): Ownership {

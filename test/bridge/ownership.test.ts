@@ -143,6 +143,20 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'ours clear table',
     ],
     [
+      'a setting that is not published is cleared before the list was read',
+      'hub2mqtt/home/app/x/setting/pin',
+      '1',
+      { hub: UNREAD, settings: ['x/mode'] },
+      'ours clear table',
+    ],
+    [
+      'a published setting stays before the list was read',
+      'hub2mqtt/home/app/x/setting/mode',
+      '1',
+      { hub: UNREAD, settings: ['x/mode'] },
+      'ours keep table',
+    ],
+    [
       'a retained event is cleared, whatever is known of the hub',
       'hub2mqtt/home/app/x/event',
       '{}',

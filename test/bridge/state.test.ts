@@ -143,6 +143,24 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
 })
 
 test.skipIf(mosquittoPath === undefined)(
+  'a setting that is no longer published is cleared although the hub is offline when the bridge starts',
+  { concurrent: true },
+  async () => {
+    const mosquitto = await Mosquitto.start()
+    await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
+    const app = `hub2mqtt/home/app/${world.app}`
+    await until('the app', () => world.observer.last(app))
+    await world.bridge.stop()
+    await world.observer.publish(`${app}/setting/pin`, '"1234"', { retain: true })
+    await world.hub.close()
+    await world.restart()
+    await until('no setting', () => world.observer.last(`${app}/setting/pin`) === '')
+    expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
+    expect(world.observer.texts(app)).not.toContain('')
+  },
+)
+
+test.skipIf(mosquittoPath === undefined)(
   'nothing is lost when the broker fails and has forgotten everything',
   { concurrent: true },
   async () => {
