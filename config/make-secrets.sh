@@ -3,7 +3,7 @@
 # and .env with their paths. Run it in the checkout:
 #   config/make-secrets.sh http://192.168.1.20
 # The script asks for the hub's API key, creates random passwords for the broker's users, and changes no existing file.
-# If one of the files is missing, run the script again.
+# If a run failed, or one of the files is missing, run the script again.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -eq 1 ] || { echo "usage: $0 <address of the hub>" >&2; exit 2; }
@@ -29,42 +29,64 @@ for folder in secrets hub2mqtt; do
   [ -w "$folder" ] || { say "$folder belongs to another user, probably because the container engine created it. Remove it: sudo rmdir $folder"; exit 1; }
 done
 
-write() { [ -s "secrets/$1" ] || printf '%s\n' "$2" > "secrets/$1"; }
+# Temporary files, with passwords. A run that is killed leaves them; the next run removes them.
+plain=secrets/mosquitto_passwords.new hashed=secrets/mosquitto_passwords.hashed partial=secrets/partial
+trap 'rm -f "$plain" "$hashed" "$partial"' EXIT
+trap 'stty echo 2>/dev/null; exit 1' HUP INT TERM
+
+# A file gets its name when it is complete. If the run stops earlier, the file is missing, and the next run creates it.
+write() {
+  [ ! -s "secrets/$1" ] || return 0
+  printf '%s\n' "$2" > "$partial"
+  mv "$partial" "secrets/$1"
+}
 random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 
 if [ ! -s secrets/hub_api_key ]; then
   printf 'API key of the hub: ' >&2
   stty -echo 2>/dev/null || true
-  read -r key
+  read -r key || true
   stty echo 2>/dev/null || true
   echo >&2
   [ -n "$key" ] || { say 'an API key is required'; exit 1; }
   write hub_api_key "$key"
 fi
+write nats_password "$(random)"
+
 # Users without a password, or without a hash for the broker.
 changed=''
 for user in $users; do
-  [ -s "secrets/mqtt_${user}_password" ] && grep -q "^$user:" secrets/mosquitto_passwords 2>/dev/null || changed="$changed $user"
-  write "mqtt_${user}_password" "$(random)"
-done
-write nats_password "$(random)"
+  file=secrets/mqtt_${user}_password
+  [ -s "$file" ] && grep -q "^$user:" secrets/mosquitto_passwords 2>/dev/null && continue
+  if [ -s "$file" ]; then password=$(cat "$file"); else password=$(random); fi
+  changed="$changed|$user"
+  printf '%s:%s\n' "$user" "$password"
+done > "$plain"
 
 # Mosquitto's own tool creates the hashes. Keeps the lines of other users.
 if [ -n "$changed" ]; then
-  for user in $changed; do printf '%s:%s\n' "$user" "$(cat "secrets/mqtt_${user}_password")"; done > secrets/mosquitto_passwords.new
   docker run --rm -i --entrypoint sh "${MOSQUITTO_IMAGE:-eclipse-mosquitto:2}" \
-    -c 'cat > /tmp/p && mosquitto_passwd -U /tmp/p && cat /tmp/p' < secrets/mosquitto_passwords.new > secrets/mosquitto_passwords.hashed
-  of_changed="^($(echo $changed | tr ' ' '|')):"
-  grep -vE "$of_changed" secrets/mosquitto_passwords >> secrets/mosquitto_passwords.hashed 2>/dev/null || true
-  rm secrets/mosquitto_passwords.new
-  mv secrets/mosquitto_passwords.hashed secrets/mosquitto_passwords
+    -c 'cat > /tmp/p && mosquitto_passwd -U /tmp/p && cat /tmp/p' < "$plain" > "$hashed"
+  if [ -s secrets/mosquitto_passwords ]; then
+    # grep exits with 1 if there are no other users.
+    grep -vE "^(${changed#|}):" secrets/mosquitto_passwords >> "$hashed" || [ $? -eq 1 ]
+  fi
+  mv "$hashed" secrets/mosquitto_passwords
+  # After the hashes, because the script never changes a user who has both a password and a hash.
+  while IFS=: read -r user password; do write "mqtt_${user}_password" "$password"; done < "$plain"
 fi
 # Brokers and NATS run as other users and must read these files; only their owner can open the folder.
 chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_password
 
 # The demo's configuration, with the address of this hub.
-[ -e hub2mqtt/hub2mqtt.yaml ] || sed "s#http://emulated-hub:8080#$(printf %s "$1" | sed 's/[\\#&]/\\&/g')#" config/demo/hub2mqtt/hub2mqtt.yaml > hub2mqtt/hub2mqtt.yaml
-[ -e hub2mqtt/hub2mqtt.env ] || cp config/demo/hub2mqtt/hub2mqtt.env hub2mqtt/hub2mqtt.env
+if [ ! -e hub2mqtt/hub2mqtt.yaml ]; then
+  sed "s#http://emulated-hub:8080#$(printf %s "$1" | sed 's/[\\#&]/\\&/g')#" config/demo/hub2mqtt/hub2mqtt.yaml > "$partial"
+  mv "$partial" hub2mqtt/hub2mqtt.yaml
+fi
+if [ ! -e hub2mqtt/hub2mqtt.env ]; then
+  cp config/demo/hub2mqtt/hub2mqtt.env "$partial"
+  mv "$partial" hub2mqtt/hub2mqtt.env
+fi
 
 # The bridge runs as the owner of the secrets, so that no other user needs access to them, but never as root.
 owner=$(id -u):$(id -g)
@@ -73,8 +95,12 @@ if [ "$(id -u)" -eq 0 ]; then
   chown -R "$owner" secrets hub2mqtt
 fi
 
-# Keeps an existing line.
-setting() { grep -q "^$1=" .env 2>/dev/null || printf '%s=%s\n' "$1" "$2" >> .env; }
+# Keeps an existing line. The last line of a file may lack its newline.
+setting() {
+  grep -q "^$1=" .env 2>/dev/null && return
+  [ -z "$(tail -c 1 .env 2>/dev/null)" ] || echo >> .env
+  printf '%s=%s\n' "$1" "$2" >> .env
+}
 setting SECRETS_DIR ./secrets
 setting CONFIG_DIR ./hub2mqtt
 # Owner of the secrets; the bridge runs as this user.

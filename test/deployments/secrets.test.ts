@@ -1,5 +1,15 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { beforeEach, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -12,10 +22,15 @@ beforeEach(() => {
   cpSync('config/demo/hub2mqtt', join(folder, 'config/demo/hub2mqtt'), { recursive: true })
   mkdirSync(join(folder, 'bin'))
   copyFileSync('config/make-secrets.sh', join(folder, 'config/make-secrets.sh'))
-  // This script replaces Mosquitto's tool in a container. It marks the passwords instead of hashing them.
-  writeFileSync(join(folder, 'bin/docker'), '#!/bin/sh\nsed s/:/:hashed-/\n')
-  chmodSync(join(folder, 'bin/docker'), 0o755)
+  replaceProgram('docker', MARK)
 })
+
+// Replaces Mosquitto's tool in a container. It marks the passwords instead of hashing them.
+const MARK = 'sed s/:/:hashed-/'
+function replaceProgram(name: string, script: string) {
+  writeFileSync(join(folder, 'bin', name), `#!/bin/sh\n${script}\n`)
+  chmodSync(join(folder, 'bin', name), 0o755)
+}
 
 const make = (input: string, ...args: string[]) =>
   spawnSync('sh', [join(folder, 'config/make-secrets.sh'), ...args], {
@@ -65,7 +80,9 @@ it('creates every secret of the compose file, readable only for its owner, and n
 })
 
 it('requires an API key, and asks for it again', () => {
-  expect(make('\n', 'http://10.0.0.1')).toMatchObject({ status: 1, stderr: expect.stringContaining('is required') })
+  for (const input of ['\n', '']) {
+    expect(make(input, 'http://10.0.0.1')).toMatchObject({ status: 1, stderr: expect.stringContaining('is required') })
+  }
   expect(make('key-of-my-hub\n', 'http://10.0.0.1/a&b#c').status).toBe(0)
   expect(text('secrets/hub_api_key')).toBe('key-of-my-hub\n')
   expect(text('hub2mqtt/hub2mqtt.yaml')).toContain('http://10.0.0.1/a&b#c\n')
@@ -86,9 +103,11 @@ it('creates a valid configuration for the hub, and a file for variables', () => 
 })
 
 it('adds to the files of an earlier version, and keeps them', () => {
-  writeFileSync(join(folder, '.env'), 'SECRETS_DIR=/elsewhere\nRUN_AS=77:77\n')
-  expect(make('key\n', 'http://10.0.0.1').status).toBe(0)
-  expect(text('.env')).toBe('SECRETS_DIR=/elsewhere\nRUN_AS=77:77\nCONFIG_DIR=./hub2mqtt\n')
+  for (const end of ['\n', '']) {
+    writeFileSync(join(folder, '.env'), `SECRETS_DIR=/elsewhere\nRUN_AS=77:77${end}`)
+    expect(make('key\n', 'http://10.0.0.1').status).toBe(0)
+    expect(text('.env')).toBe('SECRETS_DIR=/elsewhere\nRUN_AS=77:77\nCONFIG_DIR=./hub2mqtt\n')
+  }
 })
 
 it('removes an empty folder that the engine has created instead of a file', () => {
@@ -109,13 +128,62 @@ it('names a folder that it cannot remove', () => {
   })
 })
 
-it('keeps the passwords of the broker when the engine fails', () => {
+const passwords = ['broker', 'button', 'homeassistant', 'hub2mqtt'].map((user) => `mqtt_${user}_password`)
+const everySecret = ['hub_api_key', 'mosquitto_passwords', ...passwords, 'nats_password']
+function expectComplete() {
+  expect(readdirSync(join(folder, 'secrets')).sort()).toEqual(everySecret)
+  const hashes = passwords.map((file) => `${file.split('_')[1]}:hashed-${text(`secrets/${file}`)}`)
+  expect(text('secrets/mosquitto_passwords').match(/.+\n/g)?.sort()).toEqual(hashes)
+  expect(text('hub2mqtt/hub2mqtt.yaml')).toBe(
+    readFileSync('config/demo/hub2mqtt/hub2mqtt.yaml', 'utf8').replace('http://emulated-hub:8080', 'http://10.0.0.1'),
+  )
+  expect(text('hub2mqtt/hub2mqtt.env')).toBe(readFileSync('config/demo/hub2mqtt/hub2mqtt.env', 'utf8'))
+}
+
+it('leaves no empty configuration if the copy fails', () => {
+  const demo = join(folder, 'config/demo/hub2mqtt/hub2mqtt.yaml')
+  rmSync(demo)
+  expect(make('key\n', 'http://10.0.0.1').status).not.toBe(0)
+  copyFileSync('config/demo/hub2mqtt/hub2mqtt.yaml', demo)
+  expect(make('', 'http://10.0.0.1').status).toBe(0)
+  expectComplete()
+})
+
+it.each(['exit 1', 'kill $PPID'])('keeps the passwords of the broker when the engine fails: %s', (failure) => {
   expect(make('key\n', 'http://10.0.0.1').status).toBe(0)
   const before = text('secrets/mosquitto_passwords')
   rmSync(join(folder, 'secrets/mqtt_broker_password'))
-  writeFileSync(join(folder, 'bin/docker'), '#!/bin/sh\nexit 1\n')
+  replaceProgram('docker', failure)
   expect(make('', 'http://10.0.0.1').status).not.toBe(0)
   expect(text('secrets/mosquitto_passwords')).toBe(before)
+  expect(readdirSync(join(folder, 'secrets')).sort()).toEqual(everySecret.filter((f) => f !== 'mqtt_broker_password'))
+
+  replaceProgram('docker', MARK)
+  expect(make('', 'http://10.0.0.1').status).toBe(0)
+  expectComplete()
+})
+
+it('completes a run that was killed at any step', () => {
+  expect(make('key\n', 'http://10.0.0.1').status).toBe(0)
+  const steps = join(folder, 'steps')
+  let killedAt = 0
+  let killed: boolean
+  do {
+    killedAt++
+    // The hashes of the missing passwords still exist.
+    for (const file of [...passwords, 'nats_password']) rmSync(join(folder, 'secrets', file))
+    rmSync(join(folder, 'hub2mqtt'), { recursive: true })
+    writeFileSync(steps, '')
+    const kill = `echo >> '${steps}'; [ $(wc -l < '${steps}') -ne ${killedAt} ] || { kill -9 $PPID; exit 1; }`
+    replaceProgram('docker', `${kill}\n${MARK}`)
+    for (const name of ['mv', 'cp']) replaceProgram(name, `${kill}\nexec /bin/${name} "$@"`)
+    killed = make('', 'http://10.0.0.1').signal === 'SIGKILL'
+    for (const name of ['mv', 'cp']) rmSync(join(folder, 'bin', name))
+    replaceProgram('docker', MARK)
+    expect(make('', 'http://10.0.0.1').status).toBe(0)
+    expectComplete()
+  } while (killed)
+  expect(killedAt).toBeGreaterThan(8)
 })
 
 it('prints its usage', () => {
