@@ -14,7 +14,9 @@ const { ok, failed } = exitCodes
 export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io, { config, ready }) => {
   // A file that the user names must exist. The daemon's own file may have been removed since the daemon started.
   if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
-  const { http, hasMistakes } = loadHttpConfig({ file: config, env: io.env })
+  const { http, ofAddress, hasMistakes } = loadHttpConfig({ file: config, env: io.env })
+  // Not a ConfigError, because its exit code 2 is reserved in health checks of containers.
+  if (ofAddress.length > 0) throw new ExpectedError(ofAddress.join('\n'))
   const { enabled, host, port } = http
   if (!enabled || port === 0) {
     const why = enabled ? 'http.port is 0: only the log shows the port' : 'http.enabled is false'

@@ -63,11 +63,15 @@ function readTop<T extends Table>(table: T, { sources, reading }: Opened): Value
   return values
 }
 
+/** Returns the same, but collects mistakes separately. */
+function withOwnMistakes(opened: Opened): Opened {
+  return { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
+}
+
 /** Returns `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
   // Ignore mistakes here, because a mistake in the option itself is reported later, with all other mistakes.
-  const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
-  const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
+  const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, withOwnMistakes(opened))
   if (hubs_dir === null) return undefined
   const source = opened.sources.findLast((one) => valueIn(one, 'hubs_dir') !== undefined)
   const subject = source === undefined ? 'hubs_dir' : subjectOf(source, ['hubs_dir'])
@@ -120,19 +124,26 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
   }
 }
 
+const addressOptions = { 'http.host': httpOptions['http.host'], 'http.port': httpOptions['http.port'] }
+
 /**
  * Loads the HTTP options for programs other than the daemon. The rest of the configuration may be invalid, or contain
  * secrets that the program does not need. The file may not even be valid YAML. If one of these options has a mistake,
- * its default is returned.
+ * its default is returned. `ofAddress`: the mistakes of host and port, but none found in the text of a file that is not
+ * valid YAML, because what looks like a port there may be something else.
  */
 export function loadHttpConfig(request: LoadOptions) {
   const opened = open(request)
-  const { reading, sources, file } = opened
+  const { reading, sources, file, env } = opened
   // If a colon or a space is missing, the value may be a valid YAML string instead of a map.
   const isMap = file.root.get('http') instanceof Map
   const salvaged = isMap ? [] : [httpInText(textOf(request), httpOptions)]
   const { http } = readTop(httpOptions, { ...opened, sources: [...salvaged, ...sources] })
-  return { http, hasMistakes: reading.mistakes.lines.length > 0 }
+  const address = withOwnMistakes(opened)
+  const { mistakes } = address.reading
+  protectSecrets(file.root, env, [hubOptions, options], mistakes)
+  readTop(addressOptions, address)
+  return { http, ofAddress: mistakes.lines, hasMistakes: reading.mistakes.lines.length > 0 }
 }
 
 /** Returns the file's text; empty if there is none. */

@@ -196,7 +196,16 @@ describe('the part for a program other than the daemon', () => {
     const broken = load(`${MQTT}${MQTT}http:\n  page: true\n`)
     expect(broken).toMatchObject({ http: { host: '127.0.0.1', port: 8099 }, hasMistakes: true })
     expect(load(HTTP.replace('21223', '99999'))).toMatchObject({ http: { host: '::1', port: 8099 }, hasMistakes: true })
-    expect(load(`${HTTP.replace('21223', '99999')}${MQTT}${MQTT}`)).toMatchObject({ http: { port: 8099 } })
+    const guessed = load(`${HTTP.replace('21223', '99999')}${MQTT}${MQTT}`)
+    expect(guessed).toMatchObject({ http: { port: 8099 }, ofAddress: [] })
+  })
+
+  it('lists the mistakes of host and port without the secrets of the file, and no others', () => {
+    const text = 'http: { host: "a key!", port: 99999, enabled: 5, password: "a key!" }\nlgo: 1'
+    expect(load(text).ofAddress).toEqual([
+      'http.host (a.yaml line 1): expected a host name or IP address such as 127.0.0.1',
+      'http.port (a.yaml line 1): expected a whole number from 0 to 65535, but it is 99999',
+    ])
   })
 })
 

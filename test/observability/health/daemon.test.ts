@@ -130,6 +130,23 @@ describe('the command', () => {
     })
   })
 
+  it.each([
+    ['a port in the environment', { HUB2MQTT_HTTP_PORT: '99999' }, {}],
+    ['a port that is no number', { HUB2MQTT_HTTP_PORT: 'abc' }, {}],
+    ['a host in the environment', { HUB2MQTT_HTTP_HOST: 'not a host!' }, {}],
+    ['a port in the file', {}, { port: 99999 }],
+    ['a host in the file', {}, { host: 'not a host!' }],
+  ])('exits with 1 and the message of check-config for an invalid address: %s', async (_, env, wrong) => {
+    await start()
+    const file = join(temporaryFolder(), 'hub2mqtt.yaml')
+    const port = Number(world.env['HTTP_PORT'])
+    writeFileSync(file, JSON.stringify({ mqtt: { url: 'nonsense' }, http: { port, allowed_hosts: 5, ...wrong } }))
+    const { status: code, stderr } = await command(['--config', file], { HUB2MQTT_HTTP_PORT: '', ...env })
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^hub2mqtt: http\.(host|port) .+\n$/) })
+    const all = await runProgram(process.execPath, [PROGRAM, 'check-config', '--config', file], { env })
+    expect(all.stderr).toContain(stderr)
+  })
+
   it('finds the listener although the file is no longer valid YAML', async () => {
     await start()
     const file = join(temporaryFolder(), 'hub2mqtt.yaml')
