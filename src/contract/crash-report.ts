@@ -11,8 +11,8 @@ const UNKNOWN = '…'
 export function reportOf(app: string, crash: Crash): string {
   const { at, reason, version, message, stack_head } = crash
   const name = isAppId(app) ? app : 'an app'
-  const words = messageOf(message)
-  const frames = stack_head?.split('\n').flatMap((line) => frameOf(line) ?? []) ?? []
+  const words = messageOf(app, message)
+  const frames = stack_head?.split('\n').flatMap((line) => frameOf(app, line) ?? []) ?? []
   const sentence = sentenceOf(app, crash)
   const parts = [
     `# Crash of ${name} ${versionOf(version)}`,
@@ -136,9 +136,9 @@ const ERROR_CLASS = /^(?:[A-Z][A-Za-z]{1,40})?(?:Error|Exception)$/
 const MARKS = /[^\p{L}\p{N}_.'@-]+/u
 
 /** Returns the lines above the stack, without words that could be personal. */
-function messageOf(message: string | null): string {
+function messageOf(app: string, message: string | null): string {
   const lines = message?.split('\n') ?? []
-  const end = lines.findIndex((line) => frameOf(line) !== undefined)
+  const end = lines.findIndex((line) => frameOf(app, line) !== undefined)
   const head = lines.slice(0, end === -1 ? 3 : Math.min(end, 3)).join(' ')
   const words = head.split(MARKS).filter((word) => word !== '')
   const shown = words.map((word) => (isPlainWord(word.replaceAll("'", '')) || isPlainWord(word) ? word : UNKNOWN))
@@ -151,29 +151,46 @@ function isPlainWord(word: string): boolean {
 }
 
 /** Formats a stack frame: `at drivers/lamp/device.js:12:5 in Device.onInit`. Returns `undefined` for other lines. */
-function frameOf(line: string): string | undefined {
+function frameOf(app: string, line: string): string | undefined {
   const bare = line.trim()
   if (bare.startsWith('File "')) {
     const [, path = '', rest = ''] = bare.split('"')
     const [number = '', name = ''] = rest.replace(', line ', '').split(', in ')
-    return `File ${placeIn(path, number)}${identifier(name)}`
+    return `File ${placeIn(app, path, number, identifier(name))}`
   }
   if (!bare.startsWith('at ')) return undefined
-  const open = bare.lastIndexOf('(')
-  const place = bare.slice(open === -1 ? 3 : open + 1).replace(')', '')
+  const open = bare.endsWith(')') ? bare.indexOf(' (') : -1
+  const place = open === -1 ? bare.slice(bare.startsWith('at async ') ? 9 : 3) : bare.slice(open + 2, -1)
   const [column = '', row = '', ...path] = place.split(':').reverse()
   const name = open === -1 ? '' : identifier(bare.slice(3, open))
-  return `at ${placeIn(path.reverse().join(':'), `${row}:${column}`)}${name}`
+  return `at ${placeIn(app, path.reverse().join(':'), `${row}:${column}`, name)}`
 }
 
-function placeIn(path: string, numbers: string): string {
-  const parts = path.split(/[/\\]/)
-  const module = parts.lastIndexOf('node_modules')
-  const shown = parts.slice(module !== -1 ? module : path.startsWith('/app/') ? 2 : -1)
+function placeIn(app: string, path: string, numbers: string, name: string): string {
+  const own = path.startsWith('node:') ? [UNKNOWN] : ownParts(app, path)
+  // The names of functions in other code may be personal, too.
+  if (own === undefined) return name === '' ? UNKNOWN : `${UNKNOWN} in ${UNKNOWN}`
+  const module = own.lastIndexOf('node_modules')
   // Names of packages contain dots, but rarely as many as app ids or addresses.
   const most = module === -1 ? 0 : 1
+  const shown = own.slice(Math.max(module, 0))
   const plain = shown.map((part) => (isPlainPart(part.replace(FILE, ''), most) ? part : UNKNOWN)).join('/')
-  return `${FILE.test(path) ? plain : UNKNOWN}:${/^[\d:]{1,16}$/.test(numbers) ? numbers : UNKNOWN}`
+  return `${plain}:${/^[\d:]{1,16}$/.test(numbers) ? numbers : UNKNOWN}${name}`
+}
+
+/** Folders of an app. Some hubs report paths that start in the app's folder, such as `/drivers/lamp/device.js`. */
+const FOLDERS = new Set(['drivers', 'lib', 'node_modules'])
+
+/** Returns the parts of a path below the app's folder, or `undefined` if the file does not belong to the app. */
+function ownParts(app: string, path: string): string[] | undefined {
+  const parts = (path.startsWith('file:///') ? path.slice('file://'.length) : path).split(/[/\\]/)
+  const [root = '', top = ''] = parts
+  if (!FILE.test(path) || parts.includes('..') || !/^[\w@.-]*$/.test(root)) return undefined
+  const id = isAppId(app) ? parts.lastIndexOf(app, -2) : -1
+  if (id !== -1) return parts.slice(id + 1)
+  if (root !== '') return parts.slice(parts.includes('node_modules') ? 0 : -1)
+  if (top === 'app') return parts.slice(2)
+  return parts.length === 2 || FOLDERS.has(top) ? parts.slice(1) : undefined
 }
 
 const FILE = /\.(?:[cm]?[jt]sx?|py|json)$/

@@ -119,8 +119,61 @@ describe('the report for the developer', () => {
       ],
     ]
     const stack_head = frames.map(([said]) => said).join('\n')
-    const report = reportOf('com.athom.hue', { ...CRASHED, stack_head })
-    expect(report.split('```')[1]?.trim().split('\n')).toEqual(frames.map(([, shown]) => shown))
+    expect(framesOf(stack_head)).toEqual(frames.map(([, shown]) => shown))
+  })
+
+  const framesOf = (stack_head: string) =>
+    reportOf('com.athom.hue', { ...CRASHED, stack_head })
+      .split('```')[1]
+      ?.trim()
+      .split('\n')
+
+  test.each([
+    ['at x (/app/app.js:1:2)', 'at app.js:1:2 in x'],
+    ['at async file:///app/drivers/lamp/device.mjs:1:2', 'at drivers/lamp/device.mjs:1:2'],
+    ['at x (/com.athom.hue/app.js:1:2)', 'at app.js:1:2 in x'],
+    ['at x (/home/jane (old)/com.athom.hue/lib/a.js:1:2)', 'at lib/a.js:1:2 in x'],
+    ['at x (/home/jane/node_modules/com.athom.hue/lib/a.js:1:2)', 'at lib/a.js:1:2 in x'],
+    ['at x (/data/com.athom.hue/node_modules/ws/lib/a.js:1:2)', 'at node_modules/ws/lib/a.js:1:2 in x'],
+    ['at x (/app.js:3:9)', 'at app.js:3:9 in x'],
+    ['at x (/drivers/lamp/device.js:1:2)', 'at drivers/lamp/device.js:1:2 in x'],
+    ['at x (/node_modules/ws/lib/a.js:1:2)', 'at node_modules/ws/lib/a.js:1:2 in x'],
+    ['at x (lib/a.js:1:2)', 'at a.js:1:2 in x'],
+    ['at emit (events.js:1:2)', 'at events.js:1:2 in emit'],
+    ['at emit (node:events:1:2)', 'at …:1:2 in emit'],
+    ['File "/app/lib/a.py", line 3, in run', 'File lib/a.py:3 in run'],
+    ['File "a.py", line 3, in run', 'File a.py:3 in run'],
+  ])('keeps the place of %s, which belongs to the app or to Node.js', (said, shown) => {
+    expect(framesOf(said)).toEqual([shown])
+  })
+
+  test.each([
+    'at janeDoe (/home/jane/jane-doe-house.js:1:1)',
+    'at janeDoe (/home/jane/app/index.js:1:2)',
+    'at janeDoe (/home/jane (old)/jane.js:1:2)',
+    'at janeDoe (/home/jane/node_modules/ws/jane.js:1:2)',
+    'at janeDoe (/home/jane/com.athom.hue.js:1:2)',
+    'at janeDoe (/app/../home/jane.js:1:2)',
+    'at janeDoe (../jane.js:1:2)',
+    'at janeDoe (~/jane.js:1:2)',
+    'at janeDoe (file:///Users/jane/secret-name.js:2:2)',
+    'at janeDoe (file://jane/app/secret-name.js:2:2)',
+    'at janeDoe (https://jane.example.org/private.js:3:3)',
+    'at janeDoe (https://jane.example.org/com.athom.hue/private.js:3:3)',
+    'at janeDoe (C:\\Users\\jane\\private.js:3:3)',
+    'at janeDoe (/org.other.app/app.js:1:1)',
+    'at janeDoe (<anonymous>)',
+    'at janeDoe (jane:1:2)',
+  ])('has neither the function nor the file of %s, which is not in the code of the app', (said) => {
+    expect(framesOf(said)).toEqual(['at … in …'])
+  })
+
+  test.each([
+    ['at /home/jane (old)/jane.js:1:2', 'at …'],
+    ['at async file:///Users/jane/jane.js:1:2', 'at …'],
+    ['File "/home/jane/jane.py", line 3, in jane', 'File … in …'],
+  ])('has nothing of %s', (said, shown) => {
+    expect(framesOf(said)).toEqual([shown])
   })
 
   test.each(PRIVATE)('has nothing of %s, wherever the hub reports it', (secret) => {
