@@ -6,8 +6,8 @@ import { crashedAgain } from '../contract/events.ts'
 import { APP } from '../contract/schemas.ts'
 import type { App } from '../hub/app.ts'
 
-/** Not strict, because other versions of the bridge may add keys. */
 const { crashed, crash_count, crash_message, version } = APP.entries
+/** Accepts unknown keys, because other versions of the bridge may add some. */
 const CRASH_STATE = v.object({ crashed, crash_count, crash_message, version })
 
 /** The part of an app's retained state that distinguishes its crashes. */

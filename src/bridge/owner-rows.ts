@@ -18,7 +18,7 @@ export type RowTable = ReturnType<typeof rowTable>
 
 /**
  * Returns the data that the rows of all owners share.
- * @param applies returns whether the configuration enables rows with a condition
+ * @param applies returns whether the configuration enables the rows that have this condition
  */
 export function rowTable(
   topics: Topics,

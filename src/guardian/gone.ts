@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000
 const MEMORY_MS = 24 * HOUR_MS
 /** Maximum per hub; the newest apps are kept. */
 const MAX_APPS = 50
-/** Limits of the data on the broker: history entries per app, and characters for all apps. */
+/** Limits on the data on the broker: history entries per app, and the total number of characters. */
 const MAX_ENTRIES = 5
 const MAX_LENGTH = 64 * 1024
 

@@ -40,9 +40,9 @@ interface Common {
    * What must be online for the entity to be available; default: bridge and hub, or the bridge for its own entities.
    */
   readonly needs?: 'bridge' | 'nothing'
-  /** Offered only if the guardian is on. */
+  /** The entity exists only if the guardian is on. */
   readonly when?: 'guard'
-  /** Offered only if the API key and the hub permit this read. */
+  /** The entity exists only if the API key and the hub permit this operation. */
   readonly from?: OperationName
   /** Name of the setting that the entity shows. */
   readonly setting?: string

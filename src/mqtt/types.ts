@@ -159,7 +159,7 @@ export interface LinkHandlers {
   /** Called after the read-back. Messages that are held or swept here precede `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
-  /** Receives each retained message of the read-back. Returns additional filters, such as those of former prefixes. */
+  /** Receives each retained message of the read-back. Returns more filters to read, such as those of former prefixes. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** Called before the link moves to the preferred address, without publishing `offline`. */
   readonly onMove?: () => void

@@ -17,7 +17,7 @@ const SPACE = 0x20
 const MAX_LEVELS = 8
 const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
-/** Maximum number of encoded characters in the text that occur in secrets; otherwise, the whole text is masked. */
+/** If a text contains more encoded characters that also occur in secrets, the whole text is masked. */
 const MAX_ENCODED = 4096
 /**
  * Maximum number of comparisons per character of the text, but at least `MIN_COMPARED` in total. Comparisons of plain

@@ -57,7 +57,7 @@ interface Asking {
 
 const METHODS: Record<string, Dispatcher.HttpMethod> = { POST: 'POST', PUT: 'PUT', DELETE: 'DELETE', PATCH: 'PATCH' }
 
-/** Sends a real request on its own connection; `line` is `GET /apps/app`, below `/api/manager` by default. */
+/** Sends a real request on its own connection. `line` is the method and the path, which is relative to `/api/manager`. */
 export async function ask(hub: { url: string }, line: string, { key = KEY, body, raw }: Asking = {}): Promise<Answer> {
   const [method = 'GET', target = '/'] = line.split(' ')
   const agent = new Agent({ connections: 1, pipelining: 1 })

@@ -88,7 +88,7 @@ interface Truth {
   updatedAt: number
   crashesSince: number
   offeredAt: number
-  /** Restarts that count, which excludes restarts after a storm or after the app was given up. */
+  /** Restarts that count towards the limit: not those after a storm, or after the guardian has given up. */
   counted: number[]
   /** Whether the latest crash was in a storm, and how many restarts did not count because of a storm. */
   isSpared: boolean

@@ -57,7 +57,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
     await expectOnlyText(page)
     house.hub().behave('answer-status', { operation: 'installFromAppStore', status: 400, error: SCRIPT })
     await page.getByRole('dialog').getByRole('button', { name: 'Update' }).click()
-    await page.getByRole('button', { name: 'Go on' }).waitFor()
+    await page.getByRole('button', { name: 'Continue' }).waitFor()
     expect(await overflow(page)).toBeLessThanOrEqual(0)
     expect((await page.getByRole('region', { name: 'Update', exact: true }).boundingBox())?.height).toBeLessThan(400)
     await expectOnlyText(page)

@@ -17,7 +17,7 @@ const text = defineStrings('selection', {
   clear: 'Clear',
   close: 'Close',
   stop: 'Stop',
-  goOn: 'Go on',
+  goOn: 'Continue',
   progress: '{done} of {all}',
   running: '{action}: {name}…',
   states: {
