@@ -28,6 +28,8 @@ export interface HubCall {
 
 /** Maximum number of identity checks for a request if connections close as soon as they open. */
 const MAX_PROOFS = 3
+/** Maximum number of identity checks per request that are repeated because a connection was lost meanwhile. */
+const MAX_CHECKS = 2
 
 /** Limits on requests after a 429 response, and how long these limits apply. */
 const SPACED = { slots: 2, apartMs: 150 }
@@ -89,14 +91,17 @@ export class ProvenHub {
     this.#losses += 1
   }
 
-  /** Whether the next connection may lead to a different server. */
-  get #isUnsure(): boolean {
-    return this.#losses !== this.#checkedLosses
+  /** Whether the identity must be checked. @param checks number of checks that the request has already waited for */
+  #isUncertain(checks = 0): boolean {
+    // The hub may close its connections right after each check.
+    return !this.isProven || (checks < MAX_CHECKS && this.#losses !== this.#checkedLosses)
   }
 
   /** Requires a new identity check before the next call, because a response casts doubt on the hub's identity. */
   distrust(): void {
     this.isProven = false
+    // A running check may have begun before that response.
+    this.doubt()
   }
 
   /**
@@ -110,7 +115,7 @@ export class ProvenHub {
 
   /** Checks the identity if it is in doubt. Required before sending the API key without `request`. @throws HubError */
   async assure(): Promise<void> {
-    if (!this.isProven || this.#isUnsure) await this.#prove()
+    if (this.#isUncertain()) await this.#prove()
   }
 
   /** Reads the identity of the hub for which all later calls are intended. @throws HubError */
@@ -149,19 +154,18 @@ export class ProvenHub {
   ): Promise<Answer> {
     const early = this.#clock.elapsed() + this.#options.timeoutMs / 2
     let mayRepeat = method === 'GET' && !once
-    // One identity check per call is enough, because the hub may close the connection right after each check.
-    let hasShown = false
+    let checks = 0
     // Check again, because the request may have waited for a connection.
     const mayLeave = () => {
-      if (!this.isProven || (this.#isUnsure && !hasShown)) throw new Unproven()
+      if (this.#isUncertain(checks)) throw new Unproven()
       if (this.#refusesWrites && method !== 'GET') throw new HubError('unreachable', CLOSING)
       sending.mayLeave?.()
     }
     for (let tries = 1; ; ) {
       try {
-        if (!this.isProven || (this.#isUnsure && !hasShown)) {
+        while (this.#isUncertain(checks)) {
           await this.#prove()
-          hasShown = true
+          checks += 1
         }
         return this.#noteIdentity(method, await this.#send(method, path, { ...sending, key: true, mayLeave }))
       } catch (error) {
@@ -232,7 +236,7 @@ export class ProvenHub {
     const losses = this.#losses
     // A check that began before the latest loss may have reached the server of that time.
     while (this.#proving !== undefined && this.#proving.losses < losses) await this.#proving.done
-    this.#proving ??= { losses, done: this.confirm().finally(() => (this.#proving = undefined)) }
+    this.#proving ??= { losses: this.#losses, done: this.confirm().finally(() => (this.#proving = undefined)) }
     await this.#proving.done
   }
 
