@@ -167,6 +167,7 @@ function frameOf(app: string, line: string): string | undefined {
 }
 
 function placeIn(app: string, path: string, numbers: string, name: string): string {
+  if (numbers === ':<anonymous>' && isBuiltIn(name.replace(' in ', ''))) return `<anonymous>${name}`
   const own = path.startsWith('node:') ? [UNKNOWN] : ownParts(app, path)
   // The names of functions in other code may be personal, too.
   if (own === undefined) return name === '' ? UNKNOWN : `${UNKNOWN} in ${UNKNOWN}`
@@ -178,8 +179,23 @@ function placeIn(app: string, path: string, numbers: string, name: string): stri
   return `${plain}:${/^[\d:]{1,16}$/.test(numbers) ? numbers : UNKNOWN}${name}`
 }
 
+/** JavaScript's own objects, whose functions have no file. */
+const BUILT_IN = new Map<string, object>(
+  Object.entries({ Array, Function, JSON, Map, Object, Promise, Reflect, Set, String }),
+)
+
+function isBuiltIn(name: string): boolean {
+  const [object = '', method = 'constructor'] = name.split('.')
+  const found = BUILT_IN.get(object)
+  return found !== undefined && (method in found || method in Object(Reflect.get(found, 'prototype')))
+}
+
 /** Folders of an app. Some hubs report paths that start in the app's folder, such as `/drivers/lamp/device.js`. */
-const FOLDERS = new Set(['drivers', 'lib', 'node_modules'])
+const FOLDERS = new Set(
+  'api build common dist drivers flow flows helpers lib modules node_modules services src util utils widgets'.split(
+    ' ',
+  ),
+)
 
 /** Returns the parts of a path below the app's folder, or `undefined` if the file does not belong to the app. */
 function ownParts(app: string, path: string): string[] | undefined {

@@ -138,6 +138,11 @@ describe('the report for the developer', () => {
     ['at x (/app.js:3:9)', 'at app.js:3:9 in x'],
     ['at x (/drivers/lamp/device.js:1:2)', 'at drivers/lamp/device.js:1:2 in x'],
     ['at x (/node_modules/ws/lib/a.js:1:2)', 'at node_modules/ws/lib/a.js:1:2 in x'],
+    ['at x (/src/lamps/lamp.js:1:2)', 'at src/lamps/lamp.js:1:2 in x'],
+    ['at x (/widgets/w/api.js:1:2)', 'at widgets/w/api.js:1:2 in x'],
+    ['at JSON.parse (<anonymous>)', 'at <anonymous> in JSON.parse'],
+    ['at Array.forEach (<anonymous>)', 'at <anonymous> in Array.forEach'],
+    ['at new Promise (<anonymous>)', 'at <anonymous> in Promise'],
     ['at x (lib/a.js:1:2)', 'at a.js:1:2 in x'],
     ['at emit (events.js:1:2)', 'at events.js:1:2 in emit'],
     ['at emit (node:events:1:2)', 'at …:1:2 in emit'],
@@ -148,6 +153,9 @@ describe('the report for the developer', () => {
   })
 
   test.each([
+    'at janeDoe (<anonymous>)',
+    'at Object.janeDoe (<anonymous>)',
+    'at Array.forEach (/home/jane/jane.js:1:1)',
     'at janeDoe (/home/jane/jane-doe-house.js:1:1)',
     'at janeDoe (/home/jane/app/index.js:1:2)',
     'at janeDoe (/home/jane (old)/jane.js:1:2)',
