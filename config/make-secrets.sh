@@ -58,7 +58,7 @@ changed=''
 for user in $users; do
   file=secrets/mqtt_${user}_password
   [ -s "$file" ] && grep -q "^$user:" secrets/mosquitto_passwords 2>/dev/null && continue
-  if [ -s "$file" ]; then password=$(cat "$file"); else password=$(random); fi
+  if [ -s "$file" ]; then password=$(head -n 1 "$file"); else password=$(random); fi
   changed="$changed|$user"
   printf '%s:%s\n' "$user" "$password"
 done > "$plain"
