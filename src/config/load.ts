@@ -124,7 +124,7 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
   }
 }
 
-const addressOptions = { 'http.host': httpOptions['http.host'], 'http.port': httpOptions['http.port'] }
+const ADDRESS = ['http.host', 'http.port'] as const
 
 /**
  * Loads the HTTP options for programs other than the daemon. The rest of the configuration may be invalid, or contain
@@ -139,11 +139,16 @@ export function loadHttpConfig(request: LoadOptions) {
   const isMap = file.root.get('http') instanceof Map
   const salvaged = isMap ? [] : [httpInText(textOf(request), httpOptions)]
   const { http } = readTop(httpOptions, { ...opened, sources: [...salvaged, ...sources] })
-  const address = withOwnMistakes(opened)
-  const { mistakes } = address.reading
-  protectSecrets(file.root, env, [hubOptions, options], mistakes)
-  readTop(addressOptions, address)
-  return { http, ofAddress: mistakes.lines, hasMistakes: reading.mistakes.lines.length > 0 }
+  const ofAddress = ADDRESS.flatMap((path) => {
+    // An overridden value does not matter.
+    const source = sources.findLast((one) => valueIn(one, path) !== undefined)
+    const address = withOwnMistakes({ ...opened, sources: source === undefined ? [] : [source] })
+    const { mistakes } = address.reading
+    protectSecrets(file.root, env, [hubOptions, options], mistakes)
+    readTop({ [path]: httpOptions[path] }, address)
+    return mistakes.lines
+  })
+  return { http, ofAddress, hasMistakes: reading.mistakes.lines.length > 0 }
 }
 
 /** Returns the file's text; empty if there is none. */

@@ -147,6 +147,14 @@ describe('the command', () => {
     expect(all.stderr).toContain(stderr)
   })
 
+  it('ignores an invalid address in the file that the environment overrides', async () => {
+    await start()
+    const file = join(temporaryFolder(), 'hub2mqtt.yaml')
+    writeFileSync(file, JSON.stringify({ mqtt: { url: 'nonsense' }, http: { port: 99999, host: 'not a host!' } }))
+    const env = { HUB2MQTT_HTTP_PORT: world.env['HTTP_PORT'] ?? '', HUB2MQTT_HTTP_HOST: '0.0.0.0' }
+    expect(await command(['--config', file], env)).toMatchObject({ status: 0 })
+  })
+
   it('finds the listener although the file is no longer valid YAML', async () => {
     await start()
     const file = join(temporaryFolder(), 'hub2mqtt.yaml')
