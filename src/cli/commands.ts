@@ -136,7 +136,7 @@ export const commands = {
   }),
   health: command({
     summary:
-      'print the health of the running daemon, as its HTTP listener reports it; exit code 0 if the daemon needs no restart, otherwise 1; ignores mistakes in the configuration other than invalid values of http.host and http.port, because the daemon may still use the previous version; if the file is not valid YAML or JSON, searches its text for these two options, and uses the default of an option that is not found or invalid there',
+      'print the health of the running daemon, as its HTTP listener reports it; exit code 0 if the daemon needs no restart, otherwise 1; ignores mistakes in the configuration other than invalid values of http.host and http.port, because the daemon may still use the previous version; if the file is not valid YAML or JSON, searches its text for the options of http, and uses the default of an option that is not found or invalid there',
     flags: { config, ready: given('check instead whether the broker is connected and a hub has been read') },
     body: async () => (await import('./running.ts')).health,
   }),

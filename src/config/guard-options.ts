@@ -190,7 +190,7 @@ export const guardOptions = liveOptions({
     example: 'Europe/Berlin',
   },
   'updates.hold_days': {
-    doc: 'Number of days for which a version must have been on offer before it is installed. Hubs that do not report versions are skipped.',
+    doc: 'Number of days for which the bridge must have seen a version on offer before it is installed. Hubs that do not report versions are skipped.',
     schema: integer(0, 365),
     default: 0,
   },

@@ -160,7 +160,7 @@ const ROWS = [
     payload: object({ confirm: v.string(), purge_settings: v.optional(v.boolean()) }),
     operation: 'uninstallApp',
     allowed: false,
-    doc: 'Removes the app; `confirm` must contain its id.',
+    doc: 'Removes the app; `confirm` must be its id.',
     async run(target, { confirm, purge_settings }) {
       if (confirm !== target.app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
       const done = await write(target, 'uninstallApp', { id: target.app, purgeSettings: purge_settings })

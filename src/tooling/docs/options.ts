@@ -35,7 +35,7 @@ export function optionsSection(): string {
       (path) => `hubs.<name>.${path}`,
       (path) => environmentName(`hub.${path}`),
     ),
-    `The ${code('HUB2MQTT_HUB_…')} variables configure one hub: the hub that ${code(HUB_NAME_VARIABLE)} names or, without this variable, the only hub in the file or, without a hub in the file, ${code(DEFAULT_HUB_NAME)}.`,
+    `The ${code('HUB2MQTT_HUB_…')} variables configure one hub: the hub that ${code(HUB_NAME_VARIABLE)} names or, without this variable, the only hub in the file, otherwise ${code(DEFAULT_HUB_NAME)}.`,
     tableOf(others, (path) => path, environmentName),
     `The options for the guardian, and for the app updates that it makes, are in [a separate table](guardian.md#options).`,
   ].join('\n\n')
