@@ -266,9 +266,11 @@ export class Dispatcher {
     const { hub, app = null } = request.topic
     const { operation } = command
     const setting = operation === 'setAppSetting' || operation === 'unsetAppSetting' ? settingOf(order) : null
+    // The switch `enabled` has the input false to disable the app.
+    const starts = operation === 'restartApp' || (operation === 'enableApp' && input !== false)
     const about = app ?? command.about?.(input) ?? null
     const head = { hub: hub ?? '', app: command.reaches === undefined ? app : about, about }
-    const run = { ...head, by: request.requester?.by ?? null, command, setting }
+    const run = { ...head, by: request.requester?.by ?? null, command, setting, starts }
     this.#handlers.onRun?.({ ...run, phase: 'begun', ok: false })
     let ok = false
     try {

@@ -62,6 +62,8 @@ export interface CommandRun {
   readonly by: string | null
   /** The setting that the command changes, if any. */
   readonly setting: string | null
+  /** Whether the command starts or restarts the app. */
+  readonly starts: boolean
   readonly phase: 'begun' | 'ended'
   readonly ok: boolean
 }

@@ -45,6 +45,9 @@ export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isN
   const after = patterns.afterBoot(watched.id)
   if (hub.boot === undefined || after === undefined) return
   const due = hub.boot.at + after
+  const { phase, why } = watched.watch
+  // A restart that is still due after the previous start of the hub would be one too many.
+  if (isNow && phase === 'waiting' && why === 'schedule') watched.watch = watch.idle(watched.watch)
   if (isNow || due > now) watched.bootDue = due
 }
 
@@ -255,17 +258,15 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
   settle(turn, watched)
 }
 
-const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
-
 /** Leaves the app alone after a client's write, unless the write was a command to the guardian. */
-export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
+export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by, starts }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {
     // If the install adds the app, only the end of the install is reported here.
     watched.installs = Math.max(0, watched.installs + (phase === 'begun' ? 1 : -1))
     watched.installedBy = by === BY ? BY : 'command'
   } else if (by === BY || !command.write || command.needs === 'guard') return
-  else if (ok && STARTS.has(command.operation ?? '') && command.name !== 'enabled') countAfresh(watched)
+  else if (ok && starts) countAfresh(watched)
   if (!isInstall || phase === 'ended') watched.aloneUntil = turn.now + ALONE_MS
   settle(turn, watched)
 }

@@ -24,6 +24,17 @@ describe('a command', () => {
     expect(desk.runs.map(({ phase }) => phase).slice(-2)).toEqual(['begun', 'ended'])
   })
 
+  test.for([
+    ['restart', '', true],
+    ['enable', '', true],
+    ['enabled', 'ON', true],
+    ['enabled', 'OFF', false],
+    ['disable', '', false],
+  ] as const)('is reported with whether it starts the app: %s %s', async ([command, payload, starts], { desk }) => {
+    expect(await desk.ask(app(command), payload)).toMatchObject({ ok: true })
+    expect(desk.runs.map((run) => run.starts)).toEqual([starts, starts])
+  })
+
   test('is refused immediately if the hub does not support it, or the key lacks its permission, which is named', async () => {
     const desk = await openDesk({ hub: { keys: { key: ['hub.app.readonly'] } } })
     expect(await desk.ask(app('restart'))).toMatchObject({

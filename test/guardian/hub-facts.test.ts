@@ -60,6 +60,24 @@ describe('a restart after a start of the hub', () => {
     expect(stand.restarted).toEqual(['a', 'a'])
   })
 
+  test('is made once for the second of two starts if the first one is still due while the hub is offline', async () => {
+    const stand = new Stand(OPTIONS).start('a')
+    stand.answer = ({ app }) => {
+      stand.say(app, { state: 'starting' })
+      stand.run(app)
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    up(stand, 9 * MINUTE)
+    stand.guard.hubChanged('home', false)
+    await stand.clock.advance(90 * SECOND)
+    stand.guard.hubChanged('home', true)
+    up(stand, 20 * SECOND)
+    await stand.clock.advance(9 * MINUTE + 39 * SECOND)
+    expect(stand.restarted).toEqual([])
+    await stand.clock.advance(HOUR)
+    expect(stand.restarted).toEqual(['a'])
+  })
+
   test('is made immediately if the start is detected only after the restart was due', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     up(stand, 24 * HOUR)

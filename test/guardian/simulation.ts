@@ -467,7 +467,9 @@ class Simulation {
     const run = (phase: 'begun' | 'ended', command: 'disable' | 'enable') => {
       const row = commandOf(command)
       const ok = phase === 'ended'
-      this.#guard.ran({ hub: home.name, about: truth.id, command: row, setting: null, phase, ok, by: null })
+      const about = truth.id
+      const starts = command === 'enable'
+      this.#guard.ran({ hub: home.name, about, command: row, setting: null, starts, phase, ok, by: null })
     }
     truth.cancel()
     truth.downSince = null
@@ -770,6 +772,7 @@ class Simulation {
         about: truth.id,
         command: commandOf('install'),
         setting: null,
+        starts: false,
         phase,
         ok: phase === 'ended',
         by: 'guard',

@@ -152,7 +152,8 @@ export class Stand {
     succeeds = true,
   ): void {
     const row = typeof command === 'string' ? commandOf(command) : command
-    const run = { hub: 'home', about: id, command: row, setting: null, by }
+    const starts = row.operation === 'restartApp' || row.operation === 'enableApp'
+    const run = { hub: 'home', about: id, command: row, setting: null, starts, by }
     for (const phase of phases) this.guard.ran({ ...run, phase, ok: succeeds && phase === 'ended' })
   }
 
