@@ -4,7 +4,10 @@ import { fromText } from '../config/schemas.ts'
 
 export const exitCodes = {
   ok: { code: 0, doc: 'the command succeeded, or run, demo or emulate was stopped' },
-  failed: { code: 1, doc: 'the command failed, doctor or conformance found a problem, or conformance was stopped' },
+  failed: {
+    code: 1,
+    doc: 'the command failed, doctor or conformance found a problem, or conformance was stopped while it was testing changes',
+  },
   usage: { code: 2, doc: 'the command line or the configuration has a mistake' },
 } as const
 

@@ -231,7 +231,7 @@ describe.each(Object.entries(DOUBTS))(
       await check
       await expect(call).rejects.toMatchObject({ code: 'nonsense' })
       // One ping for each spelling of the API root.
-    expect(checked.shown).toEqual([undefined, undefined])
+      expect(checked.shown).toEqual([undefined, undefined])
     })
 
     checkedTest('gets no key from the call that began the check', async ({ checked, client }) => {
@@ -244,7 +244,7 @@ describe.each(Object.entries(DOUBTS))(
       checked.answer()
       await expect(call).rejects.toMatchObject({ code: 'nonsense' })
       // One ping for each spelling of the API root.
-    expect(checked.shown).toEqual([undefined, undefined])
+      expect(checked.shown).toEqual([undefined, undefined])
     })
   },
 )
