@@ -68,12 +68,17 @@ function withOwnMistakes(opened: Opened): Opened {
   return { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
 }
 
+/** Returns the source whose value of an option applies. */
+function sourceOf(path: string, { sources }: Opened) {
+  return sources.findLast((one) => valueIn(one, path) !== undefined)
+}
+
 /** Returns `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
   // Ignore mistakes here, because a mistake in the option itself is reported later, with all other mistakes.
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, withOwnMistakes(opened))
   if (hubs_dir === null) return undefined
-  const source = opened.sources.findLast((one) => valueIn(one, 'hubs_dir') !== undefined)
+  const source = sourceOf('hubs_dir', opened)
   const subject = source === undefined ? 'hubs_dir' : subjectOf(source, ['hubs_dir'])
   return readHubsDir(hubs_dir, subject, readFolder, opened.reading)
 }
@@ -139,16 +144,15 @@ export function loadHttpConfig(request: LoadOptions) {
   const isMap = file.root.get('http') instanceof Map
   const salvaged = isMap ? [] : [httpInText(textOf(request), httpOptions)]
   const { http } = readTop(httpOptions, { ...opened, sources: [...salvaged, ...sources] })
-  const ofAddress = ADDRESS.flatMap((path) => {
+  const address = withOwnMistakes(opened)
+  const { mistakes } = address.reading
+  protectSecrets(file.root, env, [hubOptions, options], mistakes)
+  for (const path of ADDRESS) {
     // An overridden value does not matter.
-    const source = sources.findLast((one) => valueIn(one, path) !== undefined)
-    const address = withOwnMistakes({ ...opened, sources: source === undefined ? [] : [source] })
-    const { mistakes } = address.reading
-    protectSecrets(file.root, env, [hubOptions, options], mistakes)
-    readTop({ [path]: httpOptions[path] }, address)
-    return mistakes.lines
-  })
-  return { http, ofAddress, hasMistakes: reading.mistakes.lines.length > 0 }
+    const source = sourceOf(path, opened)
+    if (source !== undefined) readTop({ [path]: httpOptions[path] }, { ...address, sources: [source] })
+  }
+  return { http, ofAddress: mistakes.lines, hasMistakes: reading.mistakes.lines.length > 0 }
 }
 
 /** Returns the file's text; empty if there is none. */

@@ -26,9 +26,9 @@ export interface HubCall {
   readonly ms: number
 }
 
-/** Maximum number of identity checks for a request if connections close as soon as they open. */
+/** Maximum number of attempts to send a request if the identity is uncertain again each time. */
 const MAX_PROOFS = 3
-/** Maximum number of identity checks per request that are repeated because a connection was lost meanwhile. */
+/** Maximum number of identity checks of a request because of lost connections. */
 const MAX_CHECKS = 2
 
 /** Limits on requests after a 429 response, and how long these limits apply. */
@@ -62,10 +62,10 @@ export class ProvenHub {
   #identity: Identity | undefined
   /** Whether the hub has identified itself, and nothing has cast doubt on that since. Set only by this class. */
   isProven = false
-  /** Number of lost connections: so far, and up to the start of the last successful identity check. */
+  /** Number of lost connections and doubtful responses: so far, and when the last successful identity check began. */
   #losses = 0
   #checkedLosses = 0
-  /** The running identity check, and the number of lost connections when it began. */
+  /** The running identity check, and `#losses` when it began. */
   #proving: { readonly losses: number; readonly done: Promise<void> } | undefined
   readonly #writes = new Set<Promise<Answer>>()
   #refusesWrites = false
