@@ -167,7 +167,7 @@ function frameOf(app: string, line: string): string | undefined {
 }
 
 function placeIn(app: string, path: string, numbers: string, name: string): string {
-  if (numbers === ':<anonymous>' && isBuiltIn(name.replace(' in ', ''))) return `<anonymous>${name}`
+  if (numbers === ':<anonymous>' && isBuiltIn(name)) return `<anonymous> in ${name}`
   const own = path.startsWith('node:') ? [UNKNOWN] : ownParts(app, path)
   // The names of functions in other code may be personal, too.
   if (own === undefined) return name === '' ? UNKNOWN : `${UNKNOWN} in ${UNKNOWN}`
@@ -176,7 +176,7 @@ function placeIn(app: string, path: string, numbers: string, name: string): stri
   const most = module === -1 ? 0 : 1
   const shown = own.slice(Math.max(module, 0))
   const plain = shown.map((part) => (isPlainPart(part.replace(FILE, ''), most) ? part : UNKNOWN)).join('/')
-  return `${plain}:${/^[\d:]{1,16}$/.test(numbers) ? numbers : UNKNOWN}${name}`
+  return `${plain}:${/^[\d:]{1,16}$/.test(numbers) ? numbers : UNKNOWN}${name && ` in ${name}`}`
 }
 
 /** JavaScript's own objects, whose functions have no file. */
@@ -226,7 +226,7 @@ function identifier(text: string): string {
   // A name with more dots may be an app id.
   const isShort = name.split('.').length <= 2 && hasFewDigits(name, 2)
   const isPlain = names.length === 1 && /^[A-Za-z_$<][\w$.<>#]{0,60}$/.test(name) && isShort
-  return ` in ${isPlain ? name : UNKNOWN}`
+  return isPlain ? name : UNKNOWN
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string | undefined {
