@@ -1,9 +1,9 @@
-import { expect, type TestContext, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { HttpGateway } from '../../support/http-gateway.ts'
 import { Process } from '../../support/process.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
-import { APP, emulate, KEY, reportOn } from './support.ts'
+import { APP, emulate, KEY, open, reportOn } from './support.ts'
 
 /** The number of writes if the hub executes all of them. */
 const WRITES = 12
@@ -12,14 +12,10 @@ const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
 type Hub = Awaited<ReturnType<typeof emulate>>
 
 /** @param at the number of the write at which `happen` is called */
-async function hubWith(
-  { onTestFinished: atEnd }: TestContext,
-  at: number,
-  happen: (hub: Hub) => 'cut' | undefined = () => undefined,
-) {
-  const hub = await emulate({ flavour: 'older' }, atEnd)
+async function hubWith(at: number, happen: (hub: Hub) => 'cut' | undefined = () => undefined) {
+  const hub = await emulate({ flavour: 'older' })
   const gateway = await HttpGateway.to(hub.port)
-  atEnd(() => gateway[Symbol.asyncDispose]())
+  open.use(gateway)
   let writes = 0
   gateway.rule(({ method, upgrade }) => {
     if (upgrade || method === 'GET') return undefined
@@ -35,60 +31,11 @@ async function hubWith(
 
 const all = { app: APP, writes: true, downgrade: '9.9.9' }
 
-test.concurrent.for(numbers)('an app is restored when the examination is stopped at write %i', async (at, context) => {
-  const ending = new AbortController()
-  const { url, standing, writes } = await hubWith(context, at, () => {
-    ending.abort()
-    return undefined
-  })
-  const before = standing()
-  const report = await reportOn(url, { ...all, stops: () => ending.signal })
-  expect(standing()).toEqual(before)
-  expect(report).toMatchObject({ left: [], unseen: [] })
-  const isStopped = writes() >= at
-  expect(report.problems).toEqual(isStopped ? ['the examination was stopped early'] : [])
-})
-
-test.concurrent.for(numbers)('an app is restored when the hub reboots at write %i', async (at, context) => {
-  const { url, standing } = await hubWith(context, at, (hub) => {
-    void hub.reboot({ downMs: 500 })
-    return 'cut'
-  })
-  const before = standing()
-  const report = await reportOn(url, all)
-  expect(standing()).toEqual(before)
-  expect(report).toMatchObject({ left: [], unseen: [], problems: [] })
-  expect(report.expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I')).toEqual([])
-})
-
-test.concurrent('a write that the hub executes without an answer is undone', async (context) => {
-  const { hub, url, standing } = await hubWith(context, -1)
-  const before = standing()
-  for (const operation of ['setAppSetting', 'disableApp'] as const) {
-    hub.behave('execute-then-reset', { operation, times: 1 })
-  }
-  expect(await reportOn(url, all)).toMatchObject({ left: [], unseen: [] })
-  expect(standing()).toEqual(before)
-})
-
-test.concurrent('a state that can no longer be checked is reported', async (context) => {
-  const { hub, url } = await hubWith(context, 2, (one) => {
-    one.setKeys({})
-    return undefined
-  })
-  expect(await reportOn(url, all)).toMatchObject({
-    usable: true,
-    left: [],
-    unseen: ['setting hub2mqtt-conformance'],
-    problems: ['the app may not be restored: setting hub2mqtt-conformance'],
-  })
-  expect(hub.settings(APP)).toHaveProperty('hub2mqtt-conformance')
-})
-
+// These tests come first, because the program pauses for longer than the other tests take.
 test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   '%s restores the app, and the restoration is reported',
-  async (signal, context) => {
-    const { hub, url, standing } = await hubWith(context, -1)
+  async (signal) => {
+    const { hub, url, standing } = await hubWith(-1)
     const before = standing()
     const args = [PROGRAM, 'conformance', '--url', url, '--writes', '--app', APP]
     const env = { PATH: process.env['PATH'], HUB2MQTT_HUB_API_KEY: KEY }
@@ -102,3 +49,53 @@ test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     expect(running.errors).toEqual(['hub2mqtt: stopping; restoring the app first'])
   },
 )
+
+test.concurrent.for(numbers)('an app is restored when the examination is stopped at write %i', async (at) => {
+  const ending = new AbortController()
+  const { url, standing, writes } = await hubWith(at, () => {
+    ending.abort()
+    return undefined
+  })
+  const before = standing()
+  const report = await reportOn(url, { ...all, stops: () => ending.signal })
+  expect(standing()).toEqual(before)
+  expect(report).toMatchObject({ left: [], unseen: [] })
+  const isStopped = writes() >= at
+  expect(report.problems).toEqual(isStopped ? ['the examination was stopped early'] : [])
+})
+
+test.concurrent.for(numbers)('an app is restored when the hub reboots at write %i', async (at) => {
+  const { url, standing } = await hubWith(at, (hub) => {
+    void hub.reboot({ downMs: 500 })
+    return 'cut'
+  })
+  const before = standing()
+  const report = await reportOn(url, all)
+  expect(standing()).toEqual(before)
+  expect(report).toMatchObject({ left: [], unseen: [], problems: [] })
+  expect(report.expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I')).toEqual([])
+})
+
+test.concurrent('a write that the hub executes without an answer is undone', async () => {
+  const { hub, url, standing } = await hubWith(-1)
+  const before = standing()
+  for (const operation of ['setAppSetting', 'disableApp'] as const) {
+    hub.behave('execute-then-reset', { operation, times: 1 })
+  }
+  expect(await reportOn(url, all)).toMatchObject({ left: [], unseen: [] })
+  expect(standing()).toEqual(before)
+})
+
+test.concurrent('a state that can no longer be checked is reported', async () => {
+  const { hub, url } = await hubWith(2, (one) => {
+    one.setKeys({})
+    return undefined
+  })
+  expect(await reportOn(url, all)).toMatchObject({
+    usable: true,
+    left: [],
+    unseen: ['setting hub2mqtt-conformance'],
+    problems: ['the app may not be restored: setting hub2mqtt-conformance'],
+  })
+  expect(hub.settings(APP)).toHaveProperty('hub2mqtt-conformance')
+})

@@ -1,4 +1,4 @@
-import { onTestFinished } from 'vitest'
+import { afterAll } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { type ConformanceOptions, examine } from '../../../src/cli/conformance/conformance.ts'
 import type { Report } from '../../../src/cli/conformance/report.ts'
@@ -24,12 +24,14 @@ const APPS = [
 ]
 const STORE = [{ id: APP, name: 'Rose garden', version: '2.1.0' }]
 
-/** @param atEnd closes the hub after the test; concurrent tests pass their own function */
-export async function emulate(options: EmulatedHubOptions = {}, atEnd = onTestFinished): Promise<EmulatedHub> {
+/** Closes everything at the end of the file, because its tests run at the same time. */
+export const open = new AsyncDisposableStack()
+afterAll(() => open.disposeAsync())
+
+export async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }
   const hub = await EmulatedHub.start({ keys, settleMs: 0, apps: APPS, store: STORE, ...options })
-  atEnd(() => hub.close())
-  return hub
+  return open.adopt(hub, (one) => one.close())
 }
 
 /** Shortens pauses, but not deadlines. Waits half a second for an event, which may be late on a busy machine. */
