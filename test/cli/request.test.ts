@@ -53,11 +53,6 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
     })
   })
 
-  test('fails immediately if its topic has no subscriber', async () => {
-    await using broker = await Mosquitto.start()
-    await expect(ask({ urls: [broker.url] }, new FakeClock())).rejects.toMatchObject({ code: 'no_subscribers' })
-  })
-
   test('fails at its deadline when the broker hangs, and closes its connection', async () => {
     await using broker = await Mosquitto.start()
     await using proxy = await TcpProxy.to(broker.port)
