@@ -1,21 +1,25 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { call } from '../../src/cli/call.ts'
 import { brokerUrls } from '../../src/config/broker.ts'
+import { RawBroker } from '../mqtt/raw-broker.ts'
+import { startAedes } from '../mqtt/support.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { Observer } from '../support/observer.ts'
 import { runProgram } from '../support/process.ts'
 import { PROGRAM } from '../support/program.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 import { performed } from './support.ts'
 
-const to = (world: World, topic: string, payload = '', more: Partial<Parameters<typeof call>[0]> = {}) =>
+type Options = Parameters<typeof call>[0]
+
+/** Sends a command; default: a ping to the bridge. */
+const callAt = (broker: Options['broker'], more: Partial<Options> = {}) =>
   call({
-    broker: { urls: [world.broker.url], protocol: 'auto' },
-    base: 'hub2mqtt',
-    topic,
-    payload,
+    ...{ broker, base: 'hub2mqtt', topic: 'bridge/cmd/ping', payload: '' },
     timeoutMs: 10_000,
     clock: systemClock,
     ...more,
@@ -32,8 +36,8 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
     world = await World.start({ broker })
   })
   afterAll(() => world[Symbol.asyncDispose]())
-  const ask = (topic: string, payload = '') =>
-    to(world, topic, payload, { broker: { urls: [world.broker.url], protocol } })
+  const ask = (topic: string, payload = '', clock: Clock = systemClock) =>
+    callAt({ urls: [world.broker.url], protocol }, { topic, payload, clock })
 
   test('prints the answer to a command, whose topic may include the base topic', async () => {
     const topic = `home/app/${world.app}/cmd/restart`
@@ -71,9 +75,9 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
   test('fails after its timeout', async () => {
     world.hub.behave('never-answer', { operation: 'disableApp' })
     const clock = new FakeClock()
-    const access = { broker: { urls: [world.broker.url], protocol }, clock }
-    const calling = to(world, `home/app/${world.app}/cmd/disable`, '', access)
-    const failing = expect(calling).rejects.toThrow('no answer within 10000 ms')
+    const failing = expect(ask(`home/app/${world.app}/cmd/disable`, '', clock)).rejects.toThrow(
+      'no answer within 10000 ms',
+    )
     await until('the request', () => world.hub.requests.some(({ operation }) => operation === 'disableApp'))
     await clock.advance(10_000)
     await failing
@@ -83,15 +87,20 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
 describe.skipIf(mosquittoPath === undefined)('a call reports immediately', () => {
   test('that no bridge receives commands', async () => {
     await using broker = await Mosquitto.start()
-    const calling = call({
-      broker: { urls: [broker.url] },
-      base: 'hub2mqtt',
-      topic: 'home/cmd/refresh',
-      payload: '',
-      timeoutMs: 10_000,
-      clock: new FakeClock(),
+    const calling = callAt({ urls: [broker.url] }, { clock: new FakeClock() })
+    await expect(calling).rejects.toMatchObject({
+      code: 'no_subscribers',
+      message: expect.stringContaining('no bridge receives commands'),
     })
-    await expect(calling).rejects.toThrow('no bridge receives commands')
+  })
+
+  test('that the broker denies the publish', async () => {
+    const acl = ['user me', 'topic read #', 'user service', 'topic readwrite #']
+    await using broker = await Mosquitto.start({ users: { me: 'a', service: 'b' }, acl })
+    await expect(callAt({ urls: [broker.url], username: 'me', password: 'a' })).rejects.toMatchObject({
+      code: 'publish_denied',
+      message: `the broker denies the publish to ${PING}`,
+    })
   })
 
   test('that the broker refuses its credentials, without revealing them', async () => {
@@ -105,6 +114,84 @@ describe.skipIf(mosquittoPath === undefined)('a call reports immediately', () =>
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toMatch(/^hub2mqtt: no connection to the MQTT broker \(unauthorized\)/)
     expect(stderr).not.toContain('canary')
+  })
+})
+
+const PING = 'hub2mqtt/bridge/cmd/ping'
+const RESULT = 'hub2mqtt/bridge/result/ping'
+const answer = (transaction: string) => JSON.stringify({ ok: true, transaction })
+
+describe.skipIf(mosquittoPath === undefined)('a call through Mosquitto', () => {
+  test('is sent under MQTT 5 with a response topic, correlation data and an expiry', async () => {
+    await using broker = await Mosquitto.start()
+    await using service = await Observer.on(broker.port, { protocol: '5', filter: PING })
+    const calling = callAt({ urls: [broker.url] })
+    const { text, retain, packet } = await until('the request', () => service.seen[0])
+    expect({ text, retain }).toEqual({ text: '', retain: false })
+    const { responseTopic = '', correlationData, messageExpiryInterval } = packet.properties ?? {}
+    expect(responseTopic).toBe(`${RESULT}/${correlationData}`)
+    expect(messageExpiryInterval).toBe(10)
+    await service.publish(responseTopic, answer('any'))
+    expect(await calling).toMatchObject({ ok: true, text: answer('any') })
+  })
+
+  test('fails at its deadline when the broker hangs, and closes its connection', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    proxy.pause()
+    const clock = new FakeClock()
+    const failing = expect(callAt({ urls: [`mqtt://127.0.0.1:${proxy.port}`] }, { clock })).rejects.toMatchObject({
+      code: 'timeout',
+      message: 'no answer within 10000 ms',
+    })
+    await until('the connection', () => proxy.accepted === 1)
+    await clock.advance(10_000)
+    await failing
+    proxy.resume()
+    await until('the socket to close', () => proxy.open === 0)
+  })
+})
+
+describe('a call through the embedded broker', () => {
+  test('falls back to MQTT 3.1.1 and accepts only its own answer', async () => {
+    await using broker = await startAedes()
+    await using service = await Observer.on(Number(new URL(broker.url).port), { filter: PING })
+    const calling = callAt({ urls: [broker.url] })
+    const own: string = JSON.parse(await until('the request', () => service.last(PING))).transaction
+    await service.publish(RESULT, answer('of another call'))
+    await service.publish(RESULT, answer(own))
+    expect(await calling).toMatchObject({ transaction: own })
+  })
+
+  test('uses only the requested version', async () => {
+    await using broker = await startAedes()
+    await expect(callAt({ urls: [broker.url], protocol: '5' })).rejects.toMatchObject({
+      code: 'no_connection',
+      message: expect.stringContaining('(protocol)'),
+    })
+  })
+})
+
+describe('a call to a broker that refuses', () => {
+  test('reports a denied subscription, and sends nothing', async () => {
+    await using broker = await RawBroker.start({ suback: () => 135 })
+    await expect(callAt({ urls: [broker.url] })).rejects.toMatchObject({
+      code: 'subscription_denied',
+      message: expect.stringMatching(`^the broker denies the subscription to ${RESULT}/`),
+    })
+    expect(broker.published).toEqual([])
+  })
+
+  test('fails when the connection ends before the answer', async () => {
+    await using broker = await RawBroker.start()
+    const failing = expect(callAt({ urls: [broker.url] })).rejects.toMatchObject({
+      code: 'no_connection',
+      message: expect.stringContaining('139'),
+    })
+    await until('the request', () => broker.published.includes(PING))
+    broker.disconnect(139)
+    await failing
+    expect(broker.connects).toBe(1)
   })
 })
 
