@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { type ConformanceOptions, examine } from '../../../src/cli/conformance/conformance.ts'
 import type { Report } from '../../../src/cli/conformance/report.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../../src/emulator/hub.ts'
-import { APP } from './plants.ts'
+import { APP, type Findings } from './plants.ts'
 
 export { APP }
 
@@ -52,3 +52,19 @@ export async function reportOn(url: string, options: Partial<ConformanceOptions>
 
 export const found = ({ expectations }: Report, id: string) => expectations.find((row) => row.id === id)
 export const outcome = ({ operations }: Report, name: string) => operations.find((row) => row.name === name)?.outcome
+
+/** Returns the findings that are not only differences from an inference. */
+export function said({
+  expectations,
+  operations,
+  left,
+  unseen,
+}: Report): Required<Findings> & { unseen: readonly string[] } {
+  return {
+    differs: expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I').map(({ id }) => id),
+    operations: operations.filter(({ differs }) => differs !== null).map(({ name }) => name),
+    left: left ?? [],
+    unseen: unseen ?? [],
+  }
+}
+export const NOTHING = { differs: [], operations: [], left: [], unseen: [] }

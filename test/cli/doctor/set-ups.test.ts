@@ -15,7 +15,6 @@ import { temporaryFolder } from '../../support/at-end.ts'
 import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, type MosquittoOptions, mosquittoPath } from '../../support/brokers.ts'
 import { Authority, openssl } from '../../support/certificates.ts'
-import { natsPath, startNats } from '../../support/nats.ts'
 import { Observer } from '../../support/observer.ts'
 import { accepts, freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/process.ts'
@@ -34,8 +33,6 @@ interface SetUp {
   readonly outcome?: 'problem' | 'note' | 'mistake'
   /** The difference between the machine's clock and the real time. */
   readonly clockMs?: number
-  /** `false` if the set-up cannot be tested on this machine. */
-  readonly runs?: boolean
 }
 
 const HUB_PASSWORD = 'broker-password-canary'
@@ -366,18 +363,6 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /differ by (89|90|91) s/,
     remedy: /NTP/,
   },
-  'NATS that does not run': atNats(async () => `nats://127.0.0.1:${await freePort()}`),
-  'a wrong password at NATS': {
-    runs: natsPath !== undefined,
-    make: async () => {
-      const nats = await startNats({ config: ['authorization { user: a, password: b }'] })
-      open.use(nats)
-      const login = { FLEET_USERNAME: 'a', FLEET_PASSWORD: HUB_PASSWORD }
-      return { FLEET_NATS: nats.urls.join(','), FLEET_MEMBER: 'a', ...login }
-    },
-    cause: /refuses the user name or password/,
-    remedy: /fleet\.username and fleet\.password/,
-  },
 }
 
 /** The process trusts the authority, because a hub's authority cannot be configured. */
@@ -485,8 +470,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     expect(report).not.toMatch(/127\.0\.0\.1|broker\.lan|attic/)
   }
 
-  const RUN = Object.entries(SET_UPS).filter(([, { runs = true }]) => runs)
-  test.concurrent.for(RUN)('%s', ([title, setUp]) => expectOne(title, setUp))
+  test.concurrent.for(Object.entries(SET_UPS))('%s', ([title, setUp]) => expectOne(title, setUp))
 
   test.concurrent.for(Object.entries(WORKING))('nothing is wrong if %s', async ([, make]) => {
     expect((await wrong(await make())).lines).toEqual([])
