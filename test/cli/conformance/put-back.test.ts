@@ -40,7 +40,7 @@ test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     const args = [PROGRAM, 'conformance', '--url', url, '--writes', '--app', APP]
     const env = { PATH: process.env['PATH'], HUB2MQTT_HUB_API_KEY: KEY }
     await using running = new Process(process.execPath, args, { env })
-    await until('the app to be disabled', () => hub.apps.get(APP)?.enabled === false, 30_000)
+    await until('the app to be disabled', () => hub.apps.get(APP)?.enabled === false, 50_000)
     running.signal(signal)
     expect(await running.closed).toBe('code 1')
     expect(standing()).toEqual(before)

@@ -46,7 +46,7 @@ export const hasty = (betweenMs = 1): Clock => ({
 })
 
 export async function reportOn(url: string, options: Partial<ConformanceOptions> = {}): Promise<Report> {
-  const defaults = { key: KEY, timeoutMs: 15_000, writes: false, limits: false, version: '0.0.0', clock: hasty() }
+  const defaults = { key: KEY, timeoutMs: 15_000, writes: false, limits: false, clock: hasty() }
   return await examine({ url, ...defaults, ...options })
 }
 
