@@ -44,6 +44,7 @@ async function retain({ observer }: Pick<World, 'observer'>, messages: Readonly<
   for (const [topic, text] of Object.entries(messages)) await observer.publish(topic, text, { retain: true })
 }
 
+/** One bridge for all tests of a broker: each leaves the messages as it found them, and the last clears them. */
 describe.each(BROKERS)('cleanup on %s', (broker) => {
   let world: World
   beforeAll(async () => {

@@ -61,7 +61,8 @@ describe('a daemon that works', () => {
   })
 
   it('publishes its health on change only', async () => {
-    const { world } = daemon
+    const { world, published } = daemon
+    await until('realtime', () => published().hubs?.home.realtime === 'connected')
     const before = world.observer.texts(HEALTH).length
     await world.request('home/cmd/refresh')
     await world.request('home/cmd/refresh')
