@@ -13,7 +13,7 @@ import { findCommand } from '../contract/commands.ts'
 import { peekTransaction } from '../contract/payload.ts'
 import { type CommandTopic, createTopics } from '../contract/topics.ts'
 import { SessionError, type SessionErrorCode, withSession } from '../mqtt/session.ts'
-import type { BrokerOptions, Protocol } from '../mqtt/types.ts'
+import type { BrokerOptions } from '../mqtt/types.ts'
 import { shownJson } from '../observability/controls.ts'
 import { type Body, type ConfigFlag, exitCodes } from './command.ts'
 import { waiting } from './progress.ts'
@@ -39,7 +39,7 @@ export const callCommand: Body<Flags> = async ({ env, print }, { config: file, t
 
 const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt running, with the same base topic?'
 
-/** @throws UsageError if the topic is not a command topic; SessionError if no answer arrives */
+/** Uses a separate connection. @throws UsageError if the topic is not a command topic; SessionError if no answer arrives */
 export async function call(options: {
   readonly broker: BrokerOptions
   readonly base: string
@@ -49,27 +49,42 @@ export async function call(options: {
   /** Total time, including the connection. */
   readonly timeoutMs: number
   readonly clock: Clock
-}) {
-  const { broker, base, payload, timeoutMs, clock } = options
+}): Promise<Answer> {
+  const { broker, base, timeoutMs, clock } = options
   const mark = `call-${randomBytes(8).toString('hex')}`
   const { topic, command } = locate(base, options.topic)
-  const marked = withTransaction(command, payload, mark)
+  const marked = withTransaction(command, options.payload, mark)
   const transaction = peekTransaction(Buffer.from(marked))
-  const readOwn = (text: string) => {
-    const answer = readAnswer(text)
-    return answer?.transaction === transaction ? answer : undefined
+  const answered = Promise.withResolvers<Answer>()
+  const refuse = (code: SessionErrorCode, message: string) => answered.reject(new SessionError(code, message))
+  answered.promise.catch(() => {})
+  let receive: (packet: IPublishPacket) => void = () => {}
+  const session = {
+    // Do not use the configured client id, or the broker would close the bridge's connection.
+    ...{ broker, clientId: `hub2mqtt-${mark}`, timeoutMs },
+    onPublish: (packet: IPublishPacket) => receive(packet),
+    onNoSubscribers: () => refuse('no_subscribers', NO_BRIDGE),
   }
-  const exchange = {
+  return await withSession(session, clock, async (connection) => {
+    // MQTT 3.1.1 has no response topics, so the transaction identifies the answer.
+    const hasOwnTopic = connection.protocol === '5'
     // Each call has its own topic below the result topic, where the broker's rules already permit reading.
-    '5': { payload, answerTopic: `${command.result}/${mark}`, readAnswer },
-    '3.1.1': { payload: marked, answerTopic: command.result, readAnswer: readOwn },
-  }
-  try {
-    return await request({ broker, mark, topic, exchange, timeoutMs }, clock)
-  } catch (error) {
-    const hasNoBridge = error instanceof SessionError && error.code === 'no_subscribers'
-    throw hasNoBridge ? new SessionError(error.code, NO_BRIDGE) : error
-  }
+    const answerTopic = hasOwnTopic ? `${command.result}/${mark}` : command.result
+    receive = ({ payload }) => {
+      const answer = readAnswer(payload.toString())
+      if (answer !== undefined && (hasOwnTopic || answer.transaction === transaction)) answered.resolve(answer)
+    }
+    if (!(await connection.subscribe(answerTopic, { qos: 1 }))) {
+      throw new SessionError('subscription_denied', `the broker denies the subscription to ${answerTopic}`)
+    }
+    const messageExpiryInterval = Math.ceil(timeoutMs / 1000)
+    const properties = { responseTopic: answerTopic, correlationData: Buffer.from(mark), messageExpiryInterval }
+    const [payload, more] = hasOwnTopic ? [options.payload, { properties }] : [marked, {}]
+    connection.publish(topic, payload, { qos: 1, ...more }, (reason) => {
+      if (reason !== 0) refuse('publish_denied', `the broker denies the publish to ${topic}`)
+    })
+    return await answered.promise
+  })
 }
 
 function locate(base: string, given: string): { topic: string; command: CommandTopic } {
@@ -90,59 +105,15 @@ function withTransaction({ target, command, argument }: CommandTopic, payload: s
   return isRecord(value) && !('transaction' in value) ? JSON.stringify({ ...value, transaction: mark }) : payload
 }
 
-function readAnswer(text: string) {
+interface Answer {
+  readonly text: string
+  readonly ok: boolean
+  readonly transaction: unknown
+}
+
+/** Returns `undefined` if the message is not an answer. */
+function readAnswer(text: string): Answer | undefined {
   const value = readJson(v.unknown(), text)
   if (!isRecord(value) || !('ok' in value) || !('transaction' in value)) return undefined
   return { text, ok: value['ok'] === true, transaction: value['transaction'] }
-}
-
-interface Exchange<T> {
-  readonly payload: string
-  /** Under MQTT 5, the response topic of the request. */
-  readonly answerTopic: string
-  /** Returns `undefined` if the message is not an answer to this request. */
-  readonly readAnswer: (payload: string) => T | undefined
-}
-
-/** Uses a separate connection. @throws SessionError if no answer arrives */
-export async function request<T>(
-  options: {
-    readonly broker: BrokerOptions
-    /** Identifies the request in the client id and, under MQTT 5, in the correlation data. */
-    readonly mark: string
-    readonly topic: string
-    /** One exchange for each version of MQTT, because MQTT 3.1.1 has no response topics. */
-    readonly exchange: Readonly<Record<Protocol, Exchange<T>>>
-    readonly timeoutMs: number
-  },
-  clock: Clock,
-): Promise<T> {
-  const { broker, mark, topic, exchange, timeoutMs } = options
-  const answered = Promise.withResolvers<T>()
-  const refuse = (code: SessionErrorCode, message: string) => answered.reject(new SessionError(code, message))
-  answered.promise.catch(() => {})
-  let receive: (packet: IPublishPacket) => void = () => {}
-  const session = {
-    // Do not use the configured client id, or the broker would close the bridge's connection.
-    ...{ broker, clientId: `hub2mqtt-${mark}`, timeoutMs },
-    onPublish: (packet: IPublishPacket) => receive(packet),
-    onNoSubscribers: () => refuse('no_subscribers', `no client subscribes to ${topic}`),
-  }
-  return await withSession(session, clock, async (connection) => {
-    const { protocol } = connection
-    const { payload, answerTopic, readAnswer: readOwn } = exchange[protocol]
-    receive = (packet) => {
-      const answer = readOwn(packet.payload.toString())
-      if (answer !== undefined) answered.resolve(answer)
-    }
-    if (!(await connection.subscribe(answerTopic, { qos: 1 }))) {
-      throw new SessionError('subscription_denied', `the broker denies the subscription to ${answerTopic}`)
-    }
-    const messageExpiryInterval = Math.ceil(timeoutMs / 1000)
-    const properties = { responseTopic: answerTopic, correlationData: Buffer.from(mark), messageExpiryInterval }
-    connection.publish(topic, payload, { qos: 1, ...(protocol === '5' && { properties }) }, (reason) => {
-      if (reason !== 0) refuse('publish_denied', `the broker denies the publish to ${topic}`)
-    })
-    return await answered.promise
-  })
 }

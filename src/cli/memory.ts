@@ -11,9 +11,8 @@ const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-g
 const MANY_HUBS = 50
 /** By default, V8 lets the heap grow to several times its used size before it collects garbage. */
 const FRUGAL = '--heap-growing-percent=30'
-/** Lets an idle V8 collect garbage and return memory. Node.js 20 and 22 do not have this option. */
+/** Lets an idle V8 collect garbage and return memory. */
 const SAVING = '--memory-saver-mode'
-const SAVING_SINCE = 24
 
 export function limitHeap(hubs: number): void {
   if (hubs >= MANY_HUBS) setFlagsFromString(FRUGAL)
@@ -21,7 +20,7 @@ export function limitHeap(hubs: number): void {
 
 /** Must be called after the startup, which would otherwise take a fifth more CPU time. */
 export function limitHeapAtRest(hubs: number): void {
-  if (hubs >= MANY_HUBS && Number.parseInt(process.versions.node, 10) >= SAVING_SINCE) setFlagsFromString(SAVING)
+  if (hubs >= MANY_HUBS) setFlagsFromString(SAVING)
 }
 
 export function takeLittleMemory(): void {

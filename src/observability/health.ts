@@ -88,20 +88,14 @@ const INTERVAL_MS = 15_000
 /** How long a loss is considered recent, which is long enough for users to notice the loss. */
 const RECENT_MS = 10 * 60_000
 
-export class Recent {
-  readonly #clock: Clock
-  #count = 0
-  #at = Number.NEGATIVE_INFINITY
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  /** Returns whether the count has grown in the last ten minutes. Call this regularly. */
-  grew(count: number): boolean {
-    if (count > this.#count) this.#at = this.#clock.elapsed()
-    this.#count = count
-    return this.#clock.elapsed() - this.#at < RECENT_MS
+/** The returned function returns whether a count has grown in the last ten minutes. Call it regularly. */
+export function recentGrowth(clock: Clock): (count: number) => boolean {
+  let last = 0
+  let grewAt = Number.NEGATIVE_INFINITY
+  return (count) => {
+    if (count > last) grewAt = clock.elapsed()
+    last = count
+    return clock.elapsed() - grewAt < RECENT_MS
   }
 }
 
@@ -115,7 +109,7 @@ interface Parts extends Pick<HealthFacts, 'version' | 'startedAt' | 'mayBeIdle'>
 
 export function bridgeHealth(parts: Parts) {
   const { link, bridge, hubs, clock, mayAct, ...fixed } = parts
-  const lost = new Recent(clock)
+  const hasGrown = recentGrowth(clock)
   const throttle = new Throttle(clock, publish)
   const { promise: ready, resolve: becomeReady } = Promise.withResolvers<void>()
   const listeners: ((report: HealthReport) => void)[] = []
@@ -123,7 +117,7 @@ export function bridgeHealth(parts: Parts) {
   function report(): HealthReport {
     const { contested, role, failedSettings } = bridge
     const mqtt = link.status()
-    const losing = lost.grew(mqtt.dropped)
+    const losing = hasGrown(mqtt.dropped)
     const ofHubs = Object.fromEntries([...hubs].map(([name, { hub, pulse }]) => [name, healthOf(hub, pulse)]))
     const facts = { mqtt, losing, contested, role, mayAct: mayAct(), failedSettings, hubs: ofHubs }
     return healthReport({ ...fixed, ...facts })

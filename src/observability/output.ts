@@ -103,18 +103,11 @@ function shortened(line: string): string {
   // Masking a secret may have broken the JSON.
   const parsed = parseJson(line)
   const fields = isRecord(parsed) ? parsed : {}
-  const [level, time, part, hub, app] = ['level', 'time', 'part', 'hub', 'app'].map((key) =>
-    cut(fields[key])?.slice(0, 100),
-  )
-  const beginning = line.slice(0, MAX_TEXT_LENGTH)
+  const short = ['level', 'time', 'part', 'hub', 'app'].map((key) => [key, cut(fields[key])?.slice(0, 100)])
   return JSON.stringify({
-    level,
-    time,
-    part,
-    hub,
-    app,
+    ...Object.fromEntries(short),
     msg: cut(fields['msg']),
     shortened_from: line.length,
-    beginning,
+    beginning: line.slice(0, MAX_TEXT_LENGTH),
   })
 }

@@ -96,7 +96,7 @@ const MAX_WINDOW = 64
  * have a thousand keys, and each payload is searched for all of them. This is the algorithm of Wu and Manber: if a
  * block of the text is not part of any needle's beginning, no needle begins near that block.
  */
-export class Needles {
+class Needles {
   /** How many characters of each needle are compared by blocks (the length of the shortest needle, at most 64). */
   readonly #window: number
   /** How far the search may skip ahead, by the hash of a block. */

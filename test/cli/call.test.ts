@@ -1,20 +1,25 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { call } from '../../src/cli/call.ts'
 import { brokerUrls } from '../../src/config/broker.ts'
-import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { RawBroker } from '../mqtt/raw-broker.ts'
+import { startAedes } from '../mqtt/support.ts'
+import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { Observer } from '../support/observer.ts'
 import { runProgram } from '../support/process.ts'
 import { PROGRAM } from '../support/program.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
+import { performed } from './support.ts'
 
-const to = (world: World, topic: string, payload = '', more: Partial<Parameters<typeof call>[0]> = {}) =>
+type Options = Parameters<typeof call>[0]
+
+/** Sends a command; default: a ping to the bridge. */
+const callAt = (broker: Options['broker'], more: Partial<Options> = {}) =>
   call({
-    broker: { urls: [world.broker.url], protocol: 'auto' },
-    base: 'hub2mqtt',
-    topic,
-    payload,
+    ...{ broker, base: 'hub2mqtt', topic: 'bridge/cmd/ping', payload: '' },
     timeoutMs: 10_000,
     clock: systemClock,
     ...more,
@@ -31,8 +36,8 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
     world = await World.start({ broker })
   })
   afterAll(() => world[Symbol.asyncDispose]())
-  const ask = (topic: string, payload = '') =>
-    to(world, topic, payload, { broker: { urls: [world.broker.url], protocol } })
+  const ask = (topic: string, payload = '', clock: Clock = systemClock) =>
+    callAt({ urls: [world.broker.url], protocol }, { topic, payload, clock })
 
   test('prints the answer to a command, whose topic may include the base topic', async () => {
     const topic = `home/app/${world.app}/cmd/restart`
@@ -66,16 +71,14 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
     })
     expect(await Promise.all(reads)).toEqual(names)
   })
-})
 
-describe.each(BROKERS)('without an answer, on %s', (broker) => {
-  test('a call fails after its timeout', async () => {
-    await using world = await World.start({ broker })
-    world.hub.behave('never-answer', { operation: 'restartApp' })
+  test('fails after its timeout', async () => {
+    world.hub.behave('never-answer', { operation: 'disableApp' })
     const clock = new FakeClock()
-    const calling = to(world, `home/app/${world.app}/cmd/restart`, '', { clock })
-    const failing = expect(calling).rejects.toThrow('no answer within 10000 ms')
-    await until('the request', () => world.hub.requests.some(({ operation }) => operation === 'restartApp'))
+    const failing = expect(ask(`home/app/${world.app}/cmd/disable`, '', clock)).rejects.toThrow(
+      'no answer within 10000 ms',
+    )
+    await until('the request', () => world.hub.requests.some(({ operation }) => operation === 'disableApp'))
     await clock.advance(10_000)
     await failing
   })
@@ -84,15 +87,20 @@ describe.each(BROKERS)('without an answer, on %s', (broker) => {
 describe.skipIf(mosquittoPath === undefined)('a call reports immediately', () => {
   test('that no bridge receives commands', async () => {
     await using broker = await Mosquitto.start()
-    const calling = call({
-      broker: { urls: [broker.url] },
-      base: 'hub2mqtt',
-      topic: 'home/cmd/refresh',
-      payload: '',
-      timeoutMs: 10_000,
-      clock: new FakeClock(),
+    const calling = callAt({ urls: [broker.url] }, { clock: new FakeClock() })
+    await expect(calling).rejects.toMatchObject({
+      code: 'no_subscribers',
+      message: expect.stringContaining('no bridge receives commands'),
     })
-    await expect(calling).rejects.toThrow('no bridge receives commands')
+  })
+
+  test('that the broker denies the publish', async () => {
+    const acl = ['user me', 'topic read #', 'user service', 'topic readwrite #']
+    await using broker = await Mosquitto.start({ users: { me: 'a', service: 'b' }, acl })
+    await expect(callAt({ urls: [broker.url], username: 'me', password: 'a' })).rejects.toMatchObject({
+      code: 'publish_denied',
+      message: `the broker denies the publish to ${PING}`,
+    })
   })
 
   test('that the broker refuses its credentials, without revealing them', async () => {
@@ -109,6 +117,84 @@ describe.skipIf(mosquittoPath === undefined)('a call reports immediately', () =>
   })
 })
 
+const PING = 'hub2mqtt/bridge/cmd/ping'
+const RESULT = 'hub2mqtt/bridge/result/ping'
+const answer = (transaction: string) => JSON.stringify({ ok: true, transaction })
+
+describe.skipIf(mosquittoPath === undefined)('a call through Mosquitto', () => {
+  test('is sent under MQTT 5 with a response topic, correlation data and an expiry', async () => {
+    await using broker = await Mosquitto.start()
+    await using service = await Observer.on(broker.port, { protocol: '5', filter: PING })
+    const calling = callAt({ urls: [broker.url] })
+    const { text, retain, packet } = await until('the request', () => service.seen[0])
+    expect({ text, retain }).toEqual({ text: '', retain: false })
+    const { responseTopic = '', correlationData, messageExpiryInterval } = packet.properties ?? {}
+    expect(responseTopic).toBe(`${RESULT}/${correlationData}`)
+    expect(messageExpiryInterval).toBe(10)
+    await service.publish(responseTopic, answer('any'))
+    expect(await calling).toMatchObject({ ok: true, text: answer('any') })
+  })
+
+  test('fails at its deadline when the broker hangs, and closes its connection', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    proxy.pause()
+    const clock = new FakeClock()
+    const failing = expect(callAt({ urls: [`mqtt://127.0.0.1:${proxy.port}`] }, { clock })).rejects.toMatchObject({
+      code: 'timeout',
+      message: 'no answer within 10000 ms',
+    })
+    await until('the connection', () => proxy.accepted === 1)
+    await clock.advance(10_000)
+    await failing
+    proxy.resume()
+    await until('the socket to close', () => proxy.open === 0)
+  })
+})
+
+describe('a call through the embedded broker', () => {
+  test('falls back to MQTT 3.1.1 and accepts only its own answer', async () => {
+    await using broker = await startAedes()
+    await using service = await Observer.on(Number(new URL(broker.url).port), { filter: PING })
+    const calling = callAt({ urls: [broker.url] })
+    const own: string = JSON.parse(await until('the request', () => service.last(PING))).transaction
+    await service.publish(RESULT, answer('of another call'))
+    await service.publish(RESULT, answer(own))
+    expect(await calling).toMatchObject({ transaction: own })
+  })
+
+  test('uses only the requested version', async () => {
+    await using broker = await startAedes()
+    await expect(callAt({ urls: [broker.url], protocol: '5' })).rejects.toMatchObject({
+      code: 'no_connection',
+      message: expect.stringContaining('(protocol)'),
+    })
+  })
+})
+
+describe('a call to a broker that refuses', () => {
+  test('reports a denied subscription, and sends nothing', async () => {
+    await using broker = await RawBroker.start({ suback: () => 135 })
+    await expect(callAt({ urls: [broker.url] })).rejects.toMatchObject({
+      code: 'subscription_denied',
+      message: expect.stringMatching(`^the broker denies the subscription to ${RESULT}/`),
+    })
+    expect(broker.published).toEqual([])
+  })
+
+  test('fails when the connection ends before the answer', async () => {
+    await using broker = await RawBroker.start()
+    const failing = expect(callAt({ urls: [broker.url] })).rejects.toMatchObject({
+      code: 'no_connection',
+      message: expect.stringContaining('139'),
+    })
+    await until('the request', () => broker.published.includes(PING))
+    broker.disconnect(139)
+    await failing
+    expect(broker.connects).toBe(1)
+  })
+})
+
 function program(args: readonly string[], env: Readonly<Record<string, string>>) {
   return runProgram(process.execPath, [PROGRAM, ...args], { env })
 }
@@ -120,7 +206,7 @@ describe('the program', () => {
     const good = await program(['call', 'bridge/cmd/ping', '{"transaction":7}'], env)
     expect(good).toMatchObject({ status: 0, stderr: '' })
     expect(JSON.parse(good.stdout)).toMatchObject({ ok: true, command: 'ping', transaction: 7 })
-    const bad = await program(['call', 'nowhere/cmd/refresh'], env)
+    const bad = await performed(['call', 'nowhere/cmd/refresh'], env)
     expect(bad).toMatchObject({ status: 1, stderr: '' })
     expect(JSON.parse(bad.stdout)).toMatchObject({ ok: false, error: { code: 'unknown_hub' } })
   })
@@ -132,14 +218,14 @@ describe('the program', () => {
     [['call', 'home/+/x/cmd/restart'], /^hub2mqtt: expected the topic of a command/],
     [['call', 'home/cmd/refresh', '--timeout', 'soon'], /^hub2mqtt: --timeout: expected a duration from 100ms to 10m/],
   ])('refuses %j with a hint and the code for usage', async (args, message) => {
-    const { status, stderr } = await program(args, {})
+    const { status, stderr } = await performed(args)
     expect(status).toBe(2)
     expect(stderr).toMatch(message)
     expect(stderr).not.toContain('canary')
   })
 
   test('fails with one line if no broker is reachable', async () => {
-    const { status, stderr } = await program(['call', 'bridge/cmd/ping'], { HUB2MQTT_MQTT_URL: 'mqtt://127.0.0.1:1' })
+    const { status, stderr } = await performed(['call', 'bridge/cmd/ping'], { HUB2MQTT_MQTT_URL: 'mqtt://127.0.0.1:1' })
     expect(status).toBe(1)
     expect(stderr).toMatch(/^hub2mqtt: no connection to the MQTT broker \(unreachable\).*\n$/)
   })

@@ -1,13 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { VERSION } from '../../src/base/version.ts'
 import { loadConfig, variables } from '../../src/config/load.ts'
+import { performed } from '../cli/support.ts'
 import { listening, temporaryFolder } from '../support/at-end.ts'
 import { runProgram } from '../support/process.ts'
+import { PROGRAM } from '../support/program.ts'
 import { available, hasProgram } from '../support/skipped.ts'
 
 const text = (path: string) => readFileSync(path, 'utf8')
@@ -38,12 +40,7 @@ describe('the deployment files', () => {
 describe('the example with two hubs', () => {
   it('passes check-config, and has everything that two hubs need', async () => {
     const path = 'config/two-hubs.example.yaml'
-    const env = { PATH: process.env['PATH'] }
-    const { status, stdout, stderr } = await runProgram(
-      process.execPath,
-      ['src/bin.js', 'check-config', '--config', path],
-      { env },
-    )
+    const { status, stdout, stderr } = await performed(['check-config', '--config', path])
     expect({ status, problems: stderr.split('\n').filter((line) => line && !line.includes('chmod 600')) }).toEqual({
       status: 0,
       problems: [],
@@ -66,7 +63,7 @@ describe('the build of the image', () => {
     })
     const port = await listening(other)
     const folder = temporaryFolder()
-    const program = `#!/bin/sh\nexec '${process.execPath}' '${resolve('src/bin.js')}' "$@"\n`
+    const program = `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`
     writeFileSync(join(folder, 'hub2mqtt'), program, { mode: 0o755 })
     const [, warmUp = ''] = /^RUN ((?:.*\\\n)*?.*hub2mqtt demo(?:.*\\\n)*.*)$/m.exec(text('Dockerfile')) ?? []
     const ran = await runProgram('sh', ['-c', warmUp.replaceAll('/tmp/', `${folder}/`)], {

@@ -59,13 +59,10 @@ describe('the release notes', () => {
   })
 
   it('are refused for a tag of another version', () => {
-    for (const tags of [[], ['v0.0.1'], [manifest.version]]) {
-      expect(notes(...tags)).toMatchObject({
-        status: 1,
-        stdout: '',
-        stderr: expect.stringMatching(/^expected the tag v.*\n$/),
-      })
-    }
+    expect(notes('v0.0.1')).toMatchObject({
+      ...{ status: 1, stdout: '' },
+      stderr: expect.stringMatching(/^expected the tag v.*\n$/),
+    })
   })
 })
 

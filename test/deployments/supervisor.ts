@@ -1,22 +1,10 @@
 /**
  * Repeats how Home Assistant's Supervisor validates the keys that this app can have, because no package registry has
  * the Supervisor: `supervisor/apps/validate.py`, `apps/options.py`, `apps/const.py` and `validate.py` of 2026.07 and
- * later (https://github.com/home-assistant/supervisor). Unlike the Supervisor, these schemas reject unknown keys, which
- * are always mistakes here.
+ * later (https://github.com/home-assistant/supervisor). Unlike the Supervisor, these schemas reject all other keys, which
+ * are mistakes, obsolete, or set to their defaults.
  */
 import * as v from 'valibot'
-
-/** The Supervisor logs a warning for each of these. */
-const LEGACY_MAP_TYPES: Readonly<Record<string, string>> = {
-  config: 'homeassistant_config',
-  addons: 'local_apps',
-  all_addon_configs: 'all_app_configs',
-  addon_config: 'app_config',
-}
-const MAP_TYPES = [
-  ...['data', 'ssl', 'backup', 'share', 'media', 'homeassistant_config', 'local_apps', 'all_app_configs', 'app_config'],
-  ...Object.keys(LEGACY_MAP_TYPES),
-]
 
 const number = String.raw`-?\d*\.?\d+`
 const range = String.raw`(\((${number})?,(${number})?\))?`
@@ -30,13 +18,18 @@ const versionTag = v.pipe(v.string(), v.regex(/^\d+(\.\d+)*$/))
 const webAddress = v.pipe(v.string(), v.url())
 const flag = v.optional(v.boolean())
 
-const volume = v.pipe(
-  v.strictObject({ type: v.picklist(MAP_TYPES), read_only: flag, path: v.optional(v.string()) }),
-  v.check(
-    ({ type }) => LEGACY_MAP_TYPES[type] === undefined,
-    ({ input: { type } }) => `uses legacy map type '${type}'; use '${LEGACY_MAP_TYPES[type]}' instead`,
-  ),
-)
+/** The names of folders for which the Supervisor logs no warning. */
+const FOLDERS = [
+  'data',
+  'ssl',
+  'backup',
+  'share',
+  'media',
+  'homeassistant_config',
+  'local_apps',
+  'all_app_configs',
+  'app_config',
+]
 
 export const appManifest = v.strictObject({
   name: v.string(),
@@ -48,25 +41,16 @@ export const appManifest = v.strictObject({
   url: v.optional(webAddress),
   image: v.optional(v.pipe(v.string(), v.regex(/^([a-zA-Z\-.:\d{}]+\/)*[-\w{}]+\/[-\w{}]+$/))),
   startup: v.optional(v.picklist(['initialize', 'system', 'services', 'application', 'once'])),
-  boot: v.optional(v.picklist(['auto', 'manual', 'manual_only'])),
-  stage: v.optional(v.picklist(['stable', 'experimental', 'deprecated'])),
   init: flag,
   homeassistant: v.optional(versionTag),
   services: v.optional(v.array(v.pipe(v.string(), v.regex(/^(mqtt|mysql):(provide|want|need)$/)))),
   // Permits no strings, because an older Supervisor ignores an unknown string, and the folder is then missing.
-  map: v.optional(v.array(volume)),
+  map: v.optional(
+    v.array(v.strictObject({ type: v.picklist(FOLDERS), read_only: flag, path: v.optional(v.string()) })),
+  ),
   ingress: flag,
-  ingress_port: v.optional(v.union([port, v.literal(0)])),
-  ingress_entry: v.optional(v.string()),
-  ingress_stream: flag,
   panel_icon: v.optional(v.string()),
-  panel_title: v.optional(v.string()),
-  panel_admin: flag,
   ports: v.optional(v.record(portName, v.nullable(port))),
-  watchdog: v.optional(v.pipe(v.string(), v.regex(/^(https?|\[PROTO:\w+\]|tcp):\/\/\[HOST\]:(\[PORT:\d+\]|\d+)/))),
-  backup: v.optional(v.picklist(['hot', 'cold'])),
-  backup_exclude: v.optional(v.array(v.string())),
-  timeout: v.optional(v.pipe(v.number(), v.integer(), v.minValue(10), v.maxValue(300))),
   options: v.optional(v.record(v.string(), v.unknown())),
   schema: v.optional(v.record(v.string(), optionType)),
 })

@@ -2,7 +2,6 @@ import * as v from 'valibot'
 import { type Clock, sleep, systemClock } from '../../base/clock.ts'
 import { UsageError } from '../../base/errors.ts'
 import { readPlainText } from '../../base/read-plain.ts'
-import { VERSION } from '../../base/version.ts'
 import { apiKey } from '../../config/addresses.ts'
 import { readFailure } from '../../config/file.ts'
 import { API_PREFIXES } from '../../hub/proven-hub.ts'
@@ -29,7 +28,7 @@ export const conformance: Body<Flags> = async ({ env, print, warn }, flags) => {
   const key = keyOf(flags, env['HUB2MQTT_HUB_API_KEY'])
   let stop = () => {}
   const report = await examine({
-    ...{ url, key, app, writes, downgrade, limits, timeoutMs, version: VERSION, clock: systemClock },
+    ...{ url, key, app, writes, downgrade, limits, timeoutMs, clock: systemClock },
     onStep(step) {
       stop()
       stop = waiting(step)
@@ -75,7 +74,6 @@ export interface ConformanceOptions
   readonly key: string
   /** The time limit for each request and step. */
   readonly timeoutMs: number
-  readonly version: string
   readonly clock: Clock
   readonly onStep?: (step: string) => void
   /** Called before the app is changed. The returned signal stops the examination, which still restores the app. */
@@ -90,7 +88,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   const pings = await greetings(client)
   const prefix = API_PREFIXES.find((one) => pings[one].greets)
   // Only a hub may receive the key.
-  if (prefix === undefined) return unreachableReport(options, pings)
+  if (prefix === undefined) return unreachableReport(pings)
   client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
   onStep('reading')
   const reading = await read(client, pings, prefix, options.app)
@@ -108,7 +106,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
     const writes = options.writes && recordOf(reading.answers.get('getApp')) ? await change() : null
     if (options.writes && writes === null) reading.noWrites = `the app ${whyNoApp(reading)}`
     const noLimit = options.limits ? 'the hub did not answer all requests' : 'without --limits'
-    return reportOf(options, { ...evidence, reading, limit, noLimit, writes, port: Number(new URL(url).port) })
+    return reportOf(options.writes, { ...evidence, reading, limit, noLimit, writes, port: Number(new URL(url).port) })
   } finally {
     session?.close()
   }

@@ -1,8 +1,8 @@
 /** The report contains no secrets and no names. */
 import { hash } from 'node:crypto'
 import { columns } from '../../base/text.ts'
+import { VERSION } from '../../base/version.ts'
 import { decodeApps } from '../../hub/decode.ts'
-import type { ConformanceOptions } from './conformance.ts'
 import { type Evidence, EXPECTATIONS, firmwareOf, judged, kindOfHub, scopesOf } from './expectations.ts'
 import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
@@ -20,27 +20,25 @@ export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
 
 const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
-type About = Pick<ConformanceOptions, 'version' | 'writes'>
-
-export function unreachableReport({ version }: About, pings: Reading['pings']): Report {
+export function unreachableReport(pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
   return {
-    ...{ format: FORMAT, version, usable: false },
+    ...{ format: FORMAT, version: VERSION, usable: false },
     problems: [`no hub answers at this address, so the key was not sent (${found.join('; ')})`],
     ...{ hub: null, app: null, operations: [], fields: {}, realtime: null },
     ...{ limit: null, left: null, unseen: null, expectations: [] },
   }
 }
 
-export function reportOf(about: About, evidence: Evidence) {
+export function reportOf(wantsWrites: boolean, evidence: Evidence) {
   const { reading, session, sessionWithToken, protocols, limit, writes } = evidence
   const { pings, answers, records, app } = reading
   const unusable = unusableBecause(evidence)
   return {
     format: FORMAT,
-    version: about.version,
+    version: VERSION,
     usable: unusable.length === 0,
-    problems: [...unusable, ...troubleOf(about, evidence)],
+    problems: [...unusable, ...troubleOf(wantsWrites, evidence)],
     hub: {
       ...kindOfHub(evidence),
       prefixes: (['manager', 'managers'] as const).filter((prefix) => outcomeOf(pings[prefix]) === 'ok'),
@@ -76,12 +74,12 @@ function unusableBecause({ reading }: Evidence): string[] {
 }
 
 /** Lists the trials that could not be run or undone. */
-function troubleOf({ writes: wanted }: About, { reading, writes }: Evidence): string[] {
+function troubleOf(wantsWrites: boolean, { reading, writes }: Evidence): string[] {
   const app = reading.answers.get('getApp')
   const seen = app === undefined || outcomeOf(app) === 'absent' ? '' : ` (${summary(app)})`
   const noApp = whyNoApp(reading) + seen
   return [
-    ...(wanted && writes === null ? [`the app that may be changed ${noApp}: nothing was changed`] : []),
+    ...(wantsWrites && writes === null ? [`the app that may be changed ${noApp}: nothing was changed`] : []),
     ...(writes?.left.length ? [`the app was not restored: ${writes.left.join(', ')}`] : []),
     ...(writes?.unseen.length ? [`the app may not be restored: ${writes.unseen.join(', ')}`] : []),
     ...(writes?.stopped ? ['the examination was stopped early'] : []),

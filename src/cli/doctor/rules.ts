@@ -33,6 +33,7 @@ export async function examineRules(
   echoing: Echoing,
 ): Promise<Finding[]> {
   const { discovery } = config
+  const [hub = 'home'] = Object.keys(config.hubs)
   const refused: string[] = []
   const subscriptions = [
     ...topics.commandFilters,
@@ -43,13 +44,17 @@ export async function examineRules(
   for (const filter of subscriptions) {
     if (!(await connection.subscribe(filter, { qos: 1 }))) refused.push(`read ${filter}`)
   }
-  for (const [topic, payload] of testMessages(topics, config)) {
+  const answers = [`${topics.base}/${hub}/result/doctor`, `${topics.base}/${hub}/app/doctor/result/doctor`]
+  const messages = [topics.of('bridgeProbe', {}), ...answers].map((topic) => [topic, '{}'] as const)
+  // The empty message removes a device that does not exist in Home Assistant. Any other message would be invalid.
+  const removal = [`${discovery.prefix}/device/hub2mqtt--doctor/config`, ''] as const
+  for (const [topic, payload] of discovery.format === 'off' ? messages : [...messages, removal]) {
     const lacking = await sendToItself(connection, topic, payload, echoing)
     if (lacking !== undefined) refused.push(`${lacking} ${topic}`)
   }
   // If the rules forbid publishing commands, which the bridge does not do, reading commands cannot be tested.
   const commands = await Promise.all(
-    testCommands(topics, config).map(async (topic) => ({
+    [`${topics.base}/${hub}/cmd/doctor`, topics.appCommand(hub, 'doctor', 'doctor')].map(async (topic) => ({
       topic,
       lacking: await sendToItself(connection, topic, '', echoing),
     })),
@@ -62,23 +67,6 @@ export async function examineRules(
   }
   const remedy = 'let the bridge’s user read and write its topics, as config/mosquitto/acl shows'
   return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
-}
-
-function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [string, string])[] {
-  const [hub = 'home'] = Object.keys(hubs)
-  const ours = [
-    topics.of('bridgeProbe', {}),
-    `${topics.base}/${hub}/result/doctor`,
-    `${topics.base}/${hub}/app/doctor/result/doctor`,
-  ].map((topic) => [topic, '{}'] as const)
-  // The empty message removes a device that does not exist in Home Assistant. Any other message would be invalid.
-  const removal = [`${discovery.prefix}/device/hub2mqtt--doctor/config`, ''] as const
-  return discovery.format === 'off' ? ours : [...ours, removal]
-}
-
-function testCommands(topics: Topics, { hubs }: Config): readonly string[] {
-  const [hub = 'home'] = Object.keys(hubs)
-  return [`${topics.base}/${hub}/cmd/doctor`, topics.appCommand(hub, 'doctor', 'doctor')]
 }
 
 /** Resolves to the action that the rules forbid, if the message does not arrive. */

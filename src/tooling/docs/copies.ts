@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
-import { MarkerError } from './generate.ts'
+import { ExpectedError } from '../../base/errors.ts'
 
 const MANIFEST = v.object({
   version: v.string(),
@@ -55,14 +55,14 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
   'docs/install.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
 }
 
-/** @throws MarkerError if a copy is missing */
+/** @throws ExpectedError if a copy is missing */
 export function fillCopies(text: string, wanted: readonly Copy[]): string {
   return wanted.reduce((filled, [around, value]) => {
     const [before = '', after = ''] = around.split('{}').map(RegExp.escape)
     // A quoted value may contain spaces. Any other value ends before a space, or before the text that follows it.
     const inside = around.includes('{}"') ? '[^"\\n]*' : '[^\\s`"}]+?'
     const pattern = new RegExp(`(${before})${inside}(?=${after === '' ? '[\\s`"}]|$' : after})`, 'g')
-    if (filled.search(pattern) === -1) throw new MarkerError(`expected ${around}`)
+    if (filled.search(pattern) === -1) throw new ExpectedError(`expected ${around}`)
     return filled.replaceAll(pattern, (_all, prefix: string) => prefix + value)
   }, text)
 }

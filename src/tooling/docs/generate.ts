@@ -1,3 +1,4 @@
+import { ExpectedError } from '../../base/errors.ts'
 import { asyncapi } from './asyncapi.ts'
 import { configSchema } from './config-schema.ts'
 import * as emulator from './emulator.ts'
@@ -38,23 +39,18 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/openapi.json': openapi,
 }
 
-/** Thrown if a marker, or the text around a copy, is missing, unknown or duplicated. */
-export class MarkerError extends Error {
-  override readonly name = 'MarkerError'
-}
-
-/** Replaces the text between the markers. @throws MarkerError */
+/** Replaces the text between the markers. @throws ExpectedError if a marker is missing, unknown or duplicated */
 export function fillSections(page: string, known: Sections): string {
   const opened = [...page.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
   const unknown = opened.find((name) => !Object.hasOwn(known, name))
-  if (unknown !== undefined) throw new MarkerError(`nothing generates the section ${unknown}`)
+  if (unknown !== undefined) throw new ExpectedError(`nothing generates the section ${unknown}`)
   return Object.entries(known).reduce((text, [name, generate]) => {
     const begin = `<!-- generated:${name} -->`
     const end = `<!-- /generated:${name} -->`
     const [before, inside, ...more] = text.split(begin)
     const [, after, ...rest] = inside?.split(end) ?? []
     if (before === undefined || after === undefined || more.length > 0 || rest.length > 0) {
-      throw new MarkerError(`expected ${begin} and ${end} once each`)
+      throw new ExpectedError(`expected ${begin} and ${end} once each`)
     }
     return `${before}${begin}\n${generate()}\n${end}${after}`
   }, page)

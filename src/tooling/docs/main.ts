@@ -2,22 +2,23 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ExpectedError } from '../../base/errors.ts'
 import { ROOT } from '../../base/root.ts'
 import { copies, fillCopies } from './copies.ts'
-import { files, fillSections, MarkerError, pages } from './generate.ts'
+import { files, fillSections, pages } from './generate.ts'
 
 function current(path: string): string | undefined {
   const file = new URL(path, ROOT)
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
-/** @throws MarkerError with the path of the file */
+/** @throws ExpectedError with the path of the file */
 function filled(path: string): string {
   const text = current(path) ?? ''
   try {
     return fillCopies(fillSections(text, pages[path] ?? {}), copies[path] ?? [])
   } catch (error) {
-    if (error instanceof MarkerError) throw new MarkerError(`${path}: ${error.message}`, { cause: error })
+    if (error instanceof ExpectedError) throw new ExpectedError(`${path}: ${error.message}`, { cause: error })
     throw error
   }
 }
@@ -53,7 +54,7 @@ function main(args: readonly string[]): number {
 try {
   process.exitCode = main(process.argv.slice(2))
 } catch (error) {
-  if (!(error instanceof MarkerError)) throw error
+  if (!(error instanceof ExpectedError)) throw error
   console.error(error.message)
   process.exitCode = 1
 }

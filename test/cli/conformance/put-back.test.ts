@@ -1,9 +1,9 @@
-import { expect, type TestContext, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { HttpGateway } from '../../support/http-gateway.ts'
 import { Process } from '../../support/process.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
-import { APP, emulate, KEY, reportOn } from './support.ts'
+import { APP, emulate, KEY, open, reportOn } from './support.ts'
 
 /** The number of writes if the hub executes all of them. */
 const WRITES = 12
@@ -12,14 +12,10 @@ const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
 type Hub = Awaited<ReturnType<typeof emulate>>
 
 /** @param at the number of the write at which `happen` is called */
-async function hubWith(
-  { onTestFinished: atEnd }: TestContext,
-  at: number,
-  happen: (hub: Hub) => 'cut' | undefined = () => undefined,
-) {
-  const hub = await emulate({ flavour: 'older' }, atEnd)
+async function hubWith(at: number, happen: (hub: Hub) => 'cut' | undefined = () => undefined) {
+  const hub = await emulate({ flavour: 'older' })
   const gateway = await HttpGateway.to(hub.port)
-  atEnd(() => gateway[Symbol.asyncDispose]())
+  open.use(gateway)
   let writes = 0
   gateway.rule(({ method, upgrade }) => {
     if (upgrade || method === 'GET') return undefined
@@ -35,9 +31,28 @@ async function hubWith(
 
 const all = { app: APP, writes: true, downgrade: '9.9.9' }
 
-test.concurrent.for(numbers)('an app is restored when the examination is stopped at write %i', async (at, context) => {
+// These tests come first, because the program pauses for longer than the other tests take.
+test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  '%s restores the app, and the restoration is reported',
+  async (signal) => {
+    const { hub, url, standing } = await hubWith(-1)
+    const before = standing()
+    const args = [PROGRAM, 'conformance', '--url', url, '--writes', '--app', APP]
+    const env = { PATH: process.env['PATH'], HUB2MQTT_HUB_API_KEY: KEY }
+    await using running = new Process(process.execPath, args, { env })
+    await until('the app to be disabled', () => hub.apps.get(APP)?.enabled === false, 50_000)
+    running.signal(signal)
+    expect(await running.closed).toBe('code 1')
+    expect(standing()).toEqual(before)
+    expect(running.lines[0]).toBe('hub2mqtt can work with this hub and key. But: the examination was stopped early.')
+    expect(running.lines).toContain('Left changed  nothing')
+    expect(running.errors).toEqual(['hub2mqtt: stopping; restoring the app first'])
+  },
+)
+
+test.concurrent.for(numbers)('an app is restored when the examination is stopped at write %i', async (at) => {
   const ending = new AbortController()
-  const { url, standing, writes } = await hubWith(context, at, () => {
+  const { url, standing, writes } = await hubWith(at, () => {
     ending.abort()
     return undefined
   })
@@ -49,8 +64,8 @@ test.concurrent.for(numbers)('an app is restored when the examination is stopped
   expect(report.problems).toEqual(isStopped ? ['the examination was stopped early'] : [])
 })
 
-test.concurrent.for(numbers)('an app is restored when the hub reboots at write %i', async (at, context) => {
-  const { url, standing } = await hubWith(context, at, (hub) => {
+test.concurrent.for(numbers)('an app is restored when the hub reboots at write %i', async (at) => {
+  const { url, standing } = await hubWith(at, (hub) => {
     void hub.reboot({ downMs: 500 })
     return 'cut'
   })
@@ -61,8 +76,8 @@ test.concurrent.for(numbers)('an app is restored when the hub reboots at write %
   expect(report.expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I')).toEqual([])
 })
 
-test.concurrent('a write that the hub executes without an answer is undone', async (context) => {
-  const { hub, url, standing } = await hubWith(context, -1)
+test.concurrent('a write that the hub executes without an answer is undone', async () => {
+  const { hub, url, standing } = await hubWith(-1)
   const before = standing()
   for (const operation of ['setAppSetting', 'disableApp'] as const) {
     hub.behave('execute-then-reset', { operation, times: 1 })
@@ -71,8 +86,8 @@ test.concurrent('a write that the hub executes without an answer is undone', asy
   expect(standing()).toEqual(before)
 })
 
-test.concurrent('a state that can no longer be checked is reported', async (context) => {
-  const { hub, url } = await hubWith(context, 2, (one) => {
+test.concurrent('a state that can no longer be checked is reported', async () => {
+  const { hub, url } = await hubWith(2, (one) => {
     one.setKeys({})
     return undefined
   })
@@ -84,21 +99,3 @@ test.concurrent('a state that can no longer be checked is reported', async (cont
   })
   expect(hub.settings(APP)).toHaveProperty('hub2mqtt-conformance')
 })
-
-test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  '%s restores the app, and the restoration is reported',
-  async (signal, context) => {
-    const { hub, url, standing } = await hubWith(context, -1)
-    const before = standing()
-    const args = [PROGRAM, 'conformance', '--url', url, '--writes', '--app', APP]
-    const env = { PATH: process.env['PATH'], HUB2MQTT_HUB_API_KEY: KEY }
-    await using running = new Process(process.execPath, args, { env })
-    await until('the app to be disabled', () => hub.apps.get(APP)?.enabled === false, 30_000)
-    running.signal(signal)
-    expect(await running.closed).toBe('code 1')
-    expect(standing()).toEqual(before)
-    expect(running.lines[0]).toBe('hub2mqtt can work with this hub and key. But: the examination was stopped early.')
-    expect(running.lines).toContain('Left changed  nothing')
-    expect(running.errors).toEqual(['hub2mqtt: stopping; restoring the app first'])
-  },
-)

@@ -1,9 +1,9 @@
-import { onTestFinished } from 'vitest'
+import { afterAll } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { type ConformanceOptions, examine } from '../../../src/cli/conformance/conformance.ts'
 import type { Report } from '../../../src/cli/conformance/report.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../../src/emulator/hub.ts'
-import { APP } from './plants.ts'
+import { APP, type Findings } from './plants.ts'
 
 export { APP }
 
@@ -24,12 +24,14 @@ const APPS = [
 ]
 const STORE = [{ id: APP, name: 'Rose garden', version: '2.1.0' }]
 
-/** @param atEnd closes the hub after the test; concurrent tests pass their own function */
-export async function emulate(options: EmulatedHubOptions = {}, atEnd = onTestFinished): Promise<EmulatedHub> {
+/** Closes everything at the end of the file, because its tests run at the same time. */
+export const open = new AsyncDisposableStack()
+afterAll(() => open.disposeAsync())
+
+export async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }
   const hub = await EmulatedHub.start({ keys, settleMs: 0, apps: APPS, store: STORE, ...options })
-  atEnd(() => hub.close())
-  return hub
+  return open.adopt(hub, (one) => one.close())
 }
 
 /** Shortens pauses, but not deadlines. Waits half a second for an event, which may be late on a busy machine. */
@@ -44,9 +46,25 @@ export const hasty = (betweenMs = 1): Clock => ({
 })
 
 export async function reportOn(url: string, options: Partial<ConformanceOptions> = {}): Promise<Report> {
-  const defaults = { key: KEY, timeoutMs: 15_000, writes: false, limits: false, version: '0.0.0', clock: hasty() }
+  const defaults = { key: KEY, timeoutMs: 15_000, writes: false, limits: false, clock: hasty() }
   return await examine({ url, ...defaults, ...options })
 }
 
 export const found = ({ expectations }: Report, id: string) => expectations.find((row) => row.id === id)
 export const outcome = ({ operations }: Report, name: string) => operations.find((row) => row.name === name)?.outcome
+
+/** Returns the findings that are not only differences from an inference. */
+export function said({
+  expectations,
+  operations,
+  left,
+  unseen,
+}: Report): Required<Findings> & { unseen: readonly string[] } {
+  return {
+    differs: expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I').map(({ id }) => id),
+    operations: operations.filter(({ differs }) => differs !== null).map(({ name }) => name),
+    left: left ?? [],
+    unseen: unseen ?? [],
+  }
+}
+export const NOTHING = { differs: [], operations: [], left: [], unseen: [] }

@@ -1,13 +1,13 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { lineOf } from '../../../src/cli/doctor/doctor.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { Observer } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
-import { embedded, emulate, KEY, say } from './support.ts'
+import { embedded, emulate, KEY, open, say } from './support.ts'
 
-describe('doctor', () => {
+describe.concurrent('doctor', () => {
   test('finds no problem with an installation that works', async () => {
     const hub = await emulate()
     const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
@@ -132,13 +132,13 @@ describe('doctor', () => {
   })
 })
 
-describe('doctor in a fleet', () => {
+describe.concurrent('doctor in a fleet', () => {
   test('checks the topics of its own member and of all, and detects members with a different configuration', async () => {
     const hub = await emulate()
     const broker = await embedded()
     const access = { HUB_URL: hub.url, MQTT_URL: broker.url }
     const bridge = startBridge({ HUB_API_KEY: KEY, ...access, FLEET_SHARD: '1/1' })
-    onTestFinished(() => bridge.stop())
+    open.use(bridge)
     await using observer = await Observer.on(broker.port)
     for (const topic of ['hub2mqtt/bridge/state', 'hub2mqtt/bridge/shard-1/state']) {
       await observer.until(topic, () => observer.last(topic) === 'online')
@@ -167,7 +167,7 @@ describe('doctor in a fleet', () => {
       ),
     ])
     const astray = startBridge({ HUB_API_KEY: KEY, ...access, FLEET_SHARD: '2/2' })
-    onTestFinished(() => astray.stop())
+    open.use(astray)
     await observer.until('another', () => observer.last('hub2mqtt/bridge/shard-2/info') !== undefined)
     expect((await say({ ...access, FLEET_SHARD: '1/1' })).problems.join('\n')).toContain(
       '2 members are online, and not all of them use that count',
@@ -184,7 +184,7 @@ describe('doctor in a fleet', () => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('doctor and the ACL of a broker', () => {
+describe.skipIf(mosquittoPath === undefined).concurrent('doctor and the ACL of a broker', () => {
   test('names each kind of topic that the ACL does not permit', async () => {
     const hub = await emulate()
     const acl = ['user bridge', 'topic readwrite hub2mqtt/bridge/#', 'topic read hub2mqtt/#']
@@ -195,9 +195,6 @@ describe.skipIf(mosquittoPath === undefined)('doctor and the ACL of a broker', (
     expect(problems.join('\n')).toMatch(/publish hub2mqtt\/home\/app\/doctor\/result\/doctor/)
     expect(problems.join('\n')).toMatch(/publish homeassistant\/device\/hub2mqtt--doctor\/config/)
     expect(problems.join('\n')).not.toContain('bridge/probe')
-    expect((await say({ ...access, MQTT_PASSWORD: 'wrong' })).problems).toEqual([
-      expect.stringMatching(/refuses the user name or password.*check mqtt\.username/s),
-    ])
   })
 
   test('detects commands that cannot be read, and reports where that cannot be tested', async () => {

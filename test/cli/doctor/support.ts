@@ -1,4 +1,4 @@
-import { onTestFinished } from 'vitest'
+import { afterAll } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { examine, lineOf, reportOf } from '../../../src/cli/doctor/doctor.ts'
 import type { Finding } from '../../../src/cli/doctor/finding.ts'
@@ -8,17 +8,16 @@ import { startBroker } from '../../support/brokers.ts'
 
 export const KEY = 'key-of-the-doctor'
 
+/** Closes everything at the end of the file, because its tests run at the same time and share some of it. */
+export const open = new AsyncDisposableStack()
+afterAll(() => open.disposeAsync())
+
 export async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0, ...options })
-  onTestFinished(() => hub.close())
-  return hub
+  return open.adopt(hub, (one) => one.close())
 }
 
-export async function embedded() {
-  const broker = await startBroker('aedes')
-  onTestFinished(() => broker[Symbol.asyncDispose]())
-  return broker
-}
+export const embedded = async () => open.use(await startBroker('aedes'))
 
 type Variables = Readonly<Record<string, string>>
 

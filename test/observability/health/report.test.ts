@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { Pulse } from '../../../src/hub/pulse.ts'
 import type { LinkStatus } from '../../../src/mqtt/types.ts'
-import { type HealthFacts, type HubHealth, healthReport, Recent } from '../../../src/observability/health.ts'
+import { type HealthFacts, type HubHealth, healthReport, recentGrowth } from '../../../src/observability/health.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
 const connected: LinkStatus = {
@@ -105,14 +105,14 @@ describe('the health report', () => {
 
 test('a loss is reported for ten minutes, and the next one as long again', async () => {
   const clock = new FakeClock()
-  const lost = new Recent(clock)
-  expect(lost.grew(0)).toBe(false)
-  expect(lost.grew(3)).toBe(true)
+  const grew = recentGrowth(clock)
+  expect(grew(0)).toBe(false)
+  expect(grew(3)).toBe(true)
   await clock.advance(9 * 60_000)
-  expect(lost.grew(3)).toBe(true)
+  expect(grew(3)).toBe(true)
   await clock.advance(60_000)
-  expect(lost.grew(3)).toBe(false)
-  expect(lost.grew(4)).toBe(true)
+  expect(grew(3)).toBe(false)
+  expect(grew(4)).toBe(true)
 })
 
 describe('a pulse', () => {

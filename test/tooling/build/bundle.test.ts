@@ -10,6 +10,7 @@ import { bundled } from '../../support/bundled.ts'
 import { Observer } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
 import { Process, runProgram } from '../../support/process.ts'
+import { PROGRAM, SOURCES } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
 
 const KEY = 'key-of-the-bundle'
@@ -17,10 +18,11 @@ const APP = 'net.population.app0000'
 
 const folder = temporaryFolder(afterAll)
 const alone = join(folder, 'alone')
-const packaged = join(folder, 'packaged')
+/** The bundle that the tests use, or, if they use the sources, one of its own. */
+const packaged = PROGRAM === SOURCES ? join(folder, 'packaged') : join(PROGRAM, '../..')
 let program: string
 beforeAll(async () => {
-  await bundled(packaged)
+  if (PROGRAM === SOURCES) await bundled(packaged)
   cpSync(packaged, alone, { recursive: true, filter: (path) => basename(path) !== 'node_modules' })
   program = join(alone, 'src/bin.js')
 })
