@@ -59,20 +59,15 @@ test('the bridge on standby does not repeat a step that the active one finished 
 describe.skipIf(natsPath === undefined)('in a fleet with leases', () => {
   const FIRST = 'a'
   /** A name of a member that becomes the leader, and the owner of `h0`, when it joins `FIRST`. */
-  const SECOND = Array.from({ length: 100 }, (_, i) => `b${i}`).find((name) =>
-    [LEADER, 'h0'].every((resource) => ownerOf(resource, [FIRST, name]) === name),
-  )
-
-  async function fleet(street: Street) {
-    const nats = street.use(await startNats())
-    return (member = '') => street.begin({ FLEET_NATS: nats.urls.join(), FLEET_MEMBER: member, FLEET_LEASE: '5s' })
-  }
+  const names = Array.from({ length: 100 }, (_, i) => `b${i}`)
+  const isSecond = (name: string) => [LEADER, 'h0'].every((one) => ownerOf(one, [FIRST, name]) === name)
+  const SECOND = names.find(isSecond) ?? ''
 
   test('the next leader does not repeat a step that its predecessor finished while it stopped', async () => {
     await using street = await Street.build({ houses: 2 })
-    const join = await fleet(street)
-    const first = join(SECOND)
-    join(FIRST)
+    const nats = street.use(await startNats())
+    const first = street.join(nats, SECOND)
+    street.join(nats, FIRST)
     const isWhole = () => street.observer.last('hub2mqtt/fleet')?.includes('"count":2')
     await until('the fleet', isWhole, 30_000)
     await street.online()
@@ -81,13 +76,13 @@ describe.skipIf(natsPath === undefined)('in a fleet with leases', () => {
 
   test('a step that is aborted because a new leader takes over its hub does not fail: the leader sends it again', async () => {
     await using street = await Street.build({ houses: 2 })
-    const join = await fleet(street)
-    join(FIRST)
+    const nats = street.use(await startNats())
+    street.join(nats, FIRST)
     await street.online()
     street.hub('h0').behave('never-answer', { operation: 'restartApp', times: 1 })
     await street.rollOut()
     await until('the restart', () => street.asked()[0] === 1)
-    join(SECOND)
+    street.join(nats, SECOND)
     expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
     expect(street.asked()).toEqual([2, 1])
   })

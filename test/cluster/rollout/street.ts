@@ -11,6 +11,7 @@ import { type RunningBridge, startBridge } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from '../../support/brokers.ts'
 import { JumpClock } from '../../support/jump-clock.ts'
+import type { Nats } from '../../support/nats.ts'
 import { Observer } from '../../support/observer.ts'
 import { ALL_SCOPES, type Answer, KEY } from '../../support/world.ts'
 
@@ -117,6 +118,11 @@ export class Street implements AsyncDisposable {
     return this.#open.use(startBridge({ ...this.#env, ...env }, this.file(), this.clock))
   }
 
+  /** Starts a member of a fleet with leases in this process. */
+  join(nats: Nats, member: string, env: Readonly<Record<string, string>> = {}): RunningBridge {
+    return this.begin({ FLEET_NATS: nats.urls.join(), FLEET_MEMBER: member, FLEET_LEASE: '5s', ...env })
+  }
+
   /** Starts a bridge in a separate process, without waiting until it is online. */
   async process(): Promise<BridgeProcess> {
     const { path } = this.#open.use(await mkdtempDisposable(join(tmpdir(), 'street-')))
@@ -142,11 +148,11 @@ export class Street implements AsyncDisposable {
     }
   }
 
-  async ask(command: string, payload: object): Promise<Answer> {
+  async ask(command: string, payload: object, of = 'bridge'): Promise<Answer> {
     const { observer } = this
-    const result = `hub2mqtt/bridge/result/${command}`
+    const result = `hub2mqtt/${of}/result/${command}`
     const before = observer.texts(result).length
-    await observer.publish(`hub2mqtt/bridge/cmd/${command}`, JSON.stringify(payload))
+    await observer.publish(`hub2mqtt/${of}/cmd/${command}`, JSON.stringify(payload))
     return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
   }
 
