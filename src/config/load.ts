@@ -97,7 +97,7 @@ export function loadConfig(request: LoadOptions) {
   for (const { root } of files) protectSecrets(root, env, [hubOptions, options], mistakes)
   checkRemoved(file, env, reading)
   checkVariables(env, variables, mistakes)
-  checkKeys(file, { table: options, also: ['hubs'], mistakes })
+  checkKeys(file, [], [...fileKeys(options), 'hubs'], mistakes)
   const hubs = readHubs({ file, env, reading, folder, required })
   const config: Config = { ...readTop(options, opened), hubs }
   const broken = checkRules(config, (path) => mistakes.concerns(path))
