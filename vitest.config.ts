@@ -34,7 +34,7 @@ const LONGEST = [
   'cli/program',
   'recording/',
   'cluster/members',
-  'rollout/rollout',
+  'cluster/fleet',
   'setup/first-run',
   'guardian/world',
   'doctor/doctor',

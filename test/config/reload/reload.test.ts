@@ -190,21 +190,6 @@ describe.concurrent('a configuration that is read again changes while running', 
     await noTopicsOf(world, 'home')
   })
 
-  it('the hubs: a folder that stays empty from the start counts as empty after a minute', async ({
-    onTestFinished,
-  }) => {
-    await using world = await start('')
-    await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
-    await world.bridge.stop()
-    const folder = temporaryFolder(onTestFinished)
-    const clock = new JumpClock()
-    await using _bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, '', clock)
-    await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
-    expect(await topicsOf(world, 'home')).not.toEqual([])
-    clock.jump(EMPTY_MS)
-    await noTopicsOf(world, 'home')
-  })
-
   it('the hubs: retained messages that a run with an empty folder leaves are cleared by the next run', async ({
     onTestFinished,
   }) => {
