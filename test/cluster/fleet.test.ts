@@ -40,15 +40,6 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
     /** Resolves when every hub is online, each with one of these members as its owner. */
     served: (by: readonly string[]) =>
       pass(`hubs served by ${by.join(', ')}`, () => fleet.isOnline() && owners().every((owner) => by.includes(owner))),
-    /** Resolves when every member has its share. */
-    whole: async (since = 0) => {
-      const has = (name: string) => {
-        const { since: joined, hubs: count } = Object(payload('hub2mqtt/fleet').members?.[name])
-        return Date.parse(joined) >= since && owners().filter((owner) => owner === name).length === count
-      }
-      await pass('a whole fleet', () => NAMES.every(has))
-      await fleet.served(NAMES)
-    },
     /** Restarts members, which then use the current hubs of the street. */
     restart: async (names: readonly string[]) => {
       await Promise.all(names.map((name) => members.get(name)?.stop()))
@@ -60,7 +51,10 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
     },
     refresh: async (hub: string) => (await street.ask('refresh', {}, hub)).ok,
   }
-  await fleet.whole()
+  const hasShare = (name: string) =>
+    payload('hub2mqtt/fleet').members?.[name]?.hubs === owners().filter((owner) => owner === name).length
+  await pass('a whole fleet', () => NAMES.every(hasShare))
+  await fleet.served(NAMES)
   return fleet
 }
 
