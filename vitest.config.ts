@@ -16,6 +16,7 @@ const ELSEWHERE = ['test/container/**', 'test/package/**', 'test/node-red/**', '
 /** Tests without side effects on their process, so that one worker can run several of these files. */
 const SHARED = [
   'test/{bridge,contract,guardian,home-assistant,mqtt,observability,web}/**/*.test.ts',
+  'test/cluster/{fleet,leased}.test.ts',
   'test/cluster/rollout/*.test.ts',
   'test/config/reload/*.test.ts',
   'test/emulator/*.test.ts',
@@ -33,7 +34,7 @@ const LONGEST = [
   'cli/program',
   'recording/',
   'cluster/members',
-  'rollout/rollout',
+  'cluster/fleet',
   'setup/first-run',
   'guardian/world',
   'doctor/doctor',

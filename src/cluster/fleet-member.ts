@@ -35,7 +35,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   const memberStates = others.map(topics.memberState)
   let peers: ReturnType<typeof followPeers> | undefined
 
-  return {
+  const self = {
     member: fleet.member,
     memberStates,
     status,
@@ -52,7 +52,8 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     },
 
     get payload(): FleetPayload {
-      return payload()
+      const { mode, epoch, members, count } = status()
+      return { mode, epoch, members, count }
     },
 
     whyNotServed(hub: string): string | undefined {
@@ -96,11 +97,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       await store?.[Symbol.asyncDispose]()
     },
   }
-
-  function payload(): FleetPayload {
-    const { mode, epoch, members, count } = status()
-    return { mode, epoch, members, count }
-  }
+  return self
 
   function join(): { readonly fleet: Fleet; readonly store?: NatsStore } {
     if (membership.mode === 'static') return { fleet: staticFleet(membership.member, membership.count, resources) }
@@ -182,7 +179,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   }
 
   function changed(): void {
-    const report = JSON.stringify([payload(), leads(), fleet.isSettled])
+    const report = JSON.stringify([self.payload, leads(), fleet.isSettled])
     if (port === undefined || report === published) return
     published = report
     port.bridge.fleetChanged()

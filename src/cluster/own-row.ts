@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { LeasedOptions } from './leased.ts'
-import { type MemberRecord, memberKey, readMember } from './records.ts'
+import { memberKey, readMember } from './records.ts'
 import { ConflictError, type Row, type Rows } from './rows.ts'
 
 /** The usable part of the lease. The remaining time allows for clocks that run at different speeds. */
@@ -100,9 +100,8 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     const from = lease.now()
     const before = revision ?? free(found)
     if (before === undefined) return false
-    const record: MemberRecord = { nonce, adopted: row.adopted }
     try {
-      revision = await rows.write(key, JSON.stringify(record), before)
+      revision = await rows.write(key, JSON.stringify({ nonce, adopted: row.adopted }), before)
       firstRevision ??= revision
       handlers.onRenewed(from)
       return true
@@ -121,7 +120,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
   function free(found?: Row): number | undefined {
     const stored = rows.member(member)
     const record = found === undefined ? stored?.record : readMember(found.value)
-    return record === undefined || 'gone' in record ? (found?.revision ?? stored?.revision ?? 0) : undefined
+    return record?.nonce === undefined ? (found?.revision ?? stored?.revision ?? 0) : undefined
   }
 
   /**
@@ -134,8 +133,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     // because the write could reach a lost store.
     if (found === undefined && revision !== undefined && !ended) await store.startOver().catch(() => undefined)
     if (found === undefined || found === null) return undefined
-    const record = readMember(found.value)
-    if (record !== undefined && 'nonce' in record && record.nonce === nonce) {
+    if (readMember(found.value)?.nonce === nonce) {
       revision = found.revision
       firstRevision ??= found.revision
       return found

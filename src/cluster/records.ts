@@ -32,8 +32,11 @@ const ALIVE = v.object({
   /** The latest epoch for which the member has stopped serving the hubs that belong to other members. */
   adopted: epoch,
 })
-/** Written for a member whose lease is known to have ended, or by a member that leaves. */
-const GONE = v.object({ gone: mark })
+/** Written for a member whose lease is known to have ended, or by a member that leaves. It has no nonce. */
+const GONE = v.pipe(
+  v.object({ gone: mark }),
+  v.transform(() => ({ nonce: undefined, adopted: 0 })),
+)
 const MEMBER = v.union([ALIVE, GONE])
 export type MemberRecord = v.InferOutput<typeof MEMBER>
 

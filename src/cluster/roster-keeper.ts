@@ -46,9 +46,8 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
   async function writeOff(name: string): Promise<boolean> {
     const row = rows.member(name)
     if (rows.silentMs(name) < leaseMs) return false
-    const nonce = row?.record !== undefined && 'nonce' in row.record ? row.record.nonce : 'unknown'
     try {
-      await put(memberKey(name), JSON.stringify({ gone: nonce }), row?.revision)
+      await put(memberKey(name), JSON.stringify({ gone: row?.record?.nonce ?? 'unknown' }), row?.revision)
       log.warn({ member: name }, 'a member of the fleet has not renewed its lease: the others take over')
       return true
     } catch {

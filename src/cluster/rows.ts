@@ -96,21 +96,17 @@ export class Rows {
   /** Returns whether a later row proves that a listed member has stopped. A missing or invalid row proves nothing. */
   hasStopped(name: string, { nonce, revision }: Listed): boolean {
     const row = this.#members.get(name)
-    if (row?.record === undefined || row.revision <= revision) return false
-    return !('nonce' in row.record) || row.record.nonce !== nonce
+    return row?.record !== undefined && row.revision > revision && row.record.nonce !== nonce
   }
 
   /** Returns whether a listed member has confirmed the epoch or ended, so that it serves no hubs of other members. */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
-    if (this.hasStopped(name, listed)) return true
     const record = this.#members.get(name)?.record
-    return record !== undefined && 'nonce' in record && record.nonce === listed.nonce && record.adopted >= epoch
+    return this.hasStopped(name, listed) || (record?.nonce === listed.nonce && record.adopted >= epoch)
   }
 
   get highestEpoch(): number {
-    const adopted = [...this.#members.values()].map(({ record }) =>
-      record !== undefined && 'adopted' in record ? record.adopted : 0,
-    )
+    const adopted = [...this.#members.values()].map(({ record }) => record?.adopted ?? 0)
     return Math.max(this.#formerEpoch, this.roster?.record.epoch ?? 0, ...adopted)
   }
 

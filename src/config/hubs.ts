@@ -102,7 +102,7 @@ export function readHubs({ file, env, reading, folder, required }: HubsRequest):
   const read = (name: string): [string, HubConfig][] => {
     const at = `hubs.${name}`
     const declared = files.get(name)
-    if (declared !== undefined) checkKeys(declared, { table: hubOptions, at: ['hubs', name], mistakes })
+    if (declared !== undefined) checkKeys(declared, ['hubs', name], KEYS, mistakes)
     const ofEnvironment = name === own ? [environmentSource(env, hubOptions, 'hub.', `${at}.`)] : []
     const sources = [...(declared === undefined ? [] : [declared]), ...ofEnvironment]
     const byEnvironment = name === own || names.size === 1

@@ -59,17 +59,28 @@ export class LiveConfig implements Live {
 
   /** Applies the changes that can take effect at run time, and logs all others. Ignores an invalid configuration. */
   readonly reload = (): void => {
+    const log = this.#log
     try {
-      const reloaded = this.#takeOver()
-      this.#onReload(reloaded?.changed)
+      const loaded = this.#readValid()
+      if (loaded === undefined) {
+        this.#onReload(undefined)
+        return
+      }
+      const before = this.value
+      const after = takeOver(before, loaded.config)
+      this.#replace(after)
+      this.#onReload({ before, after })
       // Log the changes last, so that the lines are written in the new format and at the new level.
-      reloaded?.logChanges()
+      log.info({ changed: differences(before, after) }, 'configuration read again')
+      const later = differences(after, loaded.config)
+      if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
     } catch (err) {
-      this.#log.error({ err }, 'the new configuration was applied only in part, because of a bug in hub2mqtt')
+      log.error({ err }, 'the new configuration was applied only in part, because of a bug in hub2mqtt')
     }
   }
 
-  #takeOver(): { readonly changed: Reloaded; logChanges(): void } | undefined {
+  /** Returns `undefined` if the new configuration is invalid, or must wait because its folder of hubs is empty. */
+  #readValid(): Loaded | undefined {
     const log = this.#log
     const loaded = this.#read()
     if (loaded instanceof ConfigError) {
@@ -79,15 +90,7 @@ export class LiveConfig implements Live {
     }
     if (this.#mustKeepHubs(loaded.hubFiles)) return undefined
     for (const warning of loaded.warnings) log.warn(warning)
-    const before = this.value
-    const after = takeOver(before, loaded.config)
-    this.#replace(after)
-    const later = differences(after, loaded.config)
-    const logChanges = () => {
-      log.info({ changed: differences(before, after) }, 'configuration read again')
-      if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
-    }
-    return { changed: { before, after }, logChanges }
+    return loaded
   }
 
   #replace(config: Config): void {

@@ -52,7 +52,7 @@ function open(request: LoadOptions) {
   const file = read ?? noFile
   const sources = [file, environmentSource(env, options)]
   const reading: Reading = { mistakes, readFile, secrets: new Set(), warnings: [] }
-  return { file, readable: read !== undefined, env, sources, reading }
+  return { path, file, readable: read !== undefined, env, sources, reading }
 }
 
 type Opened = ReturnType<typeof open>
@@ -97,7 +97,7 @@ export function loadConfig(request: LoadOptions) {
   for (const { root } of files) protectSecrets(root, env, [hubOptions, options], mistakes)
   checkRemoved(file, env, reading)
   checkVariables(env, variables, mistakes)
-  checkKeys(file, { table: options, also: ['hubs'], mistakes })
+  checkKeys(file, [], [...fileKeys(options), 'hubs'], mistakes)
   const hubs = readHubs({ file, env, reading, folder, required })
   const config: Config = { ...readTop(options, opened), hubs }
   const broken = checkRules(config, (path) => mistakes.concerns(path))
@@ -142,7 +142,7 @@ export function loadHttpConfig(request: LoadOptions) {
   const { reading, sources, file, env } = opened
   // If a colon or a space is missing, the value may be a valid YAML string instead of a map.
   const isMap = file.root.get('http') instanceof Map
-  const salvaged = isMap ? [] : [httpInText(textOf(request), httpOptions)]
+  const salvaged = isMap ? [] : [httpInText(textOf(opened), httpOptions)]
   const { http } = readTop(httpOptions, { ...opened, sources: [...salvaged, ...sources] })
   const address = withOwnMistakes(opened)
   const { mistakes } = address.reading
@@ -156,11 +156,9 @@ export function loadHttpConfig(request: LoadOptions) {
 }
 
 /** Returns the file's text; empty if there is none. */
-function textOf(request: LoadOptions): string {
-  const { readFile = readPlainText } = request
-  const path = configFileOf(request)
+function textOf({ path, reading }: Opened): string {
   try {
-    return path === null ? '' : readFile(path)
+    return path === null ? '' : reading.readFile(path)
   } catch {
     return ''
   }

@@ -5,7 +5,7 @@ import type { Mistakes } from './mistakes.ts'
 import type { Reading } from './read.ts'
 import { integer, label, list } from './schemas.ts'
 import { type Environment, environmentSource, subjectOf, valueIn } from './sources.ts'
-import { environmentName, fileKeys, type Table, VARIABLE_PREFIX } from './table.ts'
+import { environmentName, type Table, VARIABLE_PREFIX } from './table.ts'
 
 const NO_WEBSOCKET =
   'the embedded broker has not supported WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that supports it, such as Mosquitto'
@@ -70,16 +70,13 @@ export function checkVariables(env: Environment, known: readonly string[], mista
   }
 }
 
-interface KeyCheck {
-  readonly table: Table
-  /** The path of the table's options in the configuration file. */
-  readonly at?: readonly string[]
-  /** Additional keys that are permitted at the same place, because other code reads them. */
-  readonly also?: readonly string[]
-  readonly mistakes: Mistakes
-}
-
-export function checkKeys(file: ConfigFile, { table, at = [], also = [], mistakes }: KeyCheck): void {
+/** Checks the keys at a place in the file, the top if `at` is empty. `allowed` are paths below that place. */
+export function checkKeys(
+  file: ConfigFile,
+  at: readonly string[],
+  allowed: readonly string[],
+  mistakes: Mistakes,
+): void {
   const walk = (node: FileMap, place: readonly string[], known: readonly string[]): void => {
     for (const [key, value] of node) {
       const keys = [...place, String(key)]
@@ -91,7 +88,7 @@ export function checkKeys(file: ConfigFile, { table, at = [], also = [], mistake
     }
   }
   const root = at.length === 0 ? file.root : valueIn(file, at.join('.'))
-  if (root instanceof Map) walk(root, at, [...fileKeys(table), ...also])
+  if (root instanceof Map) walk(root, at, allowed)
 }
 
 /** Adds a mistake unless the last key is known at its place. */

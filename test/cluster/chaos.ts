@@ -39,6 +39,7 @@ async function main(): Promise<number> {
         hubs: Number(values.hubs),
         members,
         natsPorts: nats.nodes.map(({ port }) => port),
+        hasClocks: true,
         config: { discovery: { format: 'off' }, http: { enabled: false } },
       })
       await world.served(['a', 'b', 'c'], 120_000)

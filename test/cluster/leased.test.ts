@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ownerOf } from '../../src/cluster/fleet.ts'
 import { memberKey } from '../../src/cluster/records.ts'
+import { Random } from '../support/random.ts'
 import { runs } from '../support/runs.ts'
 import { Member, Simulation } from './simulation.ts'
 
@@ -27,7 +28,7 @@ const UNSEEN: Step[] = [
 ]
 
 async function live(seed: number, steps: readonly Step[]) {
-  const simulation = new Simulation(mulberry(seed))
+  const simulation = new Simulation(new Random(seed).next)
   const start = (i: number) =>
     new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, SPEEDS[i % SPEEDS.length] ?? 1)
   const alive = new Map([0, 1, 2].map((i) => [i, start(i)]))
@@ -52,16 +53,6 @@ async function happen(simulation: Simulation, member: Member, what: Step['what']
     void member.fleet.leave()
     await simulation.run(3_000)
     member.killed = true
-  }
-}
-
-function mulberry(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 }
 
@@ -201,7 +192,7 @@ describe('members that all end at the same time', () => {
     const delays = fc.tuple(...[0, 1, 2].map(() => fc.integer({ min: 0, max: 300 })))
     await fc.assert(
       fc.asyncProperty(fc.integer(), delays, async (seed, waits) => {
-        const simulation = new Simulation(mulberry(seed))
+        const simulation = new Simulation(new Random(seed).next)
         const members = waits.map((_, i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
         await simulation.run(LEASE_MS)
         simulation.isWell = true

@@ -7,7 +7,6 @@ import { type Nats, natsPath, startNats } from '../support/nats.ts'
 import { until } from '../support/until.ts'
 import { type Asked, Members, type MembersOptions } from './members.ts'
 
-const QUIET_MS = 3_000
 /** Fleets run in parallel, because their cases mostly wait. The cases of one fleet run one after another. */
 const BESIDE = { concurrent: true, timeout: 120_000 }
 const IN_TURN = { concurrent: false }
@@ -100,20 +99,6 @@ describe('bridges that share hubs by number', BESIDE, () => {
 
 const NAMES = ['a', 'b', 'c']
 
-/** Sets up members with leases. With `lines`, the connections of the members to the servers can be cut. */
-function leased(hubs: number, { lines = false } = {}) {
-  let nats: Nats
-  beforeAll(async () => {
-    nats = await startNats()
-    return () => nats[Symbol.asyncDispose]()
-  })
-  const fleet = fleetOf(NAMES, () => {
-    const members = NAMES.map((member) => ({ fleet: { nats: nats.urls, lease: '5s', member } }))
-    return { hubs, members, ...(lines && { natsPorts: nats.nodes.map(({ port }) => port) }) }
-  })
-  return { fleet, nats: () => nats }
-}
-
 /** Messages that arrive at the same moment on two connections may be read in either order. */
 const SAME_MOMENT_MS = 100
 
@@ -128,7 +113,14 @@ function changes(all: readonly Asked[], hub: string) {
 }
 
 describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BESIDE, () => {
-  const { fleet } = leased(6, { lines: true })
+  let nats: Nats
+  beforeAll(async () => {
+    nats = await startNats()
+    return () => nats[Symbol.asyncDispose]()
+  })
+  const fleet = fleetOf(NAMES, () => {
+    return { hubs: 6, members: NAMES.map((member) => ({ fleet: { nats: nats.urls, lease: '5s', member } })) }
+  })
 
   test('take over the hubs of one that is killed, and no other member sends them requests', IN_TURN, async () => {
     const world = fleet()
@@ -182,107 +174,9 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     }
   })
 
-  test('leave their hubs to other members while they cannot reach the broker', IN_TURN, async () => {
-    const world = fleet()
-    const owners = world.owners()
-    const { broker } = world.lines(0)
-    broker.refuse(true)
-    broker.reset()
-    await world.served(['b', 'c'])
-    broker.heal()
-    await until('its hubs again', () => isDeepStrictEqual(world.owners(), owners), 60_000)
-    for (const hub of world.hubs.keys()) expect((await world.command(`${hub}/cmd/refresh`))[0]?.ok).toBe(true)
-  })
-
   test('publish offline when all of them end at the same time', IN_TURN, async () => {
     const world = fleet()
     await Promise.all(NAMES.map((_, i) => world.process(i).stop('SIGTERM')))
     await until('offline', () => world.text('hub2mqtt/bridge/state') === 'offline')
-  })
-})
-
-describe.skipIf(natsPath === undefined)('bridges with leases that lose NATS', BESIDE, () => {
-  const { fleet, nats } = leased(3)
-
-  test('stop when they cannot renew their leases, and continue when they can', IN_TURN, async () => {
-    const world = fleet()
-    nats().node(0).stop()
-    await until(
-      'the end of all leases',
-      () => NAMES.every((_, i) => world.process(i).lines.some((line) => line.includes('this member stops'))),
-      60_000,
-    )
-    await until('the will of who spoke', () => world.text('hub2mqtt/bridge/state') === 'offline')
-    const health = (name: string) => Object(world.payload(`hub2mqtt/bridge/${name}/health`))
-    await until('none of them to be ready', () => NAMES.every((name) => health(name).ready === false), 30_000)
-    expect(health(NAMES[0] ?? '').problems).toEqual([expect.stringContaining('has no lease')])
-    // Requests that end sessions do not count.
-    const all = () => world.asked().filter(({ path }) => !path.startsWith('unsubscribe')).length
-    const asked = all()
-    await new Promise((resolve) => setTimeout(resolve, QUIET_MS))
-    expect(all()).toBe(asked)
-    nats().node(0).cont()
-    await until('requests', () => all() > asked + 3, 60_000)
-    await until('a speaker', () => world.text('hub2mqtt/bridge/state') === 'online')
-    expect([...world.hubs.keys()].map((hub) => world.text(`hub2mqtt/${hub}/state`))).toEqual([
-      'online',
-      'online',
-      'online',
-    ])
-  })
-
-  test('start again when NATS returns without any of their data', IN_TURN, async () => {
-    const world = fleet()
-    const before = Number(Object(world.payload('hub2mqtt/fleet')).epoch)
-    const node = nats().node(0)
-    await node.kill()
-    await node.forget()
-    await node.restart()
-    const isWhole = () => {
-      const { epoch, count } = Object(world.payload('hub2mqtt/fleet'))
-      return Number(epoch) > before && count === NAMES.length
-    }
-    await until('a whole fleet', isWhole, 60_000)
-    for (const hub of world.hubs.keys()) {
-      await until(`${hub} answers`, async () => (await world.command(`${hub}/cmd/refresh`))[0]?.ok === true, 60_000)
-    }
-  })
-})
-
-describe.skipIf(natsPath === undefined)('bridges with leases whose configuration loses a hub', BESIDE, () => {
-  const { fleet } = leased(6)
-  /** The topic of another program below the same base topic. */
-  const FOREIGN = 'hub2mqtt/kitchen/info'
-  const retained = (world: Members, hub: string) => {
-    const newest = new Map(world.observer.seen.filter(({ retain }) => retain).map(({ topic, text }) => [topic, text]))
-    return [...newest].flatMap(([topic, text]) => (topic.startsWith(`hub2mqtt/${hub}/`) && text !== '' ? [topic] : []))
-  }
-  const restart = async (world: Members, members: readonly number[]) => {
-    await Promise.all(members.map((i) => world.process(i).stop('SIGTERM')))
-    const stoppedAt = Date.now()
-    for (const i of members) world.run(i)
-    // Members with different configurations count different hubs, so `whole` cannot be used here.
-    const joinedAt = (i: number) => {
-      const { members: joined } = Object(world.payload('hub2mqtt/fleet'))
-      return Date.parse(Object(Object(joined)[NAMES[i] ?? '']).since)
-    }
-    await until('all members', () => members.every((i) => joinedAt(i) >= stoppedAt), 30_000)
-    await world.served(NAMES)
-  }
-
-  test.each([
-    ['all of them have been stopped', [[0, 1, 2]], 'hub-1'],
-    ['each of them has been restarted', [[0], [1], [2]], 'hub-2'],
-  ])('clear its topics after %s, and no others', IN_TURN, async (_, groups, hub) => {
-    const world = fleet()
-    await world.observer.publish(FOREIGN, '{"owner":"a"}', { retain: true })
-    await until('the topics', () => retained(world, hub).length > 3)
-    await world.unconfigure(hub)
-    const before = world.observer.seen.length
-    for (const group of groups) await restart(world, group)
-    await until('no topics', () => retained(world, hub).length === 0, 30_000)
-    const cleared = world.observer.seen.slice(before).filter(({ text, retain }) => retain && text === '')
-    expect(cleared.filter(({ topic }) => !topic.startsWith(`hub2mqtt/${hub}/`))).toEqual([])
-    expect(retained(world, 'kitchen')).toEqual([FOREIGN])
   })
 })

@@ -1,8 +1,8 @@
 /** Bridges in separate processes, with the hubs that they share, a broker, and NATS if they use leases. */
-import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parse, stringify } from 'yaml'
+import { stringify } from 'yaml'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { BROKERS, type Broker, startBroker } from '../support/brokers.ts'
@@ -20,6 +20,8 @@ export interface MembersOptions {
   readonly config?: Readonly<Record<string, unknown>>
   /** The ports of NATS. If set, each member has its own connections to NATS and the broker, which can be cut. */
   readonly natsPorts?: readonly number[]
+  /** Whether a test can set the wall clocks of the members, which then run from the sources. */
+  readonly hasClocks?: true
 }
 
 /** The proxies between a member and the servers. */
@@ -103,18 +105,8 @@ export class Members implements AsyncDisposable {
   run(member: number): void {
     const config = this.#paths[member]
     if (config === undefined) throw new RangeError(`no member ${member}`)
-    const isDriven = this.#lines.length > 0
-    this.processes[member] = new BridgeProcess({ config, ...(isDriven && { preload: [CLOCK], channel: true }) })
-  }
-
-  /** Removes a hub from the configuration of all members, for their next start. The hub itself keeps running. */
-  async unconfigure(hub: string): Promise<void> {
-    this.hubs.delete(hub)
-    for (const path of this.#paths) {
-      const { hubs, ...rest } = parse(await readFile(path, 'utf8'))
-      const kept = Object.fromEntries(Object.entries(hubs).filter(([name]) => name !== hub))
-      await writeFile(path, stringify({ ...rest, hubs: kept }))
-    }
+    const { hasClocks } = this.#options
+    this.processes[member] = new BridgeProcess({ config, ...(hasClocks && { preload: [CLOCK], channel: true }) })
   }
 
   lines(member: number): Lines {

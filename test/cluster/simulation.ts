@@ -29,7 +29,7 @@ const LOSS_NOTICED_MS = 15_000
 
 export class Simulation {
   now = 0
-  readonly #ownersAmong = new Map<string, string | undefined>()
+  readonly #ownersAmong = new Map<string, Map<string, string | undefined>>()
   readonly members: Member[] = []
   readonly store = new Map<string, Row>()
   losses = 0
@@ -148,15 +148,21 @@ export class Simulation {
     this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
   }
 
-  /** Caches the owners, because hashing takes long. */
-  #ownerAmong(names: readonly string[], resource: string): string | undefined {
-    const key = [resource, ...names].join(' ')
-    if (!this.#ownersAmong.has(key)) this.#ownersAmong.set(key, ownerOf(resource, names))
-    return this.#ownersAmong.get(key)
+  /** Returns the owner of each resource that a member serves. Caches the owners, because hashing takes long. */
+  #ownersIn({ fleet }: Member): Map<string, string | undefined> {
+    const names = [...fleet.view.members.keys()]
+    const known = this.#ownersAmong.get(names.join()) ?? new Map<string, string | undefined>()
+    this.#ownersAmong.set(names.join(), known)
+    for (const { serves } of this.members) {
+      for (const resource of serves) if (!known.has(resource)) known.set(resource, ownerOf(resource, names))
+    }
+    return known
   }
 
   /** Checks that no two members act on a resource at the same time. */
   #look(): void {
+    // Most events change nothing about who acts on what.
+    if (!this.members.map((member) => member.hasChanged()).includes(true)) return
     const owners = new Map<string, string>()
     for (const member of this.members) {
       if (!member.isActing) continue
@@ -169,9 +175,9 @@ export class Simulation {
     // A settled member may clear the topics of its share, even without serving it.
     for (const member of this.members) {
       if (!member.isActing || !member.fleet.isSettled) continue
-      const names = [...member.fleet.view.members.keys()]
+      const rightful = this.#ownersIn(member)
       for (const [resource, label] of owners) {
-        if (label === member.label || this.#ownerAmong(names, resource) !== member.name) continue
+        if (label === member.label || rightful.get(resource) !== member.name) continue
         this.violations.push(`${resource} at ${this.now}: ${label}, not ${member.label}`)
       }
     }
@@ -193,6 +199,7 @@ export class Member {
   /** How many losses of the store the member has detected. */
   losses: number
   readonly #simulation: Simulation
+  #before: { readonly isActing: boolean; readonly serves: ReadonlySet<string>; readonly isSettled: boolean } | undefined
 
   /** @param ahead by how many writes the member's server is ahead; a correct server never is */
   constructor(
@@ -234,6 +241,16 @@ export class Member {
           })
         }),
     )
+  }
+
+  /** Returns whether the member acts, serves or is settled otherwise than at the previous call. */
+  hasChanged(): boolean {
+    const { isActing, serves, fleet } = this
+    const isSettled = isActing && fleet.isSettled
+    const before = this.#before
+    if (isActing === before?.isActing && serves === before.serves && isSettled === before.isSettled) return false
+    this.#before = { isActing, serves, isSettled }
+    return true
   }
 
   get isActing(): boolean {

@@ -1,6 +1,6 @@
 /** An emulated hub, and bridges that have several broker addresses, for tests of the loss of one broker. */
 import { randomBytes } from 'node:crypto'
-import { onTestFinished } from 'vitest'
+import type { TestContext } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { JumpClock } from '../support/jump-clock.ts'
@@ -23,8 +23,11 @@ export interface House {
   bridge(urls: readonly string[], env?: Readonly<Record<string, string>>): RunningBridge
 }
 
+/** The tests run concurrently, so what they open is closed by their contexts. */
+export type Closing = Pick<TestContext, 'onTestFinished'>
+
 /** Starts a house, which is closed at the end of the test. */
-export async function startHouse(): Promise<House> {
+export async function startHouse({ onTestFinished }: Closing): Promise<House> {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
   const hub = open.use(await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0 }))
@@ -43,7 +46,11 @@ export async function startHouse(): Promise<House> {
 }
 
 /** Connects a client that receives everything from the broker. The client is closed at the end of the test. */
-export async function observe(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Promise<Observer> {
+export async function observe(
+  { onTestFinished }: Closing,
+  port: number,
+  protocol: '5' | '3.1.1' = '3.1.1',
+): Promise<Observer> {
   // A cluster that has just started may refuse the first connections.
   const connect = () => Observer.on(port, { filter: 'hub2mqtt/#', protocol, comesBack: true }).catch(() => undefined)
   const observer = await until('a connection', connect, TIMEOUT_MS)
@@ -88,7 +95,7 @@ export async function pass(house: House, observer: Observer, what: string, holds
     house.clock.jump(15_000)
     await works(observer)
     // Network requests that have started take real time.
-    if (await until(what, holds, 500).catch(() => false)) return
+    if (await until(what, holds, 150).catch(() => false)) return
   }
   throw new Error(`15 minutes passed without ${what}`)
 }

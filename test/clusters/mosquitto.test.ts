@@ -1,11 +1,12 @@
 /** Two Mosquittos, each of which forwards everything to the other. */
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { withoutMosquitto } from '../mqtt/support.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import { answers, logged, observe, online, pass, STATE, startHouse, TIMEOUT_MS } from './house.ts'
+import { until } from '../support/until.ts'
+import { answers, type Closing, logged, observe, online, pass, STATE, startHouse, TIMEOUT_MS } from './house.ts'
 
-async function bridged(): Promise<{ first: Mosquitto; second: Mosquitto }> {
+async function bridged({ onTestFinished }: Closing): Promise<{ first: Mosquitto; second: Mosquitto }> {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
   const first = open.use(await Mosquitto.start())
@@ -24,12 +25,12 @@ async function bridged(): Promise<{ first: Mosquitto; second: Mosquitto }> {
   return { first, second }
 }
 
-describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => {
-  test('the bridge moves to the second one and returns to the first, without offline and duplicates', async () => {
-    const { first, second } = await bridged()
-    const house = await startHouse()
+describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', { concurrent: true }, () => {
+  test('the bridge moves to the second one and returns to the first, without offline and duplicates', async (context) => {
+    const { first, second } = await bridged(context)
+    const house = await startHouse(context)
     const bridge = house.bridge([first.url, second.url])
-    const observer = await observe(second.port, '5')
+    const observer = await observe(context, second.port, '5')
     await online(observer)
     await answers(observer)
     observer.forget()
@@ -41,6 +42,11 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     const before = [...observer.seen]
     observer.forget()
     await first.run()
+    const other = await observe(context, first.port, '5')
+    await until('the brokers to be connected again', async () => {
+      await other.publish('hub2mqtt/marker', '')
+      return observer.last('hub2mqtt/marker') !== undefined
+    })
     await pass(house, observer, 'a return', () => logged(bridge, 'connected to the', first.url) === 2)
     await answers(observer)
     const all = [...before, ...observer.seen]
@@ -50,16 +56,15 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     // The bridge does not wait for another bridge that might have replaced it.
     const asked = observer.texts('hub2mqtt/bridge/presence').filter((text) => text.includes('"asks":true'))
     expect(asked).toEqual([expect.stringContaining('"role":"active"')])
-    const other = await observe(first.port, '5')
     await online(other)
     await other.until('the state', () => other.last(app)?.includes('"crashed":true'))
   })
 
-  test('a late will from a broker that hung is corrected', async () => {
-    const { first, second } = await bridged()
-    const house = await startHouse()
+  test('a late will from a broker that hung is corrected', async (context) => {
+    const { first, second } = await bridged(context)
+    const house = await startHouse(context)
     const bridge = house.bridge([first.url, second.url], { MQTT_KEEPALIVE: '1s' })
-    const observer = await observe(second.port, '5')
+    const observer = await observe(context, second.port, '5')
     await online(observer)
     observer.forget()
     first.signal('SIGSTOP')
@@ -70,12 +75,12 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     await observer.until('online again', () => observer.last(STATE) === 'online', TIMEOUT_MS)
   })
 
-  test('the will of a disconnected bridge reaches clients of the other broker', async () => {
-    const { first, second } = await bridged()
-    const house = await startHouse()
+  test('the will of a disconnected bridge reaches clients of the other broker', async (context) => {
+    const { first, second } = await bridged(context)
+    const house = await startHouse(context)
     await using way = await TcpProxy.to(first.port)
     house.bridge([`mqtt://127.0.0.1:${way.port}`])
-    const observer = await observe(second.port, '5')
+    const observer = await observe(context, second.port, '5')
     await online(observer)
     way.refuse(true)
     way.reset()

@@ -1,9 +1,9 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Nats, natsIsBroker, startNats } from '../support/nats.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import { answers, logged, observe, online, pass, STATE, startHouse, TIMEOUT_MS, works } from './house.ts'
+import { answers, type Closing, logged, observe, online, pass, STATE, startHouse, TIMEOUT_MS, works } from './house.ts'
 
-async function cluster(): Promise<Nats> {
+async function cluster({ onTestFinished }: Closing): Promise<Nats> {
   const nats = await startNats({ nodes: 3, mqtt: true })
   onTestFinished(() => nats[Symbol.asyncDispose]())
   return nats
@@ -11,11 +11,11 @@ async function cluster(): Promise<Nats> {
 
 // The cluster needs several seconds to elect new leaders, and more on a busy machine.
 describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () => {
-  test('the loss of a node causes no offline and loses no events; commands work, and the bridge returns', async () => {
-    const nats = await cluster()
-    const house = await startHouse()
+  test('the loss of a node causes no offline and loses no events; commands work, and the bridge returns', async (context) => {
+    const nats = await cluster(context)
+    const house = await startHouse(context)
     const bridge = house.bridge(nats.mqttUrls)
-    const observer = await observe(nats.node(2).mqttPort)
+    const observer = await observe(context, nats.node(2).mqttPort)
     await online(observer)
     await answers(observer)
     observer.forget()
@@ -34,12 +34,12 @@ describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () =>
     await observer.until('offline', () => observer.last(STATE) === 'offline', TIMEOUT_MS)
   })
 
-  test('a bridge that dies with its node stays published as online until a standby takes over', async () => {
-    const nats = await cluster()
-    const house = await startHouse()
+  test('a bridge that dies with its node stays published as online until a standby takes over', async (context) => {
+    const nats = await cluster(context)
+    const house = await startHouse(context)
     await using way = await TcpProxy.to(nats.node(0).mqttPort)
     house.bridge([`mqtt://127.0.0.1:${way.port}`])
-    const observer = await observe(nats.node(2).mqttPort)
+    const observer = await observe(context, nats.node(2).mqttPort)
     await online(observer)
     const standby = house.bridge([nats.node(1).mqttUrl], { MQTT_CLIENT_ID: 'standby' })
     await observer.until('a standby', () => logged(standby, 'this one stands by') > 0, TIMEOUT_MS)

@@ -86,35 +86,8 @@ const address = fc
 
 const written = fc.oneof(
   fc.constantFrom<unknown>(
-    null,
-    true,
-    false,
-    'true',
-    0,
-    1,
-    5,
-    3.1,
-    -1,
-    1.5,
-    16,
-    17,
-    65_535,
-    65_536,
-    '5',
-    '',
-    ' ',
-    'auto',
-  ),
-  fc.constantFrom<unknown>(
-    '3.1.1',
-    'device',
-    'info',
-    'json',
-    'manager',
-    'x'.repeat(129),
-    'ü'.repeat(65),
-    '\t',
-    '\ud800',
+    ...[null, true, false, 'true', 0, 1, 5, 3.1, -1, 1.5, 16, 17, 65_535, 65_536, '5', '', ' ', 'auto', '3.1.1'],
+    ...['device', 'info', 'json', 'manager', 'x'.repeat(129), 'ü'.repeat(65), '\t', '\ud800'],
   ),
   fc.constantFrom<unknown>([], ['*'], ['restart', 'hub/install'], ['restrat'], [5], [null], [''], ['\n'], {}, { a: 1 }),
   fc
@@ -161,7 +134,7 @@ describe('the JSON Schema of the configuration file', () => {
           else expect(takes, `${path}: ${JSON.stringify(value)} ${reasons}`).toBe(reasons.length === 0)
         },
       ),
-      { numRuns: 10_000, examples: brokers.flatMap((row) => noPort.map((value): [[Row, unknown]] => [[row, value]])) },
+      { numRuns: 4_000, examples: brokers.flatMap((row) => noPort.map((value): [[Row, unknown]] => [[row, value]])) },
     )
     expect(taken.size).toBe(rows.length)
     // These options have ranges with a unit, cron expressions, time zones, addresses, byte limits, or related numbers.
@@ -224,9 +197,9 @@ describe('the JSON Schema of the configuration file', () => {
         if (lines.length === 0) taken++
         expect(editorTakes(file), `${JSON.stringify(file)} ${lines.join('\n')}`).toBe(lines.length === 0)
       }),
-      { numRuns: 600 },
+      { numRuns: 400 },
     )
-    expect(taken).toBeGreaterThan(100)
+    expect(taken).toBeGreaterThan(60)
   })
 
   it('accepts the example unchanged, and with every option uncommented', () => {

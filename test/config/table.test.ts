@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { boolean, choice, duration, label, list, map } from '../../src/config/schemas.ts'
-import { defineOptions, environmentName, fileKeys, merge, type Option, type Values } from '../../src/config/table.ts'
+import { defineOptions, merge, type Option, type Values } from '../../src/config/table.ts'
 import { maps } from './support.ts'
 
 const later = defineOptions({
@@ -57,11 +57,5 @@ describe('the option table', () => {
         if (typeof live === 'object') expect(Object.keys(table)).toContain(live.ifSame)
       }
     }
-  })
-
-  it('names variables after the path of an option, and has a file key for each secret', () => {
-    expect(environmentName('mqtt.base_topic')).toBe('HUB2MQTT_MQTT_BASE_TOPIC')
-    expect(fileKeys(options)).toContain('mqtt.password_file')
-    expect(fileKeys(options)).not.toContain('mqtt.username_file')
   })
 })

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { Observer } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
-import { APP, BROKER, Street } from './street.ts'
+import { APP, Street, test } from './street.ts'
 
 /** Immediately answers each command of a rollout with success. Returns the hubs of these commands. */
-async function forge({ broker }: Street): Promise<string[]> {
+async function forge(street: Street): Promise<string[]> {
   const forged: string[] = []
-  const forger = await Observer.on(broker.port, {
+  const forger = await Observer.on(street.broker.port, {
     filter: `hub2mqtt/+/app/${APP}/cmd/restart`,
     onMessage({ topic, text }) {
       const hub = topic.split('/')[1] ?? ''
@@ -17,13 +17,13 @@ async function forge({ broker }: Street): Promise<string[]> {
       void forger.publish(topic.replace('/cmd/', '/result/'), JSON.stringify(answer)).then(() => forged.push(hub))
     },
   })
-  onTestFinished(() => forger[Symbol.asyncDispose]())
+  street.use(forger)
   return forged
 }
 
 describe.each(BROKERS)('on %s, a forged answer', (broker) => {
   test('does not complete a step that the hub refuses', async () => {
-    const street = await Street.open({ broker, houses: 3 })
+    await using street = await Street.open({ broker, houses: 3 })
     // The hub's refusal always arrives after the forged answer.
     for (const hub of street.hubs.values()) hub.behave('never-answer', { operation: 'restartApp' })
     const forged = await forge(street)
@@ -37,7 +37,7 @@ describe.each(BROKERS)('on %s, a forged answer', (broker) => {
   })
 
   test('does not fail a step that the hub has carried out', async () => {
-    const street = await Street.open({ broker, houses: 2 })
+    await using street = await Street.open({ broker, houses: 2 })
     const refuse = { ok: false, transaction: `t/h0/${APP}`, error: { code: 'hub_failed', message: 'no' } }
     await using forger = await Observer.on(street.broker.port, {
       filter: `hub2mqtt/h0/app/${APP}/cmd/restart`,
@@ -51,7 +51,7 @@ describe.each(BROKERS)('on %s, a forged answer', (broker) => {
 
 describe('in a fleet', () => {
   test('a rollout restarts the apps on the hubs of all members, each by its own member', async () => {
-    const street = await Street.build({ broker: BROKER, houses: 6 })
+    await using street = await Street.build({ houses: 6 })
     street.begin({ FLEET_SHARD: '1/2' })
     street.begin({ FLEET_SHARD: '2/2' })
     await street.online()
@@ -65,7 +65,7 @@ describe('in a fleet', () => {
   })
 })
 
-test.skipIf(mosquittoPath === undefined)('config/mosquitto/acl lets only the bridge publish answers', async () => {
+base.skipIf(mosquittoPath === undefined)('config/mosquitto/acl lets only the bridge publish answers', async () => {
   const acl = readFileSync('config/mosquitto/acl', 'utf8').split('\n')
   const users = { hub2mqtt: 'a', homeassistant: 'a', button: 'a' }
   await using broker = await Mosquitto.start({ acl, users })

@@ -1,9 +1,9 @@
 /** Tests which orders are accepted, which are refused, and which permissions they need. */
-import { describe, expect, test } from 'vitest'
-import { APP, BROKER, RESTART, SHORT_PAUSE_MS, Street } from './street.ts'
+import { describe, expect } from 'vitest'
+import { APP, RESTART, SHORT_PAUSE_MS, Street, test } from './street.ts'
 
 test('one rollout runs at a time; the same order again is the same rollout', async () => {
-  const street = await Street.open({ houses: 2 })
+  await using street = await Street.open({ houses: 2 })
   const code = async (order: object) => (await street.ask('rollout', order)).error?.code ?? 'ok'
   expect(await code({ ...RESTART, app: 'no.such.app', transaction: 'a' })).toBe('unknown_app')
   expect(await code({ ...RESTART, hubs: 'h9', transaction: 'b' })).toBe('unknown_app')
@@ -25,7 +25,7 @@ test('one rollout runs at a time; the same order again is the same rollout', asy
 })
 
 test('a rollout finds more hubs with an app than a broker sends messages at a time, also unknown hubs', async () => {
-  const street = await Street.open({ houses: 1 })
+  await using street = await Street.open({ houses: 1 })
   const text = street.observer.last(`hub2mqtt/h0/app/${APP}`) ?? ''
   const publishes = Array.from({ length: 1_500 }, (_, i) =>
     street.observer.publish(`hub2mqtt/gone-${i}/app/${APP}`, text, { retain: true }),
@@ -38,20 +38,20 @@ test('a rollout finds more hubs with an app than a broker sends messages at a ti
 })
 
 describe('permissions', () => {
-  test.each([
+  test.for([
     ['{}', 'It is off until commands.allow names bridge/rollout.'],
     ['{allow: [bridge/rollout], deny: [rollout]}', 'commands.deny names bridge/rollout.'],
     ['{allow: [bridge/rollout], deny: [restart]}', 'commands.deny names restart.'],
     ['{allow: [bridge/rollout], read_only: true}', 'commands.read_only is set.'],
-  ])('commands: %s', async (commands, message) => {
-    const street = await Street.open({ houses: 1, commands })
+  ])('commands: %s', async ([commands = '', message]) => {
+    await using street = await Street.open({ houses: 1, commands })
     const answer = await street.rollOut()
     expect(answer.error).toMatchObject({ code: 'not_allowed', message })
     expect(street.asked()).toEqual([0])
   })
 
   test('that are withdrawn end the rollout before the next wave', async () => {
-    const street = await Street.build({ broker: BROKER, houses: 3 })
+    await using street = await Street.build({ houses: 3 })
     const bridge = await street.bridge()
     await street.rollOut({ pause: '20s' })
     await street.answered()

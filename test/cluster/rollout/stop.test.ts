@@ -1,11 +1,11 @@
 /** Tests what a rollout records when its bridge stops or hands over in an orderly way during a step. */
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
 import type { RunningBridge } from '../../support/bridge.ts'
 import { BROKERS } from '../../support/brokers.ts'
 import { natsPath, startNats } from '../../support/nats.ts'
 import { until } from '../../support/until.ts'
-import { BROKER, Street } from './street.ts'
+import { Street, test } from './street.ts'
 
 const STATE = 'hub2mqtt/bridge/state'
 const STOP_MS = 5_000
@@ -21,11 +21,10 @@ async function stopDuringStep(street: Street, first: RunningBridge): Promise<voi
   expect(street.asked()).toEqual([1, 1])
 }
 
-test.each(BROKERS)(
+test.for(BROKERS)(
   'on %s, a bridge that stops records the answers that still arrive, and sends no more steps',
-  { timeout: 60_000 },
   async (broker) => {
-    const street = await Street.build({ broker, houses: 3 })
+    await using street = await Street.build({ broker, houses: 3 })
     const first = await street.bridge()
     street.hub('h0').behave('slow-headers', SLOW)
     street.hub('h1').behave('never-answer', { operation: 'restartApp', times: 1 })
@@ -50,33 +49,25 @@ test.each(BROKERS)(
 )
 
 test('the bridge on standby does not repeat a step that the active one finished while it stopped', async () => {
-  const street = await Street.build({ broker: BROKER, houses: 2 })
+  await using street = await Street.build({ houses: 2 })
   const first = await street.bridge()
   const second = street.begin()
   await until('two bridges', () => second.lines.some((line) => line.includes('this one stands by')))
   await stopDuringStep(street, first)
 })
 
-describe.skipIf(natsPath === undefined)('in a fleet with leases', { timeout: 60_000 }, () => {
+describe.skipIf(natsPath === undefined)('in a fleet with leases', () => {
   const FIRST = 'a'
   /** A name of a member that becomes the leader, and the owner of `h0`, when it joins `FIRST`. */
-  const SECOND = Array.from({ length: 100 }, (_, i) => `b${i}`).find((name) =>
-    [LEADER, 'h0'].every((resource) => ownerOf(resource, [FIRST, name]) === name),
-  )
-
-  async function fleet() {
-    const nats = await startNats()
-    onTestFinished(() => nats[Symbol.asyncDispose]())
-    const street = await Street.build({ broker: BROKER, houses: 2 })
-    const join = (member = '') =>
-      street.begin({ FLEET_NATS: nats.urls.join(), FLEET_MEMBER: member, FLEET_LEASE: '5s' })
-    return { street, join }
-  }
+  const names = Array.from({ length: 100 }, (_, i) => `b${i}`)
+  const isSecond = (name: string) => [LEADER, 'h0'].every((one) => ownerOf(one, [FIRST, name]) === name)
+  const SECOND = names.find(isSecond) ?? ''
 
   test('the next leader does not repeat a step that its predecessor finished while it stopped', async () => {
-    const { street, join } = await fleet()
-    const first = join(SECOND)
-    join(FIRST)
+    await using street = await Street.build({ houses: 2 })
+    const nats = street.use(await startNats())
+    const first = street.join(nats, SECOND)
+    street.join(nats, FIRST)
     const isWhole = () => street.observer.last('hub2mqtt/fleet')?.includes('"count":2')
     await until('the fleet', isWhole, 30_000)
     await street.online()
@@ -84,13 +75,14 @@ describe.skipIf(natsPath === undefined)('in a fleet with leases', { timeout: 60_
   })
 
   test('a step that is aborted because a new leader takes over its hub does not fail: the leader sends it again', async () => {
-    const { street, join } = await fleet()
-    join(FIRST)
+    await using street = await Street.build({ houses: 2 })
+    const nats = street.use(await startNats())
+    street.join(nats, FIRST)
     await street.online()
     street.hub('h0').behave('never-answer', { operation: 'restartApp', times: 1 })
     await street.rollOut()
     await until('the restart', () => street.asked()[0] === 1)
-    join(SECOND)
+    street.join(nats, SECOND)
     expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
     expect(street.asked()).toEqual([2, 1])
   })

@@ -2,7 +2,7 @@
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { test as base, expect } from 'vitest'
 import { readRollout } from '../../../src/cluster/rollout/record.ts'
 import type { Rollout } from '../../../src/contract/rollout.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
@@ -11,20 +11,24 @@ import { type RunningBridge, startBridge } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from '../../support/brokers.ts'
 import { JumpClock } from '../../support/jump-clock.ts'
+import type { Nats } from '../../support/nats.ts'
 import { Observer } from '../../support/observer.ts'
 import { ALL_SCOPES, type Answer, KEY } from '../../support/world.ts'
 
+/** Run the tests concurrently, because each has its own street and mostly waits. */
+export const test = base.concurrent
+
 export const APP = 'the.app'
+const PAUSE_MS = 1_000
 export const RESTART = { command: 'restart', app: APP, pause: '1s' } as const
-/** The broker for tests that do not depend on the kind of broker. */
-export const BROKER: BrokerKind = BROKERS[0]
 /** In milliseconds. Apps in the last wave are watched for less time. */
 export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
 
 interface StreetOptions {
-  readonly broker: BrokerKind | Mosquitto
+  /** Default: the first of `BROKERS`, for tests that do not depend on the kind of broker. */
+  readonly broker?: BrokerKind | Mosquitto
   readonly houses: number
   readonly apps?: readonly AppSeed[]
   /** The configuration's `commands`, in YAML. */
@@ -55,35 +59,37 @@ export class Street implements AsyncDisposable {
   }
 
   static async build(options: StreetOptions): Promise<Street> {
-    const { broker: kind, houses, apps = [{ id: APP }] } = options
+    const { broker: kind = BROKERS[0], houses, apps = [{ id: APP }] } = options
     await using open = new AsyncDisposableStack()
     const broker = open.use(typeof kind === 'string' ? await startBroker(kind) : kind)
     const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
     const observer = open.use(await Observer.on(broker.port, { protocol, comesBack: true }))
     const street = new Street({ broker, observer }, options, new AsyncDisposableStack())
     for (let i = 0; i < houses; i += 1) {
-      const hub = await EmulatedHub.start({
-        keys: { [KEY]: ALL_SCOPES },
-        settleMs: 0,
-        flavour: 'older',
-        apps: [...apps],
-      })
+      const keys = { [KEY]: ALL_SCOPES }
+      const hub = await EmulatedHub.start({ keys, settleMs: 0, flavour: 'older', apps: [...apps] })
       street.hubs.set(`h${i}`, open.use(hub))
     }
     street.#open.use(open.move())
-    onTestFinished(() => street[Symbol.asyncDispose]())
     return street
   }
 
-  /** Like `build`, but also starts a bridge in this process. Default broker: `BROKER`. */
-  static async open(options: Omit<StreetOptions, 'broker'> & Partial<StreetOptions>): Promise<Street> {
-    const street = await Street.build({ broker: BROKER, ...options })
+  /** Like `build`, but also starts a bridge in this process. */
+  static async open(options: StreetOptions): Promise<Street> {
+    await using open = new AsyncDisposableStack()
+    const street = open.use(await Street.build(options))
     await street.bridge()
+    open.move()
     return street
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#open.disposeAsync()
+  }
+
+  /** Closes the resource at the end of the street. */
+  use<T extends AsyncDisposable>(resource: T): T {
+    return this.#open.use(resource)
   }
 
   hub(name: string): EmulatedHub {
@@ -102,7 +108,7 @@ export class Street implements AsyncDisposable {
 
   /** Starts a bridge in this process. Resolves when it is online with all of its hubs. */
   async bridge(): Promise<RunningBridge> {
-    const times = this.#onlines
+    const times = this.onlines
     const bridge = this.begin()
     await this.online(times)
     return bridge
@@ -110,6 +116,11 @@ export class Street implements AsyncDisposable {
 
   begin(env: Readonly<Record<string, string>> = {}): RunningBridge {
     return this.#open.use(startBridge({ ...this.#env, ...env }, this.file(), this.clock))
+  }
+
+  /** Starts a member of a fleet with leases in this process. */
+  join(nats: Nats, member: string, env: Readonly<Record<string, string>> = {}): RunningBridge {
+    return this.begin({ FLEET_NATS: nats.urls.join(), FLEET_MEMBER: member, FLEET_LEASE: '5s', ...env })
   }
 
   /** Starts a bridge in a separate process, without waiting until it is online. */
@@ -122,25 +133,26 @@ export class Street implements AsyncDisposable {
     return bridge
   }
 
-  get #onlines(): number {
+  /** How often a bridge has published `online`. */
+  get onlines(): number {
     return this.observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'online').length
   }
 
   /** Resolves when bridges have published `online` more than `times` times, and all hubs are online. */
   async online(times = 0): Promise<void> {
     const { observer } = this
-    await observer.until('the bridge', () => this.#onlines > times, 30_000)
+    await observer.until('the bridge', () => this.onlines > times, 30_000)
     for (const name of this.hubs.keys()) {
       await observer.until(name, () => observer.last(`hub2mqtt/${name}/state`) === 'online', 30_000)
       await observer.until(`${name}'s app`, () => observer.last(`hub2mqtt/${name}/app/${APP}`))
     }
   }
 
-  async ask(command: string, payload: object): Promise<Answer> {
+  async ask(command: string, payload: object, of = 'bridge'): Promise<Answer> {
     const { observer } = this
-    const result = `hub2mqtt/bridge/result/${command}`
+    const result = `hub2mqtt/${of}/result/${command}`
     const before = observer.texts(result).length
-    await observer.publish(`hub2mqtt/bridge/cmd/${command}`, JSON.stringify(payload))
+    await observer.publish(`hub2mqtt/${of}/cmd/${command}`, JSON.stringify(payload))
     return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
   }
 
@@ -187,11 +199,31 @@ export class Street implements AsyncDisposable {
     }
   }
 
+  /** Resolves when the rollout has ended. Skips the pause of `RESTART` after each wave. */
   async ended(transaction = 't'): Promise<Rollout> {
-    return await this.until(transaction, ({ state }) => state !== 'running')
+    let skippedAt = ''
+    return await this.until(transaction, ({ state, current, updated_at }) => {
+      const pauses = current.length > 0 && current.every(({ phase }) => phase === 'answered')
+      if (pauses && updated_at !== skippedAt) {
+        this.clock.jump(PAUSE_MS)
+        skippedAt = updated_at
+      }
+      return state !== 'running'
+    })
   }
 
-  asked(operation = 'restartApp'): number[] {
-    return [...this.hubs.values()].map(({ requests }) => requests.filter((one) => one.operation === operation).length)
+  /** Returns how often each hub was asked to restart the app. */
+  asked(): number[] {
+    const restarts = ({ requests }: EmulatedHub) => requests.filter(({ operation }) => operation === 'restartApp')
+    return [...this.hubs.values()].map((hub) => restarts(hub).length)
+  }
+
+  /** Expects that each hub was asked once, and a second time only if its step has no answer in the record. */
+  expectRepeated(record: Rollout | undefined): void {
+    const unsure = new Set(record?.current.filter(({ phase }) => phase === 'sent').map(({ hub }) => hub))
+    for (const [i, times] of this.asked().entries()) {
+      expect(times).toBeGreaterThanOrEqual(1)
+      expect(times).toBeLessThanOrEqual(unsure.has(`h${i}`) ? 2 : 1)
+    }
   }
 }

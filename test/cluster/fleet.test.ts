@@ -1,0 +1,135 @@
+/** Tests members with leases in this process, whose clock the test advances. */
+import { isDeepStrictEqual } from 'node:util'
+import { describe, expect } from 'vitest'
+import { natsPath, startNats } from '../support/nats.ts'
+import { retainedOn } from '../support/observer.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+import { Street, test } from './rollout/street.ts'
+
+const NAMES = ['a', 'b', 'c']
+const STEP_MS = 250
+
+/** Starts three members that share the hubs of a street. */
+async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Record<string, string>>>> = {}) {
+  const { observer, hubs } = street
+  const nats = street.use(await startNats())
+  const join = (name: string) => street.join(nats, name, env[name])
+  const members = new Map(NAMES.map((name) => [name, join(name)]))
+  const payload = (topic: string) => Object(JSON.parse(observer.last(topic) || '{}'))
+  /** Moves the clock, but not faster than NATS and the broker answer, so that no lease ends early on a busy machine. */
+  const pass = async (what: string, holds: () => boolean | Promise<boolean>) => {
+    const step = async () => {
+      street.clock.jump(STEP_MS)
+      await nats.untilReady()
+      await observer.publish('step', 'x')
+      return holds()
+    }
+    await until(what, step, 60_000)
+  }
+  const owners = () => [...hubs.keys()].map((hub) => payload(`hub2mqtt/${hub}/info`).owner)
+  const isOnline = (hub: string) => observer.last(`hub2mqtt/${hub}/state`) === 'online'
+  const fleet = {
+    nats,
+    payload,
+    pass,
+    owners,
+    text: (topic: string) => observer.last(`hub2mqtt/${topic}`),
+    everyLine: (text: string) => [...members.values()].every(({ lines }) => lines.some((line) => line.includes(text))),
+    isOnline: () => [...hubs.keys()].every(isOnline),
+    /** Resolves when every hub is online, each with one of these members as its owner. */
+    served: (by: readonly string[]) =>
+      pass(`hubs served by ${by.join(', ')}`, () => fleet.isOnline() && owners().every((owner) => by.includes(owner))),
+    /** Restarts members, which then use the current hubs of the street. */
+    restart: async (names: readonly string[]) => {
+      await Promise.all(names.map((name) => members.get(name)?.stop()))
+      const stoppedAt = street.clock.now()
+      for (const name of names) members.set(name, join(name))
+      const hasJoined = (name: string) => Date.parse(payload('hub2mqtt/fleet').members?.[name]?.since) >= stoppedAt
+      await pass('the members', () => names.every(hasJoined))
+      await fleet.served(NAMES)
+    },
+    refresh: async (hub: string) => (await street.ask('refresh', {}, hub)).ok,
+  }
+  const hasShare = (name: string) =>
+    payload('hub2mqtt/fleet').members?.[name]?.hubs === owners().filter((owner) => owner === name).length
+  await pass('a whole fleet', () => NAMES.every(hasShare))
+  await fleet.served(NAMES)
+  return fleet
+}
+
+describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_000 }, () => {
+  test('stop when they cannot renew their leases, and continue when they can', async () => {
+    await using street = await Street.build({ houses: 3 })
+    const { nats, pass, payload, text, everyLine, isOnline } = await fleetOn(street)
+    nats.node(0).stop()
+    await pass('the end of all leases', () => everyLine('this member stops'))
+    await pass('the will of the leader', () => text('bridge/state') === 'offline')
+    const health = (name: string) => payload(`hub2mqtt/bridge/${name}/health`)
+    await pass('none of them to be ready', () => NAMES.every((name) => health(name).ready === false))
+    expect(health('a').problems).toEqual([expect.stringContaining('has no lease')])
+    // Requests that end sessions do not count.
+    const requests = () => [...street.hubs.values()].flatMap((hub) => hub.requests.map(({ path }) => path))
+    const asked = () => requests().filter((path) => !path.startsWith('unsubscribe')).length
+    const before = asked()
+    const end = street.clock.now() + 5_000
+    await pass('some polls', () => street.clock.now() >= end)
+    expect(asked()).toBe(before)
+    nats.node(0).cont()
+    await pass('requests', () => asked() > before + 3)
+    await pass('the hubs', () => text('bridge/state') === 'online' && isOnline())
+  })
+
+  test('start again when NATS returns without any of their data', async () => {
+    await using street = await Street.build({ houses: 3 })
+    const { nats, pass, payload, refresh } = await fleetOn(street)
+    const before = payload('hub2mqtt/fleet').epoch
+    await nats.node(0).kill()
+    await nats.node(0).forget()
+    await nats.node(0).restart()
+    await pass('a whole fleet', () => {
+      const { epoch, count } = payload('hub2mqtt/fleet')
+      return epoch > before && count === NAMES.length
+    })
+    for (const hub of street.hubs.keys()) await until(`${hub} answers`, () => refresh(hub))
+  })
+
+  test('leave their hubs to other members while they cannot reach the broker', async () => {
+    await using street = await Street.build({ houses: 6 })
+    const line = street.use(await TcpProxy.to(street.broker.port))
+    const fleet = await fleetOn(street, { a: { MQTT_URL: `mqtt://127.0.0.1:${line.port}` } })
+    const owners = fleet.owners()
+    line.refuse(true)
+    line.reset()
+    await fleet.served(['b', 'c'])
+    line.heal()
+    await fleet.pass('its hubs again', () => isDeepStrictEqual(fleet.owners(), owners))
+    for (const hub of street.hubs.keys()) expect(await fleet.refresh(hub)).toBe(true)
+  })
+
+  /** The topic of another program below the same base topic. */
+  const FOREIGN = 'hub2mqtt/kitchen/info'
+
+  test.for([
+    ['all of them have been stopped', [NAMES]],
+    ['each of them has been restarted', NAMES.map((name) => [name])],
+  ] as const)(
+    'clear the topics of a hub that their configuration has lost after %s, and no others',
+    async ([, groups]) => {
+      await using street = await Street.build({ houses: 6 })
+      const { pass, restart } = await fleetOn(street)
+      const { observer } = street
+      const retained = async (hub: string) =>
+        [...(await retainedOn(street.broker.port)).keys()].filter((topic) => topic.startsWith(`hub2mqtt/${hub}/`))
+      await observer.publish(FOREIGN, '{"owner":"a"}', { retain: true })
+      expect((await retained('h1')).length).toBeGreaterThan(3)
+      street.hubs.delete('h1')
+      const before = observer.seen.length
+      for (const group of groups) await restart(group)
+      await pass('no topics', async () => (await retained('h1')).length === 0)
+      const cleared = observer.seen.slice(before).filter(({ text }) => text === '')
+      expect(cleared.filter(({ topic }) => !topic.startsWith('hub2mqtt/h1/'))).toEqual([])
+      expect(await retained('kitchen')).toEqual([FOREIGN])
+    },
+  )
+})
