@@ -22,9 +22,7 @@ test('a new app passes its own test and runs', async () => {
   expect(stdout).toMatch(/pass 2\n/)
   expect(status).toBe(0)
   const hub = await running(folder, { settings: { greeting: 'Hello' } })
-  expect(
-    await hub.apps.request(ID, { method: 'GET', path: '/greeting/Ada', query: new Map(), body: undefined }),
-  ).toEqual({
+  expect(await hub.apps.request(ID, { method: 'GET', path: '/greeting/Ada', query: {}, body: undefined })).toEqual({
     text: 'Hello, Ada!',
   })
   expect(hub.emitted).toEqual([['greeting', { text: 'Hello, Ada!' }]])

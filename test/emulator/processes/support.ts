@@ -92,7 +92,7 @@ export async function running(folder: string, options: Options = {}) {
     ask: (line: string, body?: unknown) => {
       const [method = '', target = ''] = line.split(' ')
       const url = new URL(target, 'http://app')
-      return apps.request(id, { method, path: url.pathname, query: new Map(url.searchParams), body })
+      return apps.request(id, { method, path: url.pathname, query: Object.fromEntries(url.searchParams), body })
     },
     untilState: (wanted: string) => until(`the state ${wanted}`, () => hub.record.state === wanted),
     untilCrashed: () => until('the crash', () => hub.record.crashed),
