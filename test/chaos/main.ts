@@ -8,7 +8,6 @@ import { type ComposedJob, composedJobs, everyFault, runAlone, runJobs, until } 
 import { nameOf, parseScript, shrink } from './compose.ts'
 import type { EpisodeResult, Job } from './episode.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
-import { NO_HISTORY } from './history.ts'
 import { ResultFile } from './kept.ts'
 import { PLANTS } from './plants/all.ts'
 import { type PlantResult, provePlants } from './prove.ts'
@@ -88,6 +87,7 @@ const howAgain = ({ fault, script }: Job) =>
   script === undefined ? `--fault '${fault}'` : `--script '${JSON.stringify(script)}'`
 
 function dump(folder: string, { fault, seed, violations, history }: EpisodeResult): void {
+  if (history === undefined) return
   const { sent, seen, hubRequests, lives, links, onlineAt } = history
   const processes = lives.map(({ startedAt, end, lines, errors }) => ({ startedAt, end, lines, errors }))
   mkdirSync(folder, { recursive: true })
@@ -201,8 +201,9 @@ async function main(): Promise<number> {
   const results: EpisodeResult[] = [...(resultFile?.results ?? [])]
   const onResult = (result: EpisodeResult) => {
     resultFile?.add(result)
+    const { history: _, ...passed } = result
     // Only failed episodes need their history.
-    results.push(result.violations.length > 0 ? result : { ...result, history: NO_HISTORY })
+    results.push(result.violations.length > 0 ? result : passed)
     report(result)
     status.show(progressOf(plan, results.length, startedAt))
   }
