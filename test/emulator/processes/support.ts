@@ -52,7 +52,8 @@ export async function running(folder: string, options: Options = {}) {
   const { state, packages } = data
   const { id, version, channel } = packages.adopt(folder).manifest
   state.put(newApp({ id, folder, version, channel, origin: 'devkit_run' }))
-  addSettings(state, id, options.settings)
+  // Each write on its own would wait for the disk.
+  state.transaction(() => addSettings(state, id, options.settings))
   const events: [event: string, payload: unknown][] = []
   const emitted: [event: string, payload: unknown][] = []
   const refuse = () => {
