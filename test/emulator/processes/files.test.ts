@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { emulate } from '../../../src/emulator/command.ts'
 import { filesIn, MAX_FILES } from '../../../src/emulator/processes/app-files.ts'
 import { until } from '../../support/until.ts'
@@ -10,13 +11,13 @@ import { APP, quickClock, running, written } from './support.ts'
 
 const says = (text: string) => `export default ({ log }) => log(${JSON.stringify(text)})`
 
-async function emulated(folder: string) {
+async function emulated(folder: string, clock: Clock = quickClock) {
   const lines: string[] = []
   const warnings: string[] = []
   const emulation = await emulate({
     apiKeys: [{ key: KEY, scopes: ['hub'] }],
     rateLimit: false,
-    clock: quickClock,
+    clock,
     appFolders: [folder],
     onLine: (id, line) => lines.push(id === APP ? line : `${id}: ${line}`),
     warn: (problem) => warnings.push(problem),
@@ -208,7 +209,7 @@ test('the number of watched files is limited', async () => {
   const names = Array.from({ length: MAX_FILES }, (_, at) => join(folder, 'many', `${at}.txt`))
   for (const name of names) writeFileSync(name, '')
   expect((await filesIn(folder)).size).toBe(MAX_FILES)
-  const app = await emulated(folder)
+  const app = await emulated(folder, systemClock)
   expect(app.warnings).toEqual([`${APP}: has more than 5000 files; changes to the others are not detected`])
   expect((await filesIn(join(folder, 'absent'))).size).toBe(0)
 })

@@ -85,10 +85,10 @@ export async function running(folder: string, options: Options = {}) {
       if (record === undefined) throw new Error('the app does not exist')
       return record
     },
-    get states() {
-      return events.map(([, payload]) =>
-        typeof payload === 'object' && payload !== null && 'state' in payload ? payload.state : undefined,
-      )
+    /** Without repetitions, because events for the usage also contain the state. */
+    get states(): unknown[] {
+      const states = events.map(([, payload]) => Object(payload).state)
+      return states.filter((state, at) => at === 0 || state !== states[at - 1])
     },
     ask: (line: string, body?: unknown) => {
       const [method = '', target = ''] = line.split(' ')
