@@ -62,7 +62,7 @@ describe.runIf(hasProc)('no app outlives its hub', () => {
         const found = processesWith(`\0${id}\0`)
         return found.length > 0 ? found : undefined
       })
-      if (isBusy) await until('the app to be busy', () => worked(pid) > BUSY)
+      if (isBusy) await until('the app to be busy', () => worked(pid) > BUSY, 30_000)
       pids.push(pid)
     }
     hub.signal(signal)
