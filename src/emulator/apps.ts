@@ -21,7 +21,7 @@ export interface How {
   silent?: boolean
 }
 
-interface AppsOptions extends Pick<Settled, 'flavour' | 'random' | 'settleMs' | 'store'> {
+interface AppsOptions extends Pick<Settled, 'flavour' | 'settleMs' | 'store'> {
   timers: Timers
   sendEvent: AppsHost['sendEvent']
 }
@@ -120,12 +120,6 @@ export class Apps implements HubApps {
     if (!how.silent) this.#options.sendEvent('app.update', record)
   }
 
-  moveUsage(): void {
-    for (const [id, { state, usage }] of this.records) {
-      if (state === 'running') this.change(id, { usage: wander(usage, this.#options.random) })
-    }
-  }
-
   collectGarbage(id: string): void {
     const { usage } = this.#must(id)
     this.change(id, { usage: { ...usage, mem: Math.round(number(usage?.mem) * 0.7) } })
@@ -179,7 +173,11 @@ export function liveOn(
   timers: Timers,
   { usageMs, crashMs, random }: Pick<Settled, 'usageMs' | 'crashMs' | 'random'>,
 ): void {
-  timers.every(usageMs, () => apps.moveUsage())
+  timers.every(usageMs, () => {
+    for (const [id, { state, usage }] of apps.records) {
+      if (state === 'running') apps.change(id, { usage: wander(usage, random) })
+    }
+  })
   timers.every(crashMs, () => {
     const running = [...apps.records].filter(([, { state }]) => state === 'running')
     const [victim] = running[Math.floor(random() * running.length)] ?? []

@@ -82,7 +82,7 @@ export class EmulatedHub implements AsyncDisposable {
 
   private constructor(given: EmulatedHubOptions) {
     const options = settle(given)
-    const { flavour, random, settleMs, store, pingIntervalMs, pingTimeoutMs } = options
+    const { flavour, settleMs, store, pingIntervalMs, pingTimeoutMs } = options
     this.#options = options
     this.flavour = flavour
     this.#born = options.clock.elapsed()
@@ -95,7 +95,7 @@ export class EmulatedHub implements AsyncDisposable {
     const { backend, apps: seeds } = options
     const apps =
       backend === undefined
-        ? new Apps(seeds, { flavour, timers, random, settleMs, store, sendEvent })
+        ? new Apps(seeds, { flavour, timers, settleMs, store, sendEvent })
         : backend({ flavour, sendEvent, inApp: this.inApp })
     this.#apps = apps
     this.#simulated = apps instanceof Apps ? apps : undefined

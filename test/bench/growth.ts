@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Book } from './book.ts'
 import { burst, type Effort } from './measures.ts'
-import { median } from './stats.ts'
 import { World } from './world.ts'
 
 export interface Size {
@@ -32,24 +31,16 @@ export interface Grown {
   readonly cpuUs: number
 }
 
-/** Measures each size in several rounds; adds the memory per additional app and hub to the book. */
-export async function measureGrowth({ growthRounds, restMs, largest }: Effort, book: Book): Promise<Grown[]> {
-  const all: Grown[] = []
+/** Measures each size; adds the memory per additional app and hub to the book. */
+export async function measureGrowth({ restMs, largest }: Effort, book: Book): Promise<Grown[]> {
+  const grown: Grown[] = []
   const sizes = SIZES.filter(({ apps, hubs }) => apps * hubs <= largest)
-  for (let round = 0; round < growthRounds; round += 1) {
-    const grown: Grown[] = []
-    for (const size of sizes) grown.push(await measureSize(size, restMs))
-    const rss = (size: Size) => grown.find((one) => one.size === size)?.rss
-    const [apps, hubs] = [slope(rss(THOUSAND), rss(MOST_APPS), 4000), slope(rss(ONE_HUB), rss(MOST_HUBS), 49)]
-    if (apps !== undefined) book.add('hub2mqtt', 'appRss', apps)
-    if (hubs !== undefined) book.add('hub2mqtt', 'hubRss', hubs)
-    all.push(...grown)
-  }
-  return sizes.map((size) => {
-    const same = all.filter((grown) => grown.size === size)
-    const middle = (pick: (grown: Grown) => number) => median(same.map(pick))
-    return { size, startMs: middle((g) => g.startMs), rss: middle((g) => g.rss), cpuUs: middle((g) => g.cpuUs) }
-  })
+  for (const size of sizes) grown.push(await measureSize(size, restMs))
+  const rss = (size: Size) => grown.find((one) => one.size === size)?.rss
+  const [apps, hubs] = [slope(rss(THOUSAND), rss(MOST_APPS), 4000), slope(rss(ONE_HUB), rss(MOST_HUBS), 49)]
+  if (apps !== undefined) book.add('hub2mqtt', 'appRss', apps)
+  if (hubs !== undefined) book.add('hub2mqtt', 'hubRss', hubs)
+  return grown
 }
 
 async function measureSize(size: Size, restMs: number): Promise<Grown> {

@@ -1,10 +1,11 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { WebSocket } from 'ws'
 import type { Book } from './book.ts'
 import type { BurstOptions } from './hubs.ts'
 import { now, onOneCore } from './processes.ts'
 import { percentile } from './stats.ts'
 import type { SubjectName } from './subject.ts'
-import { Viewer } from './viewer.ts'
 import { World } from './world.ts'
 
 export interface Effort {
@@ -17,7 +18,6 @@ export interface Effort {
   readonly commands: number
   /** How long to wait until an idle process is at rest. */
   readonly restMs: number
-  readonly growthRounds: number
   /** The maximum total number of apps for which growth is measured. */
   readonly largest: number
   readonly manyEvents: number
@@ -91,8 +91,13 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
   }
   book.add(subject, 'eventfulCpuUs', (await burst(world, BURST, { eventful: true })).cpuUs)
   if (world.bridge.port === 0) return
-  await using _ = await Viewer.open(world.bridge.port)
+  // Reads the live channel, like an open page.
+  const page = new WebSocket(`ws://127.0.0.1:${world.bridge.port}/api/live`)
+  await once(page, 'message')
+  page.resume()
   book.add(subject, 'viewedCpuUs', (await burst(world, effort.steady, { perSecond: 100 })).cpuUs)
+  page.close()
+  await once(page, 'close')
 }
 
 const enable = (i: number) => `hub2mqtt/home/app/net.population.app${String(i % APPS).padStart(4, '0')}/cmd/enable`

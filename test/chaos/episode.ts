@@ -45,7 +45,8 @@ export interface EpisodeResult extends Job {
   readonly missing: number
   readonly wrong: number
   readonly violations: readonly Violation[]
-  readonly history: History
+  /** Missing if the result is old, or passed. */
+  readonly history?: History
 }
 
 /** Runs an episode in a world whose bridge has been started. The world may have run other episodes before. */

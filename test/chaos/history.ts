@@ -91,31 +91,6 @@ export interface History {
   readonly hubWasWell: boolean
 }
 
-/** Replaces a history that is no longer needed. */
-export const NO_HISTORY: History = {
-  sent: [],
-  earlier: [],
-  seen: [],
-  hubRequests: [],
-  lives: [],
-  links: [],
-  onlineAt: [],
-  canaries: [],
-  names: new Map(),
-  planted: new Set(),
-  denials: [],
-  jumps: [],
-  wallClockStepped: false,
-  excuses: new Set(),
-  expectedErrors: [],
-  staysOnline: false,
-  live: [],
-  returned: [],
-  stallMs: 0,
-  lagMs: 0,
-  hubWasWell: false,
-}
-
 /** Checkers that run during the episode, in `watch.ts` and in the faults. */
 export type LiveChecker =
   | 'false ok'

@@ -6,7 +6,6 @@ import { execFileSync } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import * as v from 'valibot'
 import type { EpisodeResult, Job } from './episode.ts'
-import { NO_HISTORY } from './history.ts'
 
 const HEAD = v.object({ sources: v.string() })
 const RESULT = v.object({
@@ -27,7 +26,7 @@ const RESULT = v.object({
 
 /** A longer gap between two results is an interruption, because no episode takes that long. */
 const BREAK_MS = 180_000
-const PASSED = { violations: [], history: NO_HISTORY }
+const PASSED = { violations: [] }
 
 export class ResultFile {
   readonly results: readonly EpisodeResult[]

@@ -8,20 +8,21 @@ import { type ComposedJob, composedJobs, everyFault, runAlone, runJobs, until } 
 import { nameOf, parseScript, shrink } from './compose.ts'
 import type { EpisodeResult, Job } from './episode.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
-import { NO_HISTORY } from './history.ts'
 import { ResultFile } from './kept.ts'
+import { PLANTS } from './plants/all.ts'
 import { type PlantResult, provePlants } from './prove.ts'
 import { renderScorecard } from './scorecard.ts'
 
 const HELP = `npm run chaos -- [options]
 
   --seed N        first seed (default 1); the same seed gives the same schedule
-  --minutes M     all quick kinds of fault in turn, and some combinations, for M minutes (default 1)
+  --minutes M     all quick kinds of fault in turn, and some combinations, for M minutes (default 1); then, unless
+                  --fault is given, a planted bug for each checker
   --once          each kind at least once, even if that takes longer
   --fault NAME    only this kind; can be repeated
   --campaign      every kind, including the slow ones, with each of --seeds seeds, and the planted bugs
                   (--minutes limits the combinations)
-  --plants        only the planted bugs, each with --seeds seeds (default 1)
+  --plants        only the planted bugs, all of them, each with --seeds seeds (default 1)
   --seeds N       number of seeds in a campaign (default 25)
   --composed N    combinations of two or three faults (default: 2000 in a campaign, otherwise 50, or 0 with --fault)
   --composed-only only the combinations, all of them
@@ -86,6 +87,7 @@ const howAgain = ({ fault, script }: Job) =>
   script === undefined ? `--fault '${fault}'` : `--script '${JSON.stringify(script)}'`
 
 function dump(folder: string, { fault, seed, violations, history }: EpisodeResult): void {
+  if (history === undefined) return
   const { sent, seen, hubRequests, lives, links, onlineAt } = history
   const processes = lives.map(({ startedAt, end, lines, errors }) => ({ startedAt, end, lines, errors }))
   mkdirSync(folder, { recursive: true })
@@ -129,6 +131,11 @@ async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly Epis
   }
 }
 
+/** The number of seeds to try until a planted bug is detected. */
+const TRIES = 3
+/** On a busy machine, the checkers allow more delay, which hides some of the planted bugs. */
+const PLANT_WORKERS = 3
+
 async function runCampaign(
   { seed, seeds, workers, paceMs, minutes }: Plan,
   scripts: readonly Job[],
@@ -147,8 +154,7 @@ async function runCampaign(
     groups.map((some) => runJobs(pending(everyFault(some, seed, seeds)), { workers, paceMs, onResult })),
   )
   await runJobs(inTime(pending(scripts), endsAt), { workers, paceMs, onResult })
-  // Use at most three workers, because on a busy machine the checkers allow more delay, which hides some of these bugs.
-  return await provePlants({ seed, tries: 3, workers: Math.min(workers, 3) })
+  return await provePlants({ seed, tries: TRIES, workers: Math.min(workers, PLANT_WORKERS) })
 }
 
 function* inTime(jobs: Iterable<Job>, endsAt: number): Iterable<Job> {
@@ -169,6 +175,9 @@ async function runForAWhile(
   const due = values.fault !== undefined || values.once ? faults.length : 1
   const isDone = (count: number) => count >= due && performance.now() > endsAt
   await runJobs(until(faults, scripts, seed, isDone), { workers, paceMs, onResult })
+  if (values.fault !== undefined) return []
+  const names = Object.keys(PLANTS).filter((name) => PLANTS[name]?.longRuns !== true)
+  return await provePlants({ seed, tries: TRIES, workers: PLANT_WORKERS, names, onResult: reportPlant })
 }
 
 function planned(): Plan {
@@ -192,8 +201,9 @@ async function main(): Promise<number> {
   const results: EpisodeResult[] = [...(resultFile?.results ?? [])]
   const onResult = (result: EpisodeResult) => {
     resultFile?.add(result)
+    const { history: _, ...passed } = result
     // Only failed episodes need their history.
-    results.push(result.violations.length > 0 ? result : { ...result, history: NO_HISTORY })
+    results.push(result.violations.length > 0 ? result : passed)
     report(result)
     status.show(progressOf(plan, results.length, startedAt))
   }
@@ -206,7 +216,7 @@ async function main(): Promise<number> {
   else if (values.campaign)
     plants.push(...(await runCampaign(plan, scripts, (job) => resultFile?.has(job) === true, onResult)))
   else if (values['composed-only']) await runJobs(scripts, { ...plan, onResult })
-  else await runForAWhile(plan, scripts, onResult)
+  else plants.push(...(await runForAWhile(plan, scripts, onResult)))
   status.show('')
   await shrinkFailed(scripts, results, plan)
   for (const { name, seed, caught } of plants)

@@ -103,7 +103,7 @@ describe('clients and apps', () => {
         ...backendOf([{ id: 'door', permissions: ['hub.app.control'] }]),
         output: () => 'a line\n',
         request(id, { method, path, query, body }) {
-          asked.push([id, method, path, Object.fromEntries(query), body])
+          asked.push([id, method, path, query, body])
           const again = { section: 'app', item: id, operation: 'get', args: { path: '/' } }
           return path === '/self' ? inApp.call(id, again) : Promise.resolve({ open: true })
         },

@@ -14,7 +14,7 @@ function appsOf(flavour: Flavour = 'newer', seeds: readonly AppSeed[] = DEFAULT_
     const { id, state } = Object(payload)
     told.push(event === 'app.update' ? `${id} ${state}` : `${event} ${id}`)
   }
-  const apps = new Apps(seeds, { flavour, timers, random: () => 0.75, settleMs, store: DEFAULT_STORE, sendEvent })
+  const apps = new Apps(seeds, { flavour, timers, settleMs, store: DEFAULT_STORE, sendEvent })
   return { apps, clock, timers, told }
 }
 
@@ -89,7 +89,7 @@ describe('an app', () => {
 describe('time', () => {
   test('changes the usage of running apps only', async () => {
     const { apps, clock, timers, told } = appsOf()
-    liveOn(apps, timers, { usageMs: 1000, crashMs: 0, random: Math.random })
+    liveOn(apps, timers, { usageMs: 1000, crashMs: 0, random: () => 0.75 })
     await clock.advance(1000)
     expect(told).toHaveLength(6)
     expect(told.join()).not.toMatch(`${BLINDS}|${DOORBELL}`)

@@ -6,7 +6,7 @@ export interface AppRequest {
   readonly method: string
   /** The path below `/api/app/<id>`, with a leading slash, percent-encoded. */
   readonly path: string
-  readonly query: ReadonlyMap<string, string>
+  readonly query: Readonly<Record<string, string>>
   readonly body: unknown
 }
 

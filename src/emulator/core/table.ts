@@ -37,7 +37,7 @@ const requestApp = endpoint({
   },
   run({ apps }: Core, { id, method, path, query = {}, body }) {
     if (!apps.records.has(id)) throw new HubError(404, 'not_found', 'App Not Found')
-    return apps.request(id, { method, path, query: new Map(Object.entries(query)), body })
+    return apps.request(id, { method, path, query, body })
   },
 })
 

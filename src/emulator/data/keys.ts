@@ -7,6 +7,7 @@ import { type Database, HubDataError, holdsHub, openDatabase } from './data-fold
 const KEY_BYTES = 32
 /** Users revoke a key by its id, which reveals nothing about the key. */
 const ID_BYTES = 4
+const MAX_NAME = 100
 
 const Scopes = v.pipe(
   v.string(),
@@ -17,63 +18,50 @@ const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: 
 /** Manages the stored keys. Each lookup sees the changes made by other processes. */
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
+  return {
+    /** Returns `undefined` for an unknown key. */
+    scopesOf(key: string): readonly string[] | undefined {
+      const row = find.get(hashOf(key))
+      return row && v.parse(Scopes, row['scopes'])
+    },
 
-  /** Returns `undefined` for an unknown key. */
-  function scopesOf(key: string): readonly string[] | undefined {
-    const row = find.get(hashOf(key))
-    return row && v.parse(Scopes, row['scopes'])
+    /** Creates a key and returns it. The key cannot be shown again, because only its hash is stored. */
+    create(scopes: readonly string[], name = '') {
+      checkScopes('--scope', scopes)
+      if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
+      const key = randomBytes(KEY_BYTES).toString('base64url')
+      const id = randomBytes(ID_BYTES).toString('hex')
+      const stored = [...new Set(scopes.map(normaliseScope))].join(' ')
+      const insert = 'INSERT INTO apiKey (id, hash, name, scopes, at) VALUES (?, ?, ?, ?, ?)'
+      sql.prepare(insert).run(id, hashOf(key), name, stored, Date.now())
+      return { id, key }
+    },
+
+    /** Describes each key in one line, oldest first. */
+    list: () =>
+      sql
+        .prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid')
+        .all()
+        .map((row) => {
+          const { id, at, scopes, name } = v.parse(KeyRow, row)
+          // Use the spelling of the API documentation, which is also valid as input.
+          const written = scopes.map(writtenScope).join(',')
+          return [id, new Date(at).toISOString(), written, name].join('  ').trimEnd()
+        }),
+
+    revoke(id: string): void {
+      const { changes } = sql.prepare('DELETE FROM apiKey WHERE id = ?').run(id)
+      if (Number(changes) === 0) throw new HubDataError('no key has this id; see hub2mqtt emulate keys list')
+    },
   }
-
-  /** Creates a key and returns it. The key cannot be shown again, because only its hash is stored. */
-  function create(scopes: readonly string[], name = '') {
-    const key = randomBytes(KEY_BYTES).toString('base64url')
-    const id = randomBytes(ID_BYTES).toString('hex')
-    const stored = [...new Set(scopes.map(normaliseScope))].join(' ')
-    const insert = 'INSERT INTO apiKey (id, hash, name, scopes, at) VALUES (?, ?, ?, ?, ?)'
-    sql.prepare(insert).run(id, hashOf(key), name, stored, Date.now())
-    return { id, key }
-  }
-
-  /** Lists the keys, oldest first. */
-  function list() {
-    const rows = sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
-    return rows.map((row) => v.parse(KeyRow, row))
-  }
-
-  /** Returns whether the key existed. */
-  function revoke(id: string): boolean {
-    const { changes } = sql.prepare('DELETE FROM apiKey WHERE id = ?').run(id)
-    return Number(changes) > 0
-  }
-
-  return { scopesOf, create, list, revoke }
 }
 
 /** Hashes a key. One fast hash is enough, because a key of 256 random bits cannot be guessed at any speed. */
 const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
-const MAX_NAME = 100
-
 /** Used by `hub2mqtt emulate keys`. `make`: creates a missing folder. @throws HubDataError if the folder has no hub */
 export function keysOf(folder: string, { make = false } = {}) {
   if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: contains no hub`)
   const database = openDatabase(folder, { alone: false })
-  const keys = storedKeys(database)
-  return {
-    create(scopes: readonly string[], name: string) {
-      checkScopes('--scope', scopes)
-      if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
-      return keys.create(scopes, name)
-    },
-    list: () =>
-      keys.list().map(({ id, at, scopes, name }) => {
-        // Use the spelling of the API documentation, which is also valid as input.
-        const written = scopes.map(writtenScope).join(',')
-        return [id, new Date(at).toISOString(), written, name].join('  ').trimEnd()
-      }),
-    revoke(id: string): void {
-      if (!keys.revoke(id)) throw new HubDataError('no key has this id; see hub2mqtt emulate keys list')
-    },
-    [Symbol.dispose]: () => database.close(),
-  }
+  return { ...storedKeys(database), [Symbol.dispose]: () => database.close() }
 }

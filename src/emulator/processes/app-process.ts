@@ -103,9 +103,8 @@ export class AppProcess {
   }
 
   /** @throws HubError */
-  async request({ method, path, query, body }: AppRequest): Promise<unknown> {
-    const request = { type: 'request', method, path, query: Object.fromEntries(query), body: body ?? null } as const
-    return await this.#channel?.request(request)
+  async request(request: AppRequest): Promise<unknown> {
+    return await this.#channel?.request({ type: 'request', ...request, body: request.body ?? null })
   }
 
   /** Resolves when garbage has been collected. @throws HubError 503 if the app hangs */

@@ -77,10 +77,7 @@ export type HubMessage =
   | { readonly type: 'setting'; readonly name: string; readonly value?: unknown }
   | { readonly type: 'crash' }
 
-type RequestToApp =
-  | ({ readonly type: 'request'; readonly query: Readonly<Record<string, string>> } & Omit<AppRequest, 'query'>)
-  | { readonly type: 'gc' }
-  | { readonly type: 'usage' }
+type RequestToApp = ({ readonly type: 'request' } & AppRequest) | { readonly type: 'gc' } | { readonly type: 'usage' }
 
 const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024

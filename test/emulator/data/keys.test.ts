@@ -3,42 +3,12 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { keysOf } from '../../../src/emulator/data/keys.ts'
 import { openHubData } from '../../../src/emulator/data/state.ts'
-import { admit } from '../../../src/emulator/scopes.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 import { ask, events, HUE, hubOf, sessionOf, subscribed } from '../support.ts'
 import { folder, opened } from './support.ts'
 
-const refusal = (status: number) => expect.objectContaining({ name: 'HubError', status })
-
 describe('the keys of a data folder', () => {
-  it('grant access by their scopes, with 401 for unknown keys and 403 if a scope is missing', async () => {
-    const { keys } = await opened({})
-    const { key } = keys.create(['hub.app.readonly'])
-    expect(keys.scopesOf(key)).toBeDefined()
-    expect(admit((one) => keys.scopesOf(one), key, 'homey.app.readonly')).toEqual(['homey.app.readonly'])
-    expect(admit((one) => keys.scopesOf(one), key, 'key')).toEqual(['homey.app.readonly'])
-    expect(admit((one) => keys.scopesOf(one), undefined, 'nothing')).toEqual([])
-    expect(() => admit((one) => keys.scopesOf(one), key, 'homey.app')).toThrow(refusal(403))
-    for (const other of [undefined, '', 'other', key.slice(1)]) {
-      expect(() => admit((one) => keys.scopesOf(one), other, 'key')).toThrow(refusal(401))
-      expect(keys.scopesOf(other ?? '')).toBeUndefined()
-    }
-  })
-
-  it('take effect at the next request of a running hub after another process has created or revoked them', async () => {
-    const { keys, state, folder: path } = await opened({ folder: join(folder(), 'data') })
-    const { key: own } = keys.create(['hub.app'])
-    expect(keys.scopesOf(own)).toBeDefined()
-    using elsewhere = keysOf(path)
-    const { id, key } = elsewhere.create(['hub.app', 'hub.speech', 'hub.app'], 'the tablet')
-    expect(admit((one) => keys.scopesOf(one), key, 'homey.speech')).toEqual(['homey.app', 'homey.speech'])
-    state.setSetting('hub', 'a', 1)
-    elsewhere.revoke(id)
-    expect(() => admit((one) => keys.scopesOf(one), key, 'key')).toThrow(refusal(401))
-    expect(keys.scopesOf(own)).toBeDefined()
-  })
-
   it('survive a restart, and are nowhere in the folder in plain text', async () => {
     const path = join(folder(), 'data')
     const key = await (async () => {
@@ -87,6 +57,7 @@ describe('a hub with the keys of a data folder', () => {
       (await ask(hub, 'GET /system/ping', { key: null })).status,
     ]
     expect(await statuses()).toEqual([200, 403, 200, 401, 200])
+    expect((await ask(hub, 'GET /apps/app', { key: key.slice(1) })).status).toBe(401)
     elsewhere.revoke(id)
     expect(await statuses()).toEqual([401, 401, 200, 401, 200])
   })

@@ -21,12 +21,12 @@ describe('a data folder that another process uses', () => {
 })
 
 describe('a hub that is killed while it writes', () => {
-  it('has everything that it confirmed, nothing in part and nothing left over, twenty times', async () => {
-    const { faults, confirmed, midway, swept } = await killOften(20)
-    expect(faults).toEqual([])
+  it('has everything that it confirmed, nothing in part and nothing left over, however often it is killed', async () => {
     // Fewer writes would test nothing. Even on a busy machine, about five writes fit before a kill.
-    expect(confirmed).toBeGreaterThan(20)
-    expect(midway).toBeGreaterThan(0)
-    expect(swept).toBeGreaterThan(0)
+    const figures = await killOften(
+      40,
+      ({ kills, confirmed, midway, swept }) => kills >= 8 && confirmed > 20 && midway > 0 && swept > 0,
+    )
+    expect(figures).toMatchObject({ faults: [], kills: expect.toSatisfy((kills) => kills < 40) })
   })
 })

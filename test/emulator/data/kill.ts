@@ -31,17 +31,17 @@ const Line = v.tuple([
 type Write = v.InferOutput<typeof Line>[1]
 
 interface KillFigures {
-  readonly kills: number
+  kills: number
   /** Writes that were confirmed before a kill. */
-  readonly confirmed: number
+  confirmed: number
   /** Kills between the beginning of a write and its confirmation. */
-  readonly midway: number
+  midway: number
   /** Writes that were complete although they were not confirmed. */
-  readonly doneUnconfirmed: number
+  doneUnconfirmed: number
   /** Folders of incomplete or old code that a start found and removed. */
-  readonly swept: number
+  swept: number
   /** Data that was lost, incomplete or left over; one line each. */
-  readonly faults: readonly string[]
+  faults: string[]
 }
 
 /** Key of a write → its value. */
@@ -50,56 +50,60 @@ type Wanted = Map<string, unknown>
 const keyOf = (write: Write) => (write[0] === 'setting' ? `setting ${write[1]}` : write[0])
 const wantedOf = (write: Write) => (write[0] === 'setting' ? write[2] : write[1])
 
-export async function killOften(count: number, random: () => number = Math.random): Promise<KillFigures> {
+/** @param isEnough ends the kills before the last one */
+export async function killOften(
+  count: number,
+  isEnough: (figures: KillFigures) => boolean = () => false,
+): Promise<KillFigures> {
   const root = mkdtempSync(join(tmpdir(), 'hub2mqtt-kill-'))
   try {
-    return await killRounds(root, count, random)
+    return await killRounds(root, count, isEnough)
   } finally {
     rmSync(root, { recursive: true, force: true })
   }
 }
 
-async function killRounds(root: string, count: number, random: () => number): Promise<KillFigures> {
+async function killRounds(
+  root: string,
+  count: number,
+  isEnough: (figures: KillFigures) => boolean,
+): Promise<KillFigures> {
   const [folder, store] = [join(root, 'data'), join(root, 'store')]
   for (const version of ['1.0.0', '2.0.0'])
     writeApp(join(store, LIGHTS, version), manifestOf({ version }), filesOf(version))
   const wanted: Wanted = new Map()
-  const faults: string[] = []
-  let [confirmed, midway, doneUnconfirmed, swept] = [0, 0, 0, 0]
-  for (let round = 0; round < count; round++) {
-    const atStart = round % 4 === 0
-    const lines = await writeUntilKilled([folder, store, String(round)], { atStart, random })
-    confirmed += lines.filter(([what]) => what === 'done').length
+  const figures: KillFigures = { kills: 0, confirmed: 0, midway: 0, doneUnconfirmed: 0, swept: 0, faults: [] }
+  while (figures.kills < count && !isEnough(figures)) {
+    const lines = await writeUntilKilled([folder, store, String(figures.kills)], figures.kills % 4 === 0)
+    figures.kills++
+    figures.confirmed += lines.filter(([what]) => what === 'done').length
     for (const [what, write] of lines) if (what === 'done') wanted.set(keyOf(write), wantedOf(write))
     const last = lines.at(-1)
     const open = last?.[0] === 'begin' ? last[1] : undefined
     const before = codeFolders(folder).length
     await using data = await openHubData({ folder, store })
-    swept += before - codeFolders(folder).length
+    figures.swept += before - codeFolders(folder).length
     const found = foundIn(data)
     if (open !== undefined) {
-      midway++
+      figures.midway++
       const key = keyOf(open)
       if (same(found.get(key), wantedOf(open)) && !same(wanted.get(key), wantedOf(open))) {
-        doneUnconfirmed++
+        figures.doneUnconfirmed++
         wanted.set(key, wantedOf(open))
       }
     }
-    for (const fault of faultsOf(wanted, found, data)) faults.push(`kill ${round + 1}: ${fault}`)
+    figures.faults.push(...faultsOf(wanted, found, data).map((fault) => `kill ${figures.kills}: ${fault}`))
   }
-  return { kills: count, confirmed, midway, doneUnconfirmed, swept, faults }
+  return figures
 }
 
 const filesOf = (version: string) =>
   Object.fromEntries(Array.from({ length: FILES }, (_, index) => [`lib/${index}.js`, version.repeat(5000)]))
 
 /** Resolves with the output of the hub until it was killed, in order; an incomplete last line is ignored. */
-async function writeUntilKilled(
-  args: readonly string[],
-  { atStart, random }: { readonly atStart: boolean; readonly random: () => number },
-) {
+async function writeUntilKilled(args: readonly string[], atStart: boolean) {
   const child = spawn(process.execPath, [WRITER, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const killWithin = (ms: number) => setTimeout(() => child.kill('SIGKILL'), random() * ms)
+  const killWithin = (ms: number) => setTimeout(() => child.kill('SIGKILL'), Math.random() * ms)
   if (atStart) killWithin(MAX_START_MS)
   let text = ''
   child.stdout.setEncoding('utf8')

@@ -190,7 +190,9 @@ describe('a data folder that cannot be used', () => {
     ['half of the database', (whole: Buffer) => whole.subarray(0, 4096)],
   ])('is refused and not changed: %s', async (_, damage) => {
     const path = await usedFolder(({ state }) => {
-      for (let index = 0; index < 200; index++) state.setSetting('hub', `name ${index}`, 'x'.repeat(500))
+      state.transaction(() => {
+        for (let index = 0; index < 200; index++) state.setSetting('hub', `name ${index}`, 'x'.repeat(500))
+      })
     })
     const database = join(path, 'hub.db')
     const damaged = damage(readFileSync(database))
@@ -289,7 +291,9 @@ describe('settings', () => {
     fc.assert(
       fc.property(entries, (all) => {
         owner++
-        for (const [name, value] of all) state.setSetting(`com.example.n${owner}`, name, value)
+        state.transaction(() => {
+          for (const [name, value] of all) state.setSetting(`com.example.n${owner}`, name, value)
+        })
         const wanted = all.map(([name, value]) => [name, JSON.parse(JSON.stringify(value))])
         expect([...state.settings(`com.example.n${owner}`)]).toEqual(wanted)
       }),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { until } from '../../support/until.ts'
-import { APP, running, runningApp, written } from './support.ts'
+import { APP, quickClock, runningApp } from './support.ts'
 
 const THROWS = `
 function connect(address) {
@@ -89,10 +89,8 @@ describe('a crash of an app', () => {
   })
 
   test('happens to an app that uses too much memory outside its heap', async () => {
-    const folder = written(
-      'const kept = []; export default () => { setInterval(() => kept.push(Buffer.alloc(8e6, 1)), 50) }',
-    )
-    const hub = await running(folder, { limits: { memory: 128 * 1024 * 1024 } })
+    const code = 'const kept = []; export default () => { setInterval(() => kept.push(Buffer.alloc(8e6, 1)), 10) }'
+    const hub = await runningApp(code, { limits: { memory: 128 * 1024 * 1024 }, clock: quickClock })
     await hub.untilCrashed()
     expect(hub.record).toMatchObject({ crashedMessage: 'Too many memwarns', exitSignal: 'SIGKILL' })
     expect(hub.apps.output(APP)).toContain('Too many memwarns')
@@ -101,6 +99,7 @@ describe('a crash of an app', () => {
   test('happens to an app that uses too much of the processor for too long', async () => {
     const hub = await runningApp('export default () => { setTimeout(() => { for (;;) {} }, 10) }', {
       limits: { cpu: 0.05, cpuSeconds: 2 },
+      clock: quickClock,
     })
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toBe('CPU Warning Limit Reached')

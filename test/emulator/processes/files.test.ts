@@ -1,21 +1,23 @@
 /** `emulate --app` shows the app's output line by line, and restarts the app when its files change. */
-import { mkdir, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { emulate } from '../../../src/emulator/command.ts'
 import { filesIn, MAX_FILES } from '../../../src/emulator/processes/app-files.ts'
 import { until } from '../../support/until.ts'
 import { ask, KEY } from '../support.ts'
-import { APP, running, written } from './support.ts'
+import { APP, quickClock, running, written } from './support.ts'
 
 const says = (text: string) => `export default ({ log }) => log(${JSON.stringify(text)})`
 
-async function emulated(folder: string) {
+async function emulated(folder: string, clock: Clock = quickClock) {
   const lines: string[] = []
   const warnings: string[] = []
   const emulation = await emulate({
     apiKeys: [{ key: KEY, scopes: ['hub'] }],
     rateLimit: false,
+    clock,
     appFolders: [folder],
     onLine: (id, line) => lines.push(id === APP ? line : `${id}: ${line}`),
     warn: (problem) => warnings.push(problem),
@@ -26,7 +28,8 @@ async function emulated(folder: string) {
     hub,
     lines,
     warnings,
-    write: (name: string, text: string) => writeFile(join(folder, name), text),
+    /** Writes at once, so that the hub never finds only some of several changes. */
+    write: (name: string, text: string) => writeFileSync(join(folder, name), text),
     /** Resolves with the lines up to one that contains this text, and removes them. */
     async until(text: string): Promise<string[]> {
       await until(`"${text}" in ${JSON.stringify(lines)}`, () => lines.some((line) => line.includes(text)))
@@ -69,18 +72,18 @@ test('a save restarts the app, however the editor saves, and many saves at the s
   const app = await emulated(folder)
   await app.until('running')
 
-  await app.write('app.js', says('two'))
+  app.write('app.js', says('two'))
   expect(await app.until('running')).toEqual([...RESTART, 'two', '[hub] running'])
 
-  await app.write('.app.js.swp', 'x')
-  await app.write('.new', says('six'))
-  await rename(join(folder, 'app.js'), join(folder, 'app.js~'))
-  await rename(join(folder, '.new'), join(folder, 'app.js'))
+  app.write('.app.js.swp', 'x')
+  app.write('.new', says('six'))
+  renameSync(join(folder, 'app.js'), join(folder, 'app.js~'))
+  renameSync(join(folder, '.new'), join(folder, 'app.js'))
   expect(await app.until('running')).toEqual([...RESTART, 'six', '[hub] running'])
 
   for (let i = 0; i < 40; i++) {
-    await app.write('app.js', says(`burst ${i}`))
-    await app.write(`lib/${i}.js`, '')
+    app.write('app.js', says(`burst ${i}`))
+    app.write(`lib/${i}.js`, '')
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
   const shown = await app.until('burst 39')
@@ -89,10 +92,10 @@ test('a save restarts the app, however the editor saves, and many saves at the s
   ])
   await app.until('running')
 
-  await mkdir(join(folder, 'new/folder'), { recursive: true })
-  await app.write('new/folder/b.js', '')
+  mkdirSync(join(folder, 'new/folder'), { recursive: true })
+  app.write('new/folder/b.js', '')
   expect(await app.until('running')).toContain('[hub] changed: new/folder/b.js')
-  await rm(join(folder, 'new'), { recursive: true })
+  rmSync(join(folder, 'new'), { recursive: true })
   expect(await app.until('running')).toContain('[hub] changed: new/folder/b.js')
 })
 
@@ -100,25 +103,25 @@ test('a file that does not belong to the app does not restart it', async () => {
   const folder = written({ 'app.js': says('one'), 'node_modules/a/index.js': '', '.git/HEAD': '' })
   const app = await emulated(folder)
   await app.until('running')
-  await app.write('node_modules/a/index.js', 'x')
-  await app.write('.git/HEAD', 'x')
-  await app.write('app.js~', 'x')
-  await symlink(folder, join(folder, '.link'))
+  app.write('node_modules/a/index.js', 'x')
+  app.write('.git/HEAD', 'x')
+  app.write('app.js~', 'x')
+  symlinkSync(folder, join(folder, '.link'))
   // The hub ignores the files above, and notices only the following change.
-  await app.write('app.js', says('two'))
+  app.write('app.js', says('two'))
   expect(await app.until('running')).toEqual([...RESTART, 'two', '[hub] running'])
 })
 
 test('an error in the code is shown as a crash, and the next save starts the app again', async () => {
   const app = await emulated(written(says('one')))
   await app.until('running')
-  await app.write('app.js', 'export default (')
+  app.write('app.js', 'export default (')
   const shown = await app.until('crashed')
   expect(shown.slice(0, 2)).toEqual(RESTART)
   expect(shown.join('\n')).toMatch(/app\.js:1\n/)
   expect(shown.at(-1)).toMatch(/^\[hub\] crashed: SyntaxError: /)
   expect(app.hub.apps.get(APP)).toMatchObject({ crashed: true })
-  await app.write('app.js', says('well again'))
+  app.write('app.js', says('well again'))
   expect(await app.until('running')).toEqual(['[hub] changed: app.js', 'well again', '[hub] running'])
   expect(app.hub.apps.get(APP)).toMatchObject({ crashed: false, state: 'running' })
 })
@@ -128,23 +131,23 @@ test('an invalid manifest leaves the app as it is, and a valid one is applied', 
   const app = await emulated(folder)
   await app.until('running')
   const manifest = { id: APP, name: 'App', version: '1.0.0' }
-  await app.write('app.json', '{')
+  app.write('app.json', '{')
   expect((await app.until('not restarted')).at(-1)).toMatch(/app\.json: is not valid JSON$/)
-  await app.write('app.json', JSON.stringify({ ...manifest, id: 'com.example.other' }))
+  app.write('app.json', JSON.stringify({ ...manifest, id: 'com.example.other' }))
   expect((await app.until('not restarted')).at(-1)).toMatch(/another id, com\.example\.other; start the hub again$/)
   expect(app.hub.apps.get(APP)).toMatchObject({ state: 'running' })
-  await app.write('app.json', JSON.stringify(manifest))
-  await symlink('/etc', join(folder, 'link'))
+  app.write('app.json', JSON.stringify(manifest))
+  symlinkSync('/etc', join(folder, 'link'))
   expect((await app.until('not restarted')).at(-1)).toMatch(/link: a link that leads out of the app's folder$/)
-  await rm(join(folder, 'link'))
+  rmSync(join(folder, 'link'))
   await app.until('running')
   const next = { ...manifest, name: { en: 'Lamps' }, version: '1.1.0', main: 'lamps.js', settings: { a: 1 }, flow: {} }
-  await app.write('lamps.js', says('lamps'))
-  await app.write('app.json', JSON.stringify(next))
+  app.write('lamps.js', says('lamps'))
+  app.write('app.json', JSON.stringify(next))
   expect(await app.until('running')).toContain('lamps')
   expect(app.hub.apps.get(APP)).toMatchObject({ name: 'Lamps', version: '1.1.0', state: 'running' })
   expect(app.hub.settings(APP)).toEqual({ a: 1 })
-  await app.write('lamps.js', says('more lamps'))
+  app.write('lamps.js', says('more lamps'))
   await app.until('more lamps')
   expect(app.warnings).toEqual([`${APP} 1.1.0: ignored fields in app.json: flow`])
 })
@@ -154,20 +157,20 @@ test('the app keeps running when its folder is removed, and restarts when the fo
   const app = await emulated(folder)
   await app.until('running')
   const now = new Date()
-  await rename(folder, `${folder}-away`)
+  renameSync(folder, `${folder}-away`)
   expect(await app.until('no longer exists')).toEqual(['[hub] the folder of the app no longer exists'])
   expect(app.hub.apps.get(APP)).toMatchObject({ state: 'running' })
   await ask(app.hub, `POST /apps/app/${APP}/restart`)
   await app.until('crashed: Error: ENOENT')
-  await rename(`${folder}-away`, folder)
+  renameSync(`${folder}-away`, folder)
   expect(await app.until('running')).toEqual(['[hub] changed: app.js, app.json', 'one', '[hub] running'])
   // Replace the folder with a new folder whose files have the same names, sizes and times.
-  await rm(folder, { recursive: true })
+  rmSync(folder, { recursive: true })
   await app.until('no longer exists')
-  await mkdir(folder)
-  await app.write('app.json', JSON.stringify({ id: APP, name: 'App', version: '1.0.0' }))
-  await app.write('app.js', says('two'))
-  await utimes(join(folder, 'app.js'), now, now)
+  mkdirSync(folder)
+  app.write('app.json', JSON.stringify({ id: APP, name: 'App', version: '1.0.0' }))
+  app.write('app.js', says('two'))
+  utimesSync(join(folder, 'app.js'), now, now)
   expect(await app.until('running')).toContain('two')
 })
 
@@ -176,7 +179,7 @@ test('a disabled app stays stopped when it is saved, and an uninstalled one stay
   await app.until('running')
   await ask(app.hub, `PUT /apps/app/${APP}/disable`)
   await app.until('stopped')
-  await app.write('app.js', says('two'))
+  app.write('app.js', says('two'))
   expect(await app.until('changed')).toEqual(['[hub] changed: app.js'])
   await ask(app.hub, `PUT /apps/app/${APP}/enable`)
   expect(await app.until('running')).toEqual(['two', '[hub] running'])
@@ -202,11 +205,11 @@ test('an app that is reloaded while it is uninstalled does not return', async ()
 test('the number of watched files is limited', async () => {
   const folder = written(says('one'))
   expect([...(await filesIn(folder)).keys()].sort()).toEqual(['app.js', 'app.json'])
-  await mkdir(join(folder, 'many'))
+  mkdirSync(join(folder, 'many'))
   const names = Array.from({ length: MAX_FILES }, (_, at) => join(folder, 'many', `${at}.txt`))
-  for (const name of names) await writeFile(name, '')
+  for (const name of names) writeFileSync(name, '')
   expect((await filesIn(folder)).size).toBe(MAX_FILES)
-  const app = await emulated(folder)
+  const app = await emulated(folder, systemClock)
   expect(app.warnings).toEqual([`${APP}: has more than 5000 files; changes to the others are not detected`])
   expect((await filesIn(join(folder, 'absent'))).size).toBe(0)
 })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { JumpClock } from '../../support/jump-clock.ts'
 import { until } from '../../support/until.ts'
 import { APP, fill, isAlive, running, runningApp, written } from './support.ts'
 
@@ -56,9 +57,11 @@ describe('installing from the store', () => {
   })
 
   test('offers an update soon after the store was filled', async () => {
-    const hub = await running(version('1.0.0'))
+    const clock = new JumpClock()
+    const hub = await running(version('1.0.0'), { clock })
     expect(hub.record.updateAvailable).toBeNull()
     await fill(hub.store, [version('1.1.0')])
+    clock.jump(5000)
     await until('the offer', () => hub.record.updateAvailable !== null)
     expect(hub.events.at(-1)).toMatchObject(['app.update', { updateAvailable: { version: '1.1.0' } }])
   })

@@ -3,7 +3,7 @@ import { addSettings, newApp, openHubData } from '../../../src/emulator/data/sta
 import { ProcessApps } from '../../../src/emulator/processes/process-apps.ts'
 import { until } from '../../support/until.ts'
 import { World } from '../../support/world.ts'
-import { isAlive } from './support.ts'
+import { isAlive, quickClock } from './support.ts'
 
 const PUMP = 'net.lindqvist.heatpump'
 const DOORBELL = 'nl.vandermolen.doorbell'
@@ -23,7 +23,10 @@ async function worldOf(ids: readonly string[], settings: Readonly<Record<string,
     env: { COMMANDS_ALLOW: '*' },
     hub: {
       backend: (host) => {
-        const apps = new ProcessApps({ state, packages, limits: { memory: 128 * 1024 * 1024 } }, host)
+        const apps = new ProcessApps(
+          { state, packages, limits: { memory: 128 * 1024 * 1024 }, clock: quickClock },
+          host,
+        )
         made.push(apps)
         return apps
       },

@@ -1,8 +1,9 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type EmulateOptions, emulate, emulateProcesses } from '../../../src/emulator/command.ts'
 import { readManifest } from '../../../src/emulator/data/manifest.ts'
+import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { until } from '../../support/until.ts'
 import { folder } from '../data/support.ts'
 import { acknowledged, ask, HUE, KEY, PUMP, sessionOf, subscribed } from '../support.ts'
@@ -10,12 +11,15 @@ import { acknowledged, ask, HUE, KEY, PUMP, sessionOf, subscribed } from '../sup
 const METER = 'org.tidewater.meter'
 const SAMPLES = 'config/demo/apps'
 
-async function hubOf(options: EmulateOptions = {}) {
-  const running = await emulateProcesses({ keys: { [KEY]: ['hub'] }, flavour: 'older' }, options)
+const HUB: EmulatedHubOptions = { keys: { [KEY]: ['hub'] }, flavour: 'older' }
+
+const untilRuns = ({ apps }: EmulatedHub, id: string) => until(`${id} to run`, () => apps.get(id)?.state === 'running')
+
+async function hubOf(options: EmulateOptions) {
+  const running = await emulateProcesses(HUB, options)
   onTestFinished(() => running[Symbol.asyncDispose]())
   const { hub } = running
-  const runs = (id: string) => until(`${id} to run`, () => hub.apps.get(id)?.state === 'running')
-  return { hub, runs, stop: () => running[Symbol.asyncDispose]() }
+  return { hub, runs: (id: string) => untilRuns(hub, id), stop: () => running[Symbol.asyncDispose]() }
 }
 
 test('every sample app describes itself in two languages', async () => {
@@ -30,65 +34,80 @@ test('every sample app describes itself in two languages', async () => {
   }
 })
 
-test('a new hub runs five sample apps, the well-behaved one first, and offers an update and the others', async () => {
-  const { hub, runs } = await hubOf()
-  for (const id of hub.apps.keys()) await runs(id)
-  expect([...hub.apps.keys()]).toHaveLength(5)
-  const listed = (await ask(hub, 'GET /apps/app')).text
-  expect(listed.indexOf(HUE)).toBeLessThan(5)
-  expect(hub.apps.get(PUMP)?.updateAvailable).toMatchObject({ version: '2.5.0' })
-  expect((await ask(hub, `GET /apps/app/${HUE}/locale`)).json).toMatchObject({ en: { title: 'Lumen Lights' }, de: {} })
+describe('a new hub', () => {
+  let opened: Awaited<ReturnType<typeof emulateProcesses>>
+  let hub: EmulatedHub
+  const runs = (id: string) => untilRuns(hub, id)
 
-  expect((await ask(hub, 'POST /apps/store', { body: { id: PUMP } })).status).toBe(200)
-  expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: null })
-  expect((await ask(hub, 'POST /apps/store', { body: { id: 'io.bramblewood.blinds' } })).status).toBe(200)
-  await runs('io.bramblewood.blinds')
-})
-
-test("an app's web API and events are available on the hub, and other apps use them", async () => {
-  const { hub, runs } = await hubOf()
-  await runs(HUE)
-  await runs(PUMP)
-  const session = await sessionOf(hub)
-  const heard: unknown[] = []
-  session.api.on(`homey:app:${HUE}`, (...event: unknown[]) => heard.push(event))
-  session.api.on(`homey:app:${METER}`, (...event: unknown[]) => heard.push(event))
-  expect(await acknowledged(session.api, 'subscribe', `homey:app:${HUE}`)).toEqual([null, null])
-  expect((await ask(hub, `PUT /api/app/${HUE}/lights/hall`, { body: { on: true } })).json).toEqual({
-    on: true,
-    dim: 0.4,
+  beforeAll(async () => {
+    opened = await emulateProcesses(HUB, {})
+    hub = opened.hub
   })
-  expect((await ask(hub, `GET /api/app/${HUE}/lights/hall`)).json).toEqual({ on: true, dim: 0.4 })
-  expect((await ask(hub, `GET /api/app/${HUE}/lights/attic`)).status).toBe(404)
-  await until('the event', () => heard.length > 0)
-  expect(heard).toEqual([['light', { name: 'hall', on: true, dim: 0.4 }]])
+  afterAll(() => opened[Symbol.asyncDispose]())
 
-  await acknowledged(session.api, 'subscribe', `homey:app:${METER}`)
-  await until('a reading of the other app', () => heard.length > 1)
-  expect(heard[1]).toMatchObject(['reading', { watts: 790 }])
-})
+  test("an app's web API and events are available on the hub, and other apps use them", async () => {
+    // The meter then reads the other app every second.
+    await ask(hub, `PUT /apps/app/${METER}/setting/interval`, { body: { value: 1 } })
+    await ask(hub, `POST /apps/app/${METER}/restart`)
+    await runs(HUE)
+    await runs(PUMP)
+    const session = await sessionOf(hub)
+    const heard: unknown[] = []
+    session.api.on(`homey:app:${HUE}`, (...event: unknown[]) => heard.push(event))
+    session.api.on(`homey:app:${METER}`, (...event: unknown[]) => heard.push(event))
+    expect(await acknowledged(session.api, 'subscribe', `homey:app:${HUE}`)).toEqual([null, null])
+    expect((await ask(hub, `PUT /api/app/${HUE}/lights/hall`, { body: { on: true } })).json).toEqual({
+      on: true,
+      dim: 0.4,
+    })
+    expect((await ask(hub, `GET /api/app/${HUE}/lights/hall`)).json).toEqual({ on: true, dim: 0.4 })
+    expect((await ask(hub, `GET /api/app/${HUE}/lights/attic`)).status).toBe(404)
+    await until('the event', () => heard.length > 0)
+    expect(heard).toEqual([['light', { name: 'hall', on: true, dim: 0.4 }]])
 
-test('a command over the API affects the process, and is reported', async () => {
-  const { hub, runs } = await hubOf()
-  await runs(METER)
-  const session = await subscribed(hub)
-  const states = () =>
-    session.events.flatMap(([, payload]) =>
-      typeof payload === 'object' && payload !== null && 'id' in payload && payload.id === METER && 'state' in payload
-        ? [payload.state]
-        : [],
+    await acknowledged(session.api, 'subscribe', `homey:app:${METER}`)
+    await until('a reading of the other app', () => heard.length > 1)
+    expect(heard[1]).toMatchObject(['reading', { watts: 790 }])
+  })
+
+  test('runs five sample apps, the well-behaved one first, and offers an update and the others', async () => {
+    for (const id of hub.apps.keys()) await runs(id)
+    expect([...hub.apps.keys()]).toHaveLength(5)
+    const listed = (await ask(hub, 'GET /apps/app')).text
+    expect(listed.indexOf(HUE)).toBeLessThan(5)
+    expect(hub.apps.get(PUMP)?.updateAvailable).toMatchObject({ version: '2.5.0' })
+    expect((await ask(hub, `GET /apps/app/${HUE}/locale`)).json).toMatchObject({
+      en: { title: 'Lumen Lights' },
+      de: {},
+    })
+
+    expect((await ask(hub, 'POST /apps/store', { body: { id: PUMP } })).status).toBe(200)
+    expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: null })
+    expect((await ask(hub, 'POST /apps/store', { body: { id: 'io.bramblewood.blinds' } })).status).toBe(200)
+    await runs('io.bramblewood.blinds')
+  })
+
+  test('a command over the API affects the process, and is reported', async () => {
+    await runs(METER)
+    const session = await subscribed(hub)
+    const states = () =>
+      session.events.flatMap(([, payload]) =>
+        typeof payload === 'object' && payload !== null && 'id' in payload && payload.id === METER && 'state' in payload
+          ? [payload.state]
+          : [],
+      )
+    await ask(hub, `PUT /apps/app/${METER}/disable`)
+    await until('the end', () => states().at(-1) === 'stopped')
+    await ask(hub, `PUT /apps/app/${METER}/enable`)
+    await until('the start', () => states().at(-1) === 'running')
+    expect(states()).toEqual(expect.arrayContaining(['stopping', 'stopped', 'starting', 'running']))
+    await until('a line', async () =>
+      (await ask(hub, `POST /apps/app/${METER}/crashlog`, { body: {} })).text.includes('W,'),
     )
-  await ask(hub, `PUT /apps/app/${METER}/disable`)
-  await until('the end', () => states().at(-1) === 'stopped')
-  await ask(hub, `PUT /apps/app/${METER}/enable`)
-  await until('the start', () => states().at(-1) === 'running')
-  expect(states()).toEqual(expect.arrayContaining(['stopping', 'stopped', 'starting', 'running']))
-  await until('a line', async () =>
-    (await ask(hub, `POST /apps/app/${METER}/crashlog`, { body: {} })).text.includes('W,'),
-  )
-  expect((await ask(hub, `POST /apps/app/${METER}/gc`)).status).toBe(200)
-  expect((await ask(hub, `DELETE /apps/app/${METER}`)).status).toBe(200)
-  expect((await ask(hub, `GET /apps/app/${METER}`)).status).toBe(404)
+    expect((await ask(hub, `POST /apps/app/${METER}/gc`)).status).toBe(200)
+    expect((await ask(hub, `DELETE /apps/app/${METER}`)).status).toBe(200)
+    expect((await ask(hub, `GET /apps/app/${METER}`)).status).toBe(404)
+  })
 })
 
 test('a data folder keeps apps, their settings and notifications, from one run to the next', async () => {

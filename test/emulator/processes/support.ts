@@ -2,6 +2,7 @@
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import type { InApp } from '../../../src/emulator/core/in-app.ts'
 import { type Manifest, readManifest } from '../../../src/emulator/data/manifest.ts'
 import { addSettings, newApp, openHubData } from '../../../src/emulator/data/state.ts'
@@ -14,6 +15,9 @@ import { writeApp } from '../data/apps.ts'
 import { folder as temporary } from '../data/support.ts'
 
 export const APP = 'com.example.app'
+
+/** Runs timers early, so that files and usage are checked five times as often. Measures the real time. */
+export const quickClock: Clock = { ...systemClock, after: (ms, task) => systemClock.after(ms / 5, task) }
 
 type Files = Readonly<Record<string, string>>
 
@@ -33,6 +37,7 @@ export async function fill(store: string, folders: readonly string[]): Promise<v
 interface Options {
   readonly flavour?: Flavour
   readonly limits?: Partial<Limits>
+  readonly clock?: Clock
   readonly store?: readonly string[]
   readonly settings?: Readonly<Record<string, unknown>>
   readonly inApp?: Partial<InApp>
@@ -47,7 +52,8 @@ export async function running(folder: string, options: Options = {}) {
   const { state, packages } = data
   const { id, version, channel } = packages.adopt(folder).manifest
   state.put(newApp({ id, folder, version, channel, origin: 'devkit_run' }))
-  addSettings(state, id, options.settings)
+  // Each write on its own would wait for the disk.
+  state.transaction(() => addSettings(state, id, options.settings))
   const events: [event: string, payload: unknown][] = []
   const emitted: [event: string, payload: unknown][] = []
   const refuse = () => {
@@ -61,7 +67,7 @@ export async function running(folder: string, options: Options = {}) {
   }
   const sendEvent = (event: string, payload: unknown) => void events.push([event, payload])
   const apps = new ProcessApps(
-    { state, packages, limits: options.limits },
+    { state, packages, limits: options.limits, clock: options.clock },
     { flavour: options.flavour ?? 'older', sendEvent, inApp },
   )
   onTestFinished(async () => {
@@ -79,15 +85,15 @@ export async function running(folder: string, options: Options = {}) {
       if (record === undefined) throw new Error('the app does not exist')
       return record
     },
-    get states() {
-      return events.map(([, payload]) =>
-        typeof payload === 'object' && payload !== null && 'state' in payload ? payload.state : undefined,
-      )
+    /** Without repetitions, because events for the usage also contain the state. */
+    get states(): unknown[] {
+      const states = events.map(([, payload]) => Object(payload).state)
+      return states.filter((state, at) => at === 0 || state !== states[at - 1])
     },
     ask: (line: string, body?: unknown) => {
       const [method = '', target = ''] = line.split(' ')
       const url = new URL(target, 'http://app')
-      return apps.request(id, { method, path: url.pathname, query: new Map(url.searchParams), body })
+      return apps.request(id, { method, path: url.pathname, query: Object.fromEntries(url.searchParams), body })
     },
     untilState: (wanted: string) => until(`the state ${wanted}`, () => hub.record.state === wanted),
     untilCrashed: () => until('the crash', () => hub.record.crashed),

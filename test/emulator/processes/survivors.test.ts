@@ -1,14 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { Process } from '../../support/process.ts'
+import { PROGRAM } from '../../support/program.ts'
 import { available } from '../../support/skipped.ts'
 import { until } from '../../support/until.ts'
 import { isAlive, written } from './support.ts'
 
-const BIN = fileURLToPath(new URL('../../../src/bin.js', import.meta.url))
 const hasProc = available(process.platform === 'linux', 'the end of apps with their hub', 'that looks into /proc')
 
 /** Returns the ids of the processes that have this text in their command line. */
@@ -39,46 +38,36 @@ const OLD = '/usr/bin/node'
 const oldVersion = spawnSync(OLD, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout ?? ''
 const isOld = /^(1\d|2[0-3])\./.test(oldVersion)
 
+const IDLE = 'export default () => {}'
+const BUSY_APP = 'export default () => setImmediate(() => { for (;;) {} })'
+
 describe.runIf(hasProc)('no app outlives its hub', () => {
   test.each([
-    ['an idle app', 'SIGKILL', 'export default ({ log }) => log("set")', process.execPath],
-    [
-      'a busy app',
-      'SIGKILL',
-      'export default () => setImmediate(() => { console.log("set"); for (;;) {} })',
-      process.execPath,
-    ],
-    [
-      'a busy app',
-      'SIGTERM',
-      'export default () => setImmediate(() => { console.log("set"); for (;;) {} })',
-      process.execPath,
-    ],
-    ...(isOld
-      ? [
-          [
-            'a busy app below an older Node',
-            'SIGKILL',
-            'export default () => setImmediate(() => { for (;;) {} })',
-            OLD,
-          ] as const,
-        ]
-      : []),
-  ] as const)('%s, after %s', async (name, signal, code, node) => {
-    const id = `com.example.a${Math.random().toString(36).slice(2)}`
-    const folder = written(code, { id })
-    // Use the test's folder, because a killed hub leaves its temporary folder behind.
-    const env = { ...process.env, TMPDIR: dirname(folder) }
-    await using hub = new Process(node, [BIN, 'emulate', '--port', '0', '--app', folder], { env })
-    await hub.untilLine('emulated hub listening on')
-    const [pid = 0] = await until('the process', () => {
-      const found = processesWith(`\0${id}\0`)
-      return found.length > 0 ? found : undefined
+    ['an idle app and a busy app', 'SIGKILL', [IDLE, BUSY_APP], process.execPath],
+    ['a busy app', 'SIGTERM', [BUSY_APP], process.execPath],
+    ...(isOld ? [['a busy app below an older Node', 'SIGKILL', [BUSY_APP], OLD] as const] : []),
+  ] as const)('%s, after %s', async (_name, signal, codes, node) => {
+    const apps = codes.map((code) => {
+      const id = `com.example.a${Math.random().toString(36).slice(2)}`
+      return { id, folder: written(code, { id }), isBusy: code === BUSY_APP }
     })
-    if (name.includes('busy')) await until('the app to be busy', () => worked(pid) > BUSY)
+    // Use the test's folder, because a killed hub leaves its temporary folder behind.
+    const env = { ...process.env, TMPDIR: dirname(apps[0]?.folder ?? '') }
+    const folders = apps.flatMap(({ folder }) => ['--app', folder])
+    await using hub = new Process(node, [PROGRAM, 'emulate', '--port', '0', ...folders], { env })
+    await hub.untilLine('emulated hub listening on')
+    const pids: number[] = []
+    for (const { id, isBusy } of apps) {
+      const [pid = 0] = await until('the process', () => {
+        const found = processesWith(`\0${id}\0`)
+        return found.length > 0 ? found : undefined
+      })
+      if (isBusy) await until('the app to be busy', () => worked(pid) > BUSY, 30_000)
+      pids.push(pid)
+    }
     hub.signal(signal)
-    await until('the end of the app', () => !isAlive(pid), 5000)
+    await until('the end of the apps', () => !pids.some(isAlive), 5000)
     await hub.closed
-    expect(processesWith(`\0${id}\0`)).toEqual([])
+    expect(apps.flatMap(({ id }) => processesWith(`\0${id}\0`))).toEqual([])
   })
 })

@@ -33,8 +33,14 @@ test('an app behaves in a test as on a hub', async () => {
   const settings = { count: 1, old: true }
   const hub = await running(folder, { settings })
   const app = await inTest(folder, { settings })
+  const stored = { count: 2, date: '1970-01-01T00:00:00.000Z' }
+  expect(hub.emitted).toEqual([
+    ['all', [stored, null, { app: APP, version: '1.0.0' }]],
+    ['bare', null],
+  ])
   expect(app.emitted).toEqual(hub.emitted)
-  expect(app.settings).toEqual(Object.fromEntries(hub.apps.settings(APP)))
+  expect(Object.fromEntries(hub.apps.settings(APP))).toEqual(stored)
+  expect(app.settings).toEqual(stored)
   // The output of the app arrives on a different channel from its events.
   await until('the line', () => hub.apps.output(APP).endsWith('\n'))
   expect(app.lines).toEqual(hub.apps.output(APP).trimEnd().split('\n'))
@@ -58,6 +64,10 @@ test('an app behaves in a test as on a hub', async () => {
   app.unsetSetting('count')
   await until('both changes', () => hub.emitted.length === app.emitted.length)
   expect(JSON.parse(JSON.stringify(app.emitted))).toEqual(hub.emitted)
+  expect(hub.emitted.slice(2)).toEqual([
+    ['changed', ['count', { deep: [null] }]],
+    ['changed', ['count', null]],
+  ])
 })
 
 test('values that a hub refuses, or stores as null, are handled the same way in a test', async () => {
