@@ -1,17 +1,17 @@
 /** Simulates homes with apps that fail in every way, and compares the guardian's actions with its promises. */
 import * as v from 'valibot'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
-import { Samples } from '../../src/bridge/samples.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import { CommandError, type ErrorCode } from '../../src/contract/errors.ts'
 import type { GuardEventPayload } from '../../src/contract/events.ts'
 import type { HistoryEntry } from '../../src/contract/guard.ts'
+import type { GuardFacts } from '../../src/contract/publications.ts'
 import { GUARD, GUARD_MEMORY, HISTORY } from '../../src/contract/schemas.ts'
 import { DECISIONS as DEFAULTS, type Decisions } from '../../src/guardian/decisions.ts'
 import { Guard } from '../../src/guardian/guard.ts'
+import type { MemorySample } from '../../src/guardian/trend.ts'
 import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
-import type { AppsUpdate } from '../../src/hub/app-manager.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
 import { silentLog } from '../support/silent-log.ts'
@@ -23,6 +23,7 @@ const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 const MIB = 1_048_576
 const READ_MS = 10 * MINUTE
+const KEPT_READINGS = (6.5 * HOUR) / READ_MS
 /** The maximum delay of a hub's events. */
 const SLACK = 2 * SECOND
 const RETRY = [15 * MINUTE, HOUR, 6 * HOUR, DAY]
@@ -135,6 +136,7 @@ interface SimulationOptions {
   readonly until?: RegExp
 }
 
+const MEMORY = v.nullable(GUARD_MEMORY)
 const OK: Outcome = { ok: true, json: 'null' }
 const failed = (code: ErrorCode): Outcome => ({ ok: false, error: new CommandError(code) })
 const pass = <T>(value: T) => value
@@ -145,8 +147,8 @@ class Home {
   backAt = Number.NEGATIVE_INFINITY
   /** The apps as reported when the hub was last online. */
   readonly told = new Map<string, App>()
-  /** Passes changes to the apps on to the samples. */
-  take: (news: AppsUpdate) => void = () => {}
+  /** The memory in each read of the last six and a half hours, by app; test/guardian/trend.test.ts uses the bridge's samples. */
+  readonly readings = new Map<string, MemorySample[]>()
   /** Reported crashes of watched apps, by app; cleared when a storm is over. */
   readonly crashes = new Map<string, { at: number; times: number }>()
   stormOn = false
@@ -169,7 +171,8 @@ class Simulation {
   readonly #options: SimulationOptions
   readonly #homes = [new Home('home'), new Home('cabin')]
   readonly #broken = new Map<string, string>()
-  readonly #retained = new Map<string, string>()
+  /** What the guardian has published, by hub and app. */
+  readonly #published = new Map<string, GuardFacts>()
   readonly figures: Figures = {
     days: 0,
     crashes: 0,
@@ -418,9 +421,7 @@ class Simulation {
       if (!home.online || before === undefined || truth.upSince === null || truth.starting) continue
       home.missing.add(truth.id)
       home.told.delete(truth.id)
-      const changes = [{ id: truth.id, before, after: undefined }]
-      home.take({ changes, read: true, silent: false })
-      this.#guard.appsChanged(home.name, changes, true)
+      this.#guard.appsChanged(home.name, [{ id: truth.id, before, after: undefined }], true)
       this.clock.after(READ_MS, () => {
         home.missing.delete(truth.id)
         this.#read(home)
@@ -590,13 +591,17 @@ class Simulation {
       home.told.set(id, app)
       return before === app ? [] : [{ id, before, after: app }]
     })
-    home.take({ changes, read, silent: false })
     this.#guard.appsChanged(home.name, changes, read)
   }
 
   #read(home: Home): void {
     if (!home.online) return
     for (const truth of home.apps.values()) this.#use(home, truth)
+    for (const { id, app } of home.apps.values()) {
+      if (app.memory_bytes === null) continue
+      const before = home.readings.get(id) ?? []
+      home.readings.set(id, [...before.slice(-KEPT_READINGS), [this.#elapsed(), app.memory_bytes]])
+    }
     this.#report(home, [...home.apps.values()], true)
     this.#guard.booted(home.name, this.clock.now() - (this.#elapsed() - home.bootAt))
     this.#endStorm(home)
@@ -651,19 +656,9 @@ class Simulation {
       isConnected: () => true,
       ...(decisions && { decisions: { ...DEFAULTS, ...decisions } }),
     })
-    const samples = new Samples(this.clock)
     for (const home of this.#homes) {
-      const { name, apps, told } = home
-      samples.follow(name, {
-        apps: {
-          all: told,
-          subscribe: (take) => {
-            home.take = take
-            return () => {}
-          },
-        },
-        subscribe: () => () => {},
-      })
+      const { name, apps, told, readings } = home
+      readings.clear()
       guard.hubAdded(name, {
         read: (app) => {
           const truth = apps.get(app)
@@ -674,7 +669,12 @@ class Simulation {
         backup: () => Promise.resolve(undefined),
         acceptsVersion: () => true,
         shows: () => true,
-        memory: (app, since) => samples.memory(name, app, since),
+        memory(app, since) {
+          const all = readings.get(app) ?? []
+          const last = all.findLastIndex(([at]) => at <= since)
+          // The reading before `since` still applies at that time.
+          return last === -1 ? all : [[since, all[last]?.[1] ?? 0], ...all.slice(last + 1)]
+        },
         send: (order) => this.#order(home, order),
         apps: () => told.values(),
         onEvent: (event) => {
@@ -685,14 +685,15 @@ class Simulation {
         onAttention: () => {},
       })
     }
-    for (const [key, text] of this.#retained) {
-      const [name = '', hub = '', app = ''] = key.split(' ')
-      guard.learn(name, hub, app, text)
+    for (const [key, { state, history, memory }] of this.#published) {
+      const [hub = '', app = ''] = key.split(' ')
+      for (const [name, value] of Object.entries({ guard: state, history, guardMemory: memory })) {
+        if (value !== null) guard.learn(name, hub, app, JSON.stringify(value))
+      }
     }
     guard.activate(true)
     for (const home of this.#homes) {
       const changes = [...home.told.values()].map((after) => ({ id: after.id, before: undefined, after }))
-      home.take({ changes, read: true, silent: false })
       guard.appsChanged(home.name, changes, true)
       guard.hubChanged(home.name, home.online)
     }
@@ -702,18 +703,12 @@ class Simulation {
   #keep(guard: Guard, hub: string, app: string): void {
     const facts = guard.factsOf(hub, app)
     if (facts === null || facts === undefined) return
-    for (const [name, value, schema] of [
-      ['guard', facts.state, GUARD],
-      ['history', facts.history, HISTORY],
-      ['guardMemory', facts.memory, v.nullable(GUARD_MEMORY)],
-    ] as const) {
-      const key = `${name} ${hub} ${app}`
-      const text = JSON.stringify(value)
-      if (this.#retained.get(key) === text) continue
-      if (!v.is(schema, value)) this.#breach('everything published matches the contract', `${name} ${text}`)
-      if (value === null) this.#retained.delete(key)
-      else this.#retained.set(key, text)
-    }
+    const key = `${hub} ${app}`
+    const { state, history, memory } = facts
+    const isKnown = this.#published.get(key)?.history === history
+    this.#published.set(key, facts)
+    if (!v.is(GUARD, state) || !v.is(MEMORY, memory) || !(isKnown || v.is(HISTORY, history)))
+      this.#breach('everything published matches the contract', JSON.stringify(facts))
   }
 
   async #order(home: Home, { app, command, isCurrent }: GuardOrder): Promise<Outcome> {
@@ -883,7 +878,7 @@ class Simulation {
     if (now - truth.downSince > 15 * MINUTE)
       this.#breach(
         'whatever died is started again',
-        `${truth.id} ${this.#retained.get(`guard ${home.name} ${truth.id}`)}`,
+        `${truth.id} ${JSON.stringify(this.#published.get(`${home.name} ${truth.id}`)?.state)}`,
       )
   }
 
@@ -925,8 +920,7 @@ class Simulation {
   }
 
   #compareHistory(home: Home, { id, log }: Truth): void {
-    const text = this.#retained.get(`history ${home.name} ${id}`) ?? '[]'
-    const kept = v.parse(HISTORY, JSON.parse(text)).map(({ what }) => what)
+    const kept = (this.#published.get(`${home.name} ${id}`)?.history ?? []).map(({ what }) => what)
     const wanted = log
       .slice(-20)
       .map(({ what }) => what)
