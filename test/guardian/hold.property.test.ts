@@ -4,9 +4,8 @@ import { expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
 import { runs } from '../support/runs.ts'
-import { Stand } from './stand.ts'
+import { HOUR, OK, Stand } from './stand.ts'
 
-const HOUR = 3_600_000
 const HOLD_MS = 24 * HOUR
 /** The window is always open, so only `hold_days` decides when an update starts. */
 const FILE =
@@ -45,7 +44,7 @@ class House {
       this.#seen.delete(version)
       this.#said = NOTHING
       stand.say('a', { ...NOTHING, version })
-      return Promise.resolve({ ok: true, json: 'null' })
+      return Promise.resolve(OK)
     }
     stand.say('a', app)
     return stand

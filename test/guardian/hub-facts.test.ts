@@ -1,11 +1,7 @@
 /** Tests how the guardian reacts to a start of the hub, to unavailable devices, and to the size of a version step. */
 import { describe, expect, test } from 'vitest'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { Stand } from './stand.ts'
-
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
+import { HOUR, MINUTE, SECOND, Stand } from './stand.ts'
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
@@ -19,11 +15,7 @@ describe('a restart after a start of the hub', () => {
 
   test('is made once, after the configured time, for the apps that configuration names', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
-    stand.answer = ({ app }) => {
-      stand.say(app, { state: 'starting' })
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     up(stand, 24 * HOUR)
     await stand.clock.advance(HOUR)
     up(stand, 25 * HOUR)
@@ -44,11 +36,7 @@ describe('a restart after a start of the hub', () => {
 
   test('is made again after a second start, however soon', async () => {
     const stand = new Stand('guard: { watch: ["*"], after_boot: { a: 20s } }').start('a')
-    stand.answer = ({ app }) => {
-      stand.say(app, { state: 'starting' })
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     up(stand, 5 * SECOND)
     await stand.clock.advance(20 * SECOND)
     expect(stand.restarted).toEqual(['a'])
@@ -62,11 +50,7 @@ describe('a restart after a start of the hub', () => {
 
   test('is made once for the second of two starts if the first one is still due while the hub is offline', async () => {
     const stand = new Stand(OPTIONS).start('a')
-    stand.answer = ({ app }) => {
-      stand.say(app, { state: 'starting' })
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     up(stand, 9 * MINUTE)
     stand.guard.hubChanged('home', false)
     await stand.clock.advance(90 * SECOND)

@@ -5,11 +5,8 @@ import type { HubCommand } from '../../src/contract/command.ts'
 import { COMMANDS } from '../../src/contract/commands.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
 import { runs } from '../support/runs.ts'
-import { Stand } from './stand.ts'
+import { HOUR, MINUTE, OK, SECOND, Stand } from './stand.ts'
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
 const IDS = ['a', 'b'] as const
 const BACK_UP_MS = 8 * SECOND
 
@@ -87,7 +84,7 @@ class Home {
       this.#judge(app)
       this.#truth(app).starting = true
       stand.clock.after(BACK_UP_MS, () => this.#comeUp(app))
-      return Promise.resolve({ ok: true, json: 'null' })
+      return Promise.resolve(OK)
     }
     for (const id of IDS) stand.say(id, this.#truth(id).record)
     stand.read()

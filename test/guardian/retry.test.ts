@@ -1,12 +1,7 @@
 /** Tests the limits on restarts: retries after giving up, the budget of a hub, and storms. */
 import { describe, expect, test } from 'vitest'
-import { CommandError } from '../../src/contract/errors.ts'
 import type { HubEventPayload } from '../../src/contract/events.ts'
-import { Stand } from './stand.ts'
-
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
+import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
 const tired = async (options: string) => {
   const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a')
@@ -25,18 +20,6 @@ const untilNext = async (stand: Stand, most = 30 * HOUR) => {
   return (stand.clock.elapsed() - from) / SECOND
 }
 
-/** Starts a new bridge with the same app and the retained messages of the broker. */
-const restartBridge = async (before: Stand, options: string, patch: Parameters<Stand['say']>[1]) => {
-  const { state, history, memory } = before.facts('a')
-  const after = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`)
-  await after.clock.advance(before.clock.elapsed())
-  after.guard.learn('guard', 'home', 'a', JSON.stringify(state))
-  after.guard.learn('history', 'home', 'a', JSON.stringify(history))
-  if (memory !== null) after.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
-  after.start()
-  after.say('a', patch)
-  return after
-}
 const down = { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 2 } as const
 
 describe('an app that was given up', () => {
@@ -108,13 +91,13 @@ describe('an app that was given up', () => {
   }
 
   test('continues where it was when the bridge starts again', async () => {
-    const options = 'retry: [5m, 10m, 20m]'
-    const stand = await tired(options)
+    const stand = await tired('retry: [5m, 10m, 20m]')
     await untilNext(stand)
     stand.run('a')
     stand.crash('a')
     await stand.clock.advance(MINUTE)
-    const next = await restartBridge(stand, options, down)
+    const next = (await stand.next()).start()
+    next.say('a', down)
     expect(next.facts('a')).toEqual(stand.facts('a'))
     expect(await untilNext(next)).toBe(540)
     next.run('a')
@@ -124,15 +107,16 @@ describe('an app that was given up', () => {
 
   test('is not tried by a bridge that starts and finds it stopped by a user', async () => {
     const stand = await tired('retry: [5m]')
-    const next = await restartBridge(stand, 'retry: [5m]', { state: 'stopped', crashed: false, crash_message: null })
+    const next = (await stand.next()).start()
+    next.say('a', { state: 'stopped', crashed: false, crash_message: null })
     expect(await untilNext(next)).toBe(108_000)
   })
 
   test('is tried again soon if the hub was too busy, and fails once if it is not allowed', async () => {
     const stand = await tired('retry: [5m, 24h]')
-    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('busy') })
+    stand.answer = () => Promise.resolve(refusal('busy'))
     expect(await untilNext(stand)).toBe(300)
-    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('forbidden') })
+    stand.answer = () => Promise.resolve(refusal('forbidden'))
     expect(await untilNext(stand)).toBe(60)
     await stand.clock.advance(SECOND)
     expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
@@ -156,10 +140,7 @@ describe('a hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], hub_max_restarts: 3, window: 10m, storm: { apps: 100 } }'
 
   const crashAll = (stand: Stand) => {
-    stand.answer = ({ app }) => {
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     for (const id of ids) stand.crash(id)
   }
 
@@ -177,27 +158,17 @@ describe('a hub', () => {
 
   test('counts scheduled restarts and retries, but not failed ones, and those of an earlier bridge', async () => {
     const stand = new Stand(`${OPTIONS.slice(0, -2)}, time_zone: UTC, schedule: { "*": "5 12 * * *" } }`).start(...ids)
-    stand.answer = ({ app }) => {
-      stand.say(app, { state: 'starting' })
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     await stand.clock.advance(6 * MINUTE)
     expect(stand.restarted).toEqual(['a', 'b', 'c'])
-    const next = new Stand(OPTIONS)
-    await next.clock.advance(stand.clock.elapsed())
-    for (const id of ids) {
-      next.guard.learn('guard', 'home', id, JSON.stringify(stand.state(id)))
-      next.guard.learn('history', 'home', id, JSON.stringify(stand.facts(id).history))
-    }
-    next.start(...ids)
+    const next = (await stand.next(OPTIONS)).start(...ids)
     crashAll(next)
     await next.clock.advance(8 * MINUTE)
     expect(next.restarted).toEqual([])
     await next.clock.advance(2 * MINUTE)
     expect(next.restarted.length).toBe(3)
     const busy = new Stand(OPTIONS).start(...ids)
-    busy.answer = () => Promise.resolve({ ok: false, error: new CommandError('busy') })
+    busy.answer = () => Promise.resolve(refusal('busy'))
     busy.crash('a')
     await busy.clock.advance(9 * MINUTE)
     expect(busy.restarted.length).toBeGreaterThan(3)
@@ -311,10 +282,7 @@ describe('a storm', () => {
   test('in quiet hours waits for their end, and a snooze during it lasts as long as requested', async () => {
     const stand = new Stand(`${OPTIONS.slice(0, -2)}, quiet_hours: "12:00-13:00", time_zone: UTC }`)
     stand.start('a', 'b', 'c')
-    stand.answer = ({ app }) => {
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     await crash(stand, ['a', 'b', 'c'])
     stand.guard.control('home', 'a', { snooze: 3 * HOUR })
     await stand.clock.advance(HOUR - 15 * SECOND - 1)
@@ -340,13 +308,7 @@ describe('a storm', () => {
   test('continues in a bridge that starts during it, which reports its end only if it reported its beginning', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     await crash(stand, ['a', 'b', 'c'], SECOND)
-    const next = new Stand(OPTIONS)
-    await next.clock.advance(stand.clock.elapsed())
-    for (const id of ['a', 'b', 'c']) {
-      next.guard.learn('guard', 'home', id, JSON.stringify(stand.state(id)))
-      next.guard.learn('history', 'home', id, JSON.stringify(stand.facts(id).history))
-    }
-    next.start()
+    const next = (await stand.next()).start()
     for (const id of ['a', 'b', 'c'])
       next.say(id, { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 1 })
     await next.clock.advance(58 * SECOND)

@@ -1,14 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Outcome } from '../../src/contract/answer.ts'
 import { COMMANDS } from '../../src/contract/commands.ts'
-import { CommandError } from '../../src/contract/errors.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { configOf, early, Stand } from './stand.ts'
+import { configOf, early, HOUR, MINUTE, OK, refusal, SECOND, Stand } from './stand.ts'
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
 const UPDATES =
   'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
 
@@ -122,7 +118,7 @@ describe('an app that is not restarted', () => {
       await new Promise<void>((resolve) => {
         release = resolve
       })
-      return isCurrent() ? { ok: true, json: 'null' } : { ok: false, error: new CommandError('expired') }
+      return isCurrent() ? OK : refusal('expired')
     }
     stand.crash('a')
     await stand.clock.advance(10 * SECOND)
@@ -159,10 +155,7 @@ describe('an app is read again right before its restart, which is omitted', () =
       reads.push(stand.clock.elapsed() / SECOND)
       return null
     }
-    stand.answer = ({ app }) => {
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     stand.crash('a')
     stand.crash('b')
     await stand.clock.advance(4 * MINUTE)
@@ -200,9 +193,7 @@ describe('an app is read again right before its restart, which is omitted', () =
     const stand = new Stand().start('a')
     stand.answer = ({ isCurrent }) => {
       stand.say('a', { state: 'stopped', crashed: false, crash_message: null })
-      return Promise.resolve(
-        isCurrent() ? { ok: true, json: 'null' } : { ok: false, error: new CommandError('expired') },
-      )
+      return Promise.resolve(isCurrent() ? OK : refusal('expired'))
     }
     stand.crash('a')
     await stand.clock.advance(HOUR)
@@ -217,12 +208,12 @@ describe('an app is read again right before its restart, which is omitted', () =
       await new Promise<void>((resolve) => {
         stand.clock.after(6 * SECOND, resolve)
       })
-      return isCurrent() ? { ok: true, json: 'null' } : { ok: false, error: new CommandError('expired') }
+      return isCurrent() ? OK : refusal('expired')
     }
     stand.crash('a')
     await stand.clock.advance(20 * SECOND)
     expect(stand.told).toEqual([])
-    stand.answer = () => Promise.resolve({ ok: true, json: 'null' })
+    stand.answer = () => Promise.resolve(OK)
     await stand.clock.advance(2 * MINUTE)
     expect(stand.told).toEqual(['restarted'])
   })
@@ -267,7 +258,7 @@ describe('an app that runs with the flag of a crash', () => {
     expect(stand.restarted).toHaveLength(1)
     stand.answer = () => {
       stand.say('a', { state: 'running' })
-      return Promise.resolve({ ok: true, json: 'null' })
+      return Promise.resolve(OK)
     }
     for (const [news, count] of [
       [{ crash_count: 2 }, 2],
@@ -285,22 +276,14 @@ describe('an app that runs with the flag of a crash', () => {
     before.say('a', flag)
     await before.clock.advance(2 * MINUTE)
     expect(before.restarted).toEqual(['a'])
-    const { state, history } = before.facts('a')
-    const after = new Stand()
-    await after.clock.advance(3 * MINUTE)
-    after.guard.learn('guard', 'home', 'a', JSON.stringify(state))
-    after.guard.learn('history', 'home', 'a', JSON.stringify(history))
-    after.start()
+    const after = (await before.next()).start()
     after.say('a', flag)
     await after.clock.advance(HOUR)
     expect(after.restarted).toEqual([])
     // An app that was not restarted yet is still waiting for its restart.
     const waiting = new Stand().start('a')
     waiting.say('a', flag)
-    const next = new Stand()
-    next.guard.learn('guard', 'home', 'a', JSON.stringify(waiting.state('a')))
-    next.guard.learn('history', 'home', 'a', JSON.stringify(waiting.facts('a').history))
-    next.start()
+    const next = (await waiting.next()).start()
     next.say('a', flag)
     await next.clock.advance(10 * SECOND)
     expect(next.restarted).toEqual(['a'])
@@ -317,11 +300,7 @@ test('a version that an app goes back to does not reset its limit, also after a 
   const stand = new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a')
   for (const version of ['1.0.0', '2.0.0', '1.0.0', '2.0.0', '1.0.0']) await fall(stand, version)
   expect(stand.restarted).toHaveLength(2)
-  const next = new Stand('guard: { watch: ["*"], max_restarts: 1 }')
-  await next.clock.advance(stand.clock.elapsed())
-  next.guard.learn('guard', 'home', 'a', JSON.stringify(stand.state('a')))
-  next.guard.learn('history', 'home', 'a', JSON.stringify(stand.facts('a').history))
-  next.start()
+  const next = (await stand.next()).start()
   next.say('a', { version: '1.0.0' })
   for (const version of ['2.0.0', '1.0.0']) await fall(next, version)
   expect(next.restarted).toEqual([])
@@ -365,10 +344,7 @@ describe('a clock that is set', () => {
     stand.read()
     const until = Date.parse(stand.state('a').snoozed_until ?? '')
     expect(until).toBe(stand.clock.now() + HOUR)
-    const next = new Stand()
-    next.clock.step(hours * HOUR)
-    next.guard.learn('guard', 'home', 'a', JSON.stringify(stand.state('a')))
-    next.start('a')
+    const next = (await stand.next()).start('a')
     next.crash('a')
     await next.clock.advance(HOUR + 9 * SECOND)
     expect(next.restarted).toEqual([])
@@ -417,7 +393,7 @@ test('a restart that fails while the bridge ends is not counted by the next run'
   await stand.clock.advance(10 * SECOND)
   expect(stand.state('a')).toMatchObject({ state: 'restarting', restarts: 1 })
   stand.guard.standBy()
-  answer({ ok: false, error: new CommandError('expired') })
+  answer(refusal('expired'))
   await stand.clock.advance(1)
   expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
   expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
@@ -543,8 +519,7 @@ describe('an app that is restarted', () => {
     'does not wait for another app whose restart the hub refuses: %s',
     async (code) => {
       const stand = new Stand().start('a', 'b')
-      stand.answer = ({ app }) =>
-        Promise.resolve(app === 'a' ? { ok: false, error: new CommandError(code) } : { ok: true, json: 'null' })
+      stand.answer = ({ app }) => Promise.resolve(app === 'a' ? refusal(code) : OK)
       stand.crash('a')
       await stand.clock.advance(SECOND)
       stand.crash('b')
@@ -562,7 +537,7 @@ describe('an app that is restarted', () => {
 
   test('continues to wait for another app whose restart has an unknown outcome', async () => {
     const stand = new Stand().start('a', 'b')
-    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('outcome_unknown') })
+    stand.answer = () => Promise.resolve(refusal('outcome_unknown'))
     stand.crash('a')
     await stand.clock.advance(SECOND)
     stand.crash('b')
@@ -753,7 +728,7 @@ describe('restarts by schedule', () => {
       times.push(new Date(stand.clock.now()).toISOString())
       stand.say('a', { state: 'starting' })
       stand.run('a')
-      return Promise.resolve({ ok: true, json: 'null' })
+      return Promise.resolve(OK)
     }
     await stand.clock.advance(3 * 24 * HOUR)
     expect(times.map((time) => time.slice(5, 16))).toEqual(['03-28T03:00', '03-29T02:00', '03-30T02:00'])
@@ -816,11 +791,9 @@ describe('updates in a window', () => {
     stand.read()
     await stand.pass(26)
     expect(commands(stand)).toEqual([])
-    const { memory } = stand.facts('a')
-    const next = new Stand(`${UPDATES}, hold_days: 2 }`)
+    const next = await stand.next()
     // The new bridge's clock is more than a year ahead.
     await next.clock.advance(500 * 24 * HOUR)
-    next.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
     next.guard.activate(true)
     next.say('a', offered)
     next.guard.hubChanged('home', true)
@@ -853,7 +826,7 @@ describe('updates in a window', () => {
     const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a', 'b')
     stand.answer = () => {
       stand.say('a', { version: '2.0.1', update_available: false, latest_version: null })
-      return Promise.resolve({ ok: false, error: new CommandError('hub_failed') })
+      return Promise.resolve(refusal('hub_failed'))
     }
     stand.say('a', offered)
     stand.read()
@@ -983,11 +956,7 @@ describe('the state on the broker', () => {
       begin(before)
       before.crash('a')
       await before.clock.advance(ranFor)
-      const { state, history } = before.facts('a')
-      const after = new Stand()
-      await after.clock.advance(ranFor)
-      after.guard.learn('guard', 'home', 'a', JSON.stringify(state))
-      after.guard.learn('history', 'home', 'a', JSON.stringify(history))
+      const after = await before.next()
       after.guard.activate(true)
       after.say('a', { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 1 })
       after.guard.hubChanged('home', true)
@@ -1006,10 +975,8 @@ describe('the state on the broker', () => {
       if (i < 2) before.run('a')
     }
     const { state, history } = before.facts('a')
-    const after = new Stand()
-    await after.clock.advance(3 * MINUTE)
+    const after = await before.next()
     after.guard.learn('guard', 'home', 'a', JSON.stringify({ ...state, state: 'waiting' }))
-    after.guard.learn('history', 'home', 'a', JSON.stringify(history))
     after.guard.activate(true)
     after.say('a', { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 3 })
     expect(after.facts('a').history).toEqual(history)

@@ -1,9 +1,7 @@
 /** Simulates homes with apps that fail in every way, and compares the guardian's actions with its promises. */
 import * as v from 'valibot'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
-import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
-import { CommandError, type ErrorCode } from '../../src/contract/errors.ts'
 import type { GuardEventPayload } from '../../src/contract/events.ts'
 import type { HistoryEntry } from '../../src/contract/guard.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
@@ -15,12 +13,9 @@ import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
 import { silentLog } from '../support/silent-log.ts'
-import { commandOf } from './stand.ts'
+import { commandOf, configOf, HOUR, MINUTE, OK, refusal, SECOND } from './stand.ts'
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-export const DAY = 24 * HOUR
+const DAY = 24 * HOUR
 const MIB = 1_048_576
 const READ_MS = 10 * MINUTE
 const KEPT_READINGS = (6.5 * HOUR) / READ_MS
@@ -67,62 +62,66 @@ updates:
   severity: { 'well.*': minor }
   off_when_bad: true
 `
-const { config } = loadConfig({ env: {}, file: 'x.yaml', readFile: () => FILE, requireHub: false })
+const config = configOf(FILE)
 
-interface Truth {
+class Truth {
   readonly id: string
   readonly vice: Vice
   app: App
   /** When the app went down because of a crash or the hub, not a user; `null` while it is not down. */
-  downSince: number | null
+  downSince: number | null = null
   /** Times of the guardian's restarts since the app last ran for an hour, had an update, or received a command. */
-  streak: number[]
-  restarts: number[]
+  streak: number[] = []
+  readonly restarts: number[] = []
   /** Whether a restart is in progress, until the app runs or crashes again. */
-  starting: boolean
+  starting = false
   upSince: number | null
-  updating: boolean
-  gaveUp: boolean
-  personAt: number
-  memory: number
-  /** When the version changed, and the crashes since then. */
-  updatedAt: number
-  crashesSince: number
-  offeredAt: number
+  updating = false
+  gaveUp = false
+  memory = 30 * MIB
+  updatedAt = Number.NEGATIVE_INFINITY
+  offeredAt = Number.POSITIVE_INFINITY
   /** Restarts that count towards the limit: not those after a storm, or after the guardian has given up. */
-  counted: number[]
+  readonly counted: number[] = []
   /** Whether the latest crash was in a storm, and how many restarts did not count because of a storm. */
-  isSpared: boolean
-  spared: number
+  isSpared = false
+  spared = 0
   /** When the app was last given up or retried, and how often it was retried. */
-  triedAt: number
-  tries: number
+  triedAt = Number.NEGATIVE_INFINITY
+  tries = 0
   /** Whether the hub's firmware makes the app crash on each start. */
-  broken: boolean
-  readonly log: { readonly what: HistoryEntry['what']; readonly at: number }[]
-  cancel: () => void
-  toldRising: number
-  crashesByLeak: number
+  broken = false
+  readonly log: { readonly what: HistoryEntry['what']; readonly at: number }[] = []
+  cancel = () => {}
+  isRisingReported = false
+  crashesByLeak = 0
+
+  constructor(id: string, vice: Vice, app: App, upSince: number) {
+    this.id = id
+    this.vice = vice
+    this.app = app
+    this.upSince = upSince
+  }
 }
 
-export interface Figures {
-  days: number
-  crashes: number
-  restarts: number
-  gaveUp: number
-  updates: number
-  badUpdates: number
-  rising: number
-  hubRestarts: number
-  bridgeRestarts: number
-  retries: number
-  storms: number
-  outages: number
-  afterBoot: number
+const NO_FIGURES = {
+  days: 0,
+  crashes: 0,
+  restarts: 0,
+  gaveUp: 0,
+  updates: 0,
+  badUpdates: 0,
+  rising: 0,
+  hubRestarts: 0,
+  bridgeRestarts: 0,
+  retries: 0,
+  storms: 0,
+  outages: 0,
+  afterBoot: 0,
 }
 
 interface Story {
-  readonly figures: Figures
+  readonly figures: typeof NO_FIGURES
   /** Broken promises, each with its first case. */
   readonly broken: ReadonlyMap<string, string>
 }
@@ -137,8 +136,6 @@ interface SimulationOptions {
 }
 
 const MEMORY = v.nullable(GUARD_MEMORY)
-const OK: Outcome = { ok: true, json: 'null' }
-const failed = (code: ErrorCode): Outcome => ({ ok: false, error: new CommandError(code) })
 const pass = <T>(value: T) => value
 
 class Home {
@@ -173,21 +170,7 @@ class Simulation {
   readonly #broken = new Map<string, string>()
   /** What the guardian has published, by hub and app. */
   readonly #published = new Map<string, GuardFacts>()
-  readonly figures: Figures = {
-    days: 0,
-    crashes: 0,
-    restarts: 0,
-    gaveUp: 0,
-    updates: 0,
-    badUpdates: 0,
-    rising: 0,
-    hubRestarts: 0,
-    bridgeRestarts: 0,
-    retries: 0,
-    storms: 0,
-    outages: 0,
-    afterBoot: 0,
-  }
+  readonly figures = { ...NO_FIGURES }
   #guard: Guard
   #updating: string | undefined
   #outageUntil = Number.NEGATIVE_INFINITY
@@ -242,33 +225,7 @@ class Simulation {
       cpu_percent: 1,
       memory_bytes: 30 * MIB,
     })
-    const truth: Truth = {
-      id,
-      vice,
-      app,
-      downSince: null,
-      streak: [],
-      restarts: [],
-      counted: [],
-      isSpared: false,
-      spared: 0,
-      triedAt: Number.NEGATIVE_INFINITY,
-      tries: 0,
-      broken: false,
-      starting: false,
-      upSince: this.#elapsed(),
-      updating: false,
-      gaveUp: false,
-      personAt: Number.NEGATIVE_INFINITY,
-      memory: 30 * MIB,
-      updatedAt: Number.NEGATIVE_INFINITY,
-      crashesSince: 0,
-      offeredAt: Number.POSITIVE_INFINITY,
-      log: [],
-      cancel: () => {},
-      toldRising: Number.NEGATIVE_INFINITY,
-      crashesByLeak: 0,
-    }
+    const truth = new Truth(id, vice, app, this.#elapsed())
     home.apps.set(id, truth)
     home.told.set(id, app)
     this.#live(home, truth)
@@ -316,7 +273,6 @@ class Simulation {
     truth.starting = false
     truth.memory = 30 * MIB
     truth.log.push({ what: 'crash', at: now })
-    truth.crashesSince += 1
     this.figures.crashes += 1
     this.#say(home, truth, {
       state: 'crashed',
@@ -475,7 +431,6 @@ class Simulation {
     truth.cancel()
     truth.downSince = null
     truth.upSince = null
-    truth.personAt = this.#elapsed()
     if (name === 'disable') {
       if (byCommand) run('begun', 'disable')
       this.#say(home, truth, { enabled: false, state: 'stopped' })
@@ -713,12 +668,12 @@ class Simulation {
 
   async #order(home: Home, { app, command, isCurrent }: GuardOrder): Promise<Outcome> {
     const truth = home.apps.get(app)
-    if (truth === undefined) return failed('unknown_app')
+    if (truth === undefined) return refusal('unknown_app')
     await pass(null)
-    if (!isCurrent()) return failed('expired')
+    if (!isCurrent()) return refusal('expired')
     if (!home.online) {
       this.#breach('nothing is sent while the hub is offline', app)
-      return failed('hub_unreachable')
+      return refusal('hub_unreachable')
     }
     if (command === 'restart') return this.#restart(home, truth)
     if (command === 'update') {
@@ -783,7 +738,6 @@ class Simulation {
       this.clock.after(30 * SECOND, resolve)
     })
     truth.updatedAt = this.#elapsed()
-    truth.crashesSince = 0
     this.#startAfresh(truth)
     truth.log.push({ what: 'update', at: this.#elapsed() })
     this.#say(home, truth, {
@@ -899,7 +853,7 @@ class Simulation {
         break
       case 'memory_rising':
         if (truth.vice !== 'leak') this.#breach('memory that rises and falls is no leak', event.app)
-        truth.toldRising = now
+        truth.isRisingReported = true
         truth.log.push({ what: 'memory_rising', at: now })
         this.figures.rising += 1
         break
@@ -935,8 +889,8 @@ class Simulation {
 
   #compareLeaks(): void {
     for (const home of this.#homes) {
-      for (const { vice, id, toldRising, crashesByLeak } of home.apps.values()) {
-        if (vice === 'leak' && crashesByLeak > 0 && toldRising < 0) this.#breach('a leak is reported in time', id)
+      for (const { vice, id, isRisingReported, crashesByLeak } of home.apps.values()) {
+        if (vice === 'leak' && crashesByLeak > 0 && !isRisingReported) this.#breach('a leak is reported in time', id)
       }
     }
   }

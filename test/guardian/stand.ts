@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import type { HubCommand } from '../../src/contract/command.ts'
 import { type CommandName, findCommand } from '../../src/contract/commands.ts'
+import { CommandError, type ErrorCode } from '../../src/contract/errors.ts'
 import type { GuardEventPayload, HubEventPayload } from '../../src/contract/events.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
 import { Guard } from '../../src/guardian/guard.ts'
@@ -13,6 +14,13 @@ import type { GuardRun } from '../../src/guardian/turn.ts'
 import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
 import { createLog } from '../../src/observability/log.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+
+export const SECOND = 1000
+export const MINUTE = 60 * SECOND
+export const HOUR = 60 * MINUTE
+
+export const OK: Outcome = { ok: true, json: 'null' }
+export const refusal = (code: ErrorCode): Outcome => ({ ok: false, error: new CommandError(code) })
 
 export const configOf = (yaml: string): GuardConfig =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
@@ -58,14 +66,17 @@ export class Stand {
   readonly hidden = new Set<string>()
   acceptsVersion = true
   /** Default: the hub accepts the order. */
-  answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
+  answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve(OK)
   backup: () => Promise<string | undefined> = () => Promise.resolve(undefined)
   /** The changes that a read of an app finds; `null`: the read fails, or the app is removed. */
   found: (app: string) => AppPatch | null | Promise<AppPatch | null> = () => ({})
   /** The status of an app's web API; default: no conclusive answer. */
   ask: (app: string, path: string) => number | null | undefined = () => undefined
 
+  readonly #yaml: string
+
   constructor(yaml = 'guard: { watch: ["*"] }', seen: (clock: Clock) => Clock = (clock) => clock) {
+    this.#yaml = yaml
     this.live = { value: configOf(yaml) }
     this.guard = new Guard({
       clock: seen(this.clock),
@@ -108,6 +119,20 @@ export class Stand {
     return this
   }
 
+  /** Returns the next run of the bridge, at the same time, which has read from the broker what this one published. */
+  async next(yaml = this.#yaml): Promise<Stand> {
+    const next = new Stand(yaml)
+    await next.clock.advance(this.clock.elapsed())
+    next.clock.step(this.clock.now() - next.clock.now())
+    for (const id of this.apps.keys()) {
+      const { state, history, memory } = this.facts(id)
+      for (const [name, value] of Object.entries({ guard: state, history, guardMemory: memory }))
+        if (value !== null) next.guard.learn(name, 'home', id, JSON.stringify(value))
+    }
+    next.guard.learn('hubGuardMemory', 'home', '', JSON.stringify(this.guard.goneAppsOf('home') ?? []))
+    return next
+  }
+
   say(id: string, patch: AppPatch): void {
     const before = this.apps.get(id)
     const after = patchApp(before, id, before === undefined ? { ...WELL, ...patch } : patch)
@@ -129,6 +154,16 @@ export class Stand {
 
   run(id: string): void {
     this.say(id, { state: 'running', crashed: false, crash_message: null })
+  }
+
+  /** Makes each restart succeed immediately. */
+  startsApps(): this {
+    this.answer = ({ app }) => {
+      this.say(app, { state: 'starting' })
+      this.run(app)
+      return Promise.resolve(OK)
+    }
+    return this
   }
 
   /** Reports reads of an unchanged list. */
