@@ -123,7 +123,7 @@ test('no version is installed before the bridge has seen this version on offer f
       installs += house.installs.length
     }),
     // This run always installs an update; only about 8 % of the random runs do.
-    { numRuns: runs(40), examples: [[[{ offer: '2.0.0' }, { wait: 26 }]]] },
+    { numRuns: runs(25), examples: [[[{ offer: '2.0.0' }, { wait: 26 }]]] },
   )
   expect(installs).toBeGreaterThan(0)
 }, 120_000)

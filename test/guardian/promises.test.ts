@@ -279,7 +279,7 @@ test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
   const property = fc.asyncProperty(retry, steps, async (times, story) => {
     expect((await new Home(times).run([...first, ...story])).broken).toEqual([])
   })
-  await fc.assert(property, { numRuns: runs(100) })
+  await fc.assert(property, { numRuns: runs(50) })
 })
 
 test('a clock that is set forwards or back, by hours, delays or advances no restart', { timeout: 60_000 }, async () => {
@@ -293,5 +293,5 @@ test('a clock that is set forwards or back, by hours, delays or advances no rest
     const still = story.filter(({ kind }) => kind !== 'set-clock')
     expect((await new Home(times).run(story)).log).toEqual((await new Home(times).run(still)).log)
   })
-  await fc.assert(property, { numRuns: runs(100) })
+  await fc.assert(property, { numRuns: runs(50) })
 })
