@@ -7,9 +7,9 @@ describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
   const up = (stand: Stand, ms: number) => stand.guard.booted('home', stand.clock.now() - ms)
   const reboot = async (stand: Stand) => {
-    stand.guard.hubChanged('home', false)
+    stand.setOnline(false)
     await stand.clock.advance(MINUTE)
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     up(stand, 20 * SECOND)
   }
 
@@ -40,9 +40,9 @@ describe('a restart after a start of the hub', () => {
     up(stand, 5 * SECOND)
     await stand.clock.advance(20 * SECOND)
     expect(stand.restarted).toEqual(['a'])
-    stand.guard.hubChanged('home', false)
+    stand.setOnline(false)
     await stand.clock.advance(15 * SECOND)
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     up(stand, SECOND)
     await stand.clock.advance(3 * MINUTE)
     expect(stand.restarted).toEqual(['a', 'a'])
@@ -52,9 +52,9 @@ describe('a restart after a start of the hub', () => {
     const stand = new Stand(OPTIONS).start('a')
     stand.startsApps()
     up(stand, 9 * MINUTE)
-    stand.guard.hubChanged('home', false)
+    stand.setOnline(false)
     await stand.clock.advance(90 * SECOND)
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     up(stand, 20 * SECOND)
     await stand.clock.advance(9 * MINUTE + 39 * SECOND)
     expect(stand.restarted).toEqual([])
@@ -66,9 +66,9 @@ describe('a restart after a start of the hub', () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     up(stand, 24 * HOUR)
     await stand.clock.advance(HOUR)
-    stand.guard.hubChanged('home', false)
+    stand.setOnline(false)
     await stand.clock.advance(6 * MINUTE)
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     await stand.clock.advance(2 * MINUTE)
     up(stand, 8 * MINUTE)
     await stand.clock.advance(SECOND)
@@ -77,13 +77,13 @@ describe('a restart after a start of the hub', () => {
     expect(stand.restarted).toEqual(['b', 'a'])
   })
 
-  test.each<[string, (stand: Stand) => Promise<void> | void]>([
+  test.each<[string, (stand: Stand) => unknown]>([
     [
       'a hub that was only unreachable',
       async (stand) => {
-        stand.guard.hubChanged('home', false)
+        stand.setOnline(false)
         await stand.clock.advance(HOUR)
-        stand.guard.hubChanged('home', true)
+        stand.setOnline(true)
         up(stand, 25 * HOUR)
       },
     ],
@@ -123,18 +123,18 @@ describe('a restart after a start of the hub', () => {
     stand.guard.activate(true)
     up(stand, 7 * MINUTE)
     for (const id of ['a', 'b']) stand.say(id, {})
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     await stand.clock.advance(3 * MINUTE)
     expect(stand.restarted).toEqual(['a'])
     await stand.clock.advance(HOUR)
     expect(stand.restarted).toEqual(['a'])
   })
 
-  test.each<[string, (stand: Stand) => void]>([
+  test.each<[string, (stand: Stand) => unknown]>([
     ['is disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
     ['does not run', (stand) => stand.say('a', { state: 'stopped' })],
-    ['is snoozed', (stand) => stand.guard.control('home', 'a', { snooze: 5 * HOUR })],
-    ['is switched off', (stand) => stand.guard.control('home', 'a', { enabled: false })],
+    ['is snoozed', (stand) => stand.control('a', { snooze: 5 * HOUR })],
+    ['is switched off', (stand) => stand.control('a', { enabled: false })],
   ])('is not made for an app that %s at that time', async (_, is) => {
     const stand = new Stand(OPTIONS).start('a')
     up(stand, 24 * HOUR)

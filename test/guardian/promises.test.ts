@@ -147,10 +147,12 @@ class Home {
         if (row.write) truth.writtenAt = stand.clock.elapsed()
         // A start by command resets the limit.
         if (/^(?:restart|enable)App$/.test(row.operation ?? '')) truth.restarts.length = 0
-        return stand.command(step.id, row)
+        stand.command(step.id, row)
+        return
       }
       case 'snooze':
-        return stand.guard.control('home', step.id, { snooze: step.ms })
+        stand.control(step.id, { snooze: step.ms })
+        return
       case 'ends':
         this.#end = step.end
         return

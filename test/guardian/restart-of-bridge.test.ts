@@ -33,10 +33,10 @@ describe('a restart count that was reset', () => {
     return stand
   }
 
-  const RESETS: Readonly<Record<string, (stand: Stand) => void>> = {
-    'a switch': (stand) => stand.guard.control('home', 'a', { enabled: true }),
+  const RESETS: Readonly<Record<string, (stand: Stand) => unknown>> = {
+    'a switch': (stand) => stand.control('a', { enabled: true }),
     'a switch off and on': (stand) => {
-      for (const enabled of [false, true]) stand.guard.control('home', 'a', { enabled })
+      for (const enabled of [false, true]) stand.control('a', { enabled })
     },
     'a command that restarts the app': (stand) => stand.command('a', 'restart'),
     'a command that enables the app': (stand) => stand.command('a', 'enable'),
@@ -64,7 +64,7 @@ describe('a restart count that was reset', () => {
     const stand = await crashed(3)
     stand.command('a', 'restart')
     expect(stand.facts('a').memory).toMatchObject({ reset_after: expect.any(String) })
-    stand.guard.control('home', 'a', { forget: true })
+    stand.control('a', { forget: true })
     expect(stand.facts('a').memory).toBeNull()
   })
 
@@ -79,7 +79,7 @@ describe('a restart count that was reset', () => {
   test('after the guardian gave up contains only later restarts', async () => {
     const stand = await crashed(5)
     expect(stand.state('a').state).toBe('given_up')
-    stand.guard.control('home', 'a', { enabled: true })
+    stand.control('a', { enabled: true })
     await stand.clock.advance(2 * SECOND)
     expect(stand.state('a').restarts_in_window).toBe(1)
     const next = await nextRun(stand)
@@ -88,7 +88,7 @@ describe('a restart count that was reset', () => {
 
   test('stays reset when the app is removed, the bridge restarted and the app installed again', async () => {
     const stand = await crashed(3)
-    stand.guard.control('home', 'a', { enabled: true })
+    stand.control('a', { enabled: true })
     stand.remove('a')
     stand.read()
     const next = await nextRun(stand)
@@ -97,7 +97,7 @@ describe('a restart count that was reset', () => {
 
   test('counts restarts after it, even if the clock was set back in between', async () => {
     const stand = await crashed(3)
-    stand.guard.control('home', 'a', { enabled: true })
+    stand.control('a', { enabled: true })
     stand.clock.step(-5 * HOUR)
     await crash(stand, 2)
     const next = await nextRun(stand)
@@ -110,7 +110,7 @@ describe('a restart count that was reset', () => {
     stand.answer = () => promise
     stand.crash('a')
     await stand.clock.advance(2 * SECOND)
-    stand.guard.control('home', 'a', { enabled: true })
+    stand.control('a', { enabled: true })
     resolve(refusal('busy'))
     await stand.clock.advance(0)
     expect(stand.state('a')).toMatchObject({ restarts: 2, restarts_in_window: 0 })
@@ -122,7 +122,7 @@ describe('a restart count that was reset', () => {
     const stand = await crashed(1)
     stand.say('a', { version: '2.0.0' })
     await crash(stand, 1)
-    stand.guard.control('home', 'a', { enabled: true })
+    stand.control('a', { enabled: true })
     const next = await nextRun(stand)
     await crash(next, 1)
     next.say('a', { version: '1.0.0' })

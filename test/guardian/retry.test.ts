@@ -65,10 +65,10 @@ describe('an app that was given up', () => {
     expect(await untilNext(stand)).toBe(5)
   })
 
-  test.each<[string, string, (stand: Stand) => void, number]>([
+  test.each<[string, string, (stand: Stand) => unknown, number]>([
     ['in quiet hours', ', quiet_hours: "12:00-14:00", time_zone: UTC', () => {}, 7190],
-    ['while it is snoozed', '', (stand) => stand.guard.control('home', 'a', { snooze: HOUR }), 3600],
-    ['while its hub is offline', '', (stand) => stand.guard.hubChanged('home', false), 108_000],
+    ['while it is snoozed', '', (stand) => stand.control('a', { snooze: HOUR }), 3600],
+    ['while its hub is offline', '', (stand) => stand.setOnline(false), 108_000],
     ['after a user has stopped it', '', (stand) => stand.say('a', { state: 'stopped', crashed: false }), 108_000],
     ['after a user has disabled it', '', (stand) => stand.say('a', { enabled: false }), 108_000],
   ])('is not tried %s', async (_, options, happens, seconds) => {
@@ -123,9 +123,9 @@ describe('an app that was given up', () => {
     expect(stand.state('a')).toMatchObject({ state: 'given_up', restarts: 1 })
   })
 
-  test.each<[string, (stand: Stand) => void]>([
+  test.each<[string, (stand: Stand) => unknown]>([
     ['a new version', (stand) => stand.say('a', { version: '2.0.0' })],
-    ['a switch', (stand) => stand.guard.control('home', 'a', { enabled: true })],
+    ['a switch', (stand) => stand.control('a', { enabled: true })],
     ['a command that restarts it', (stand) => stand.command('a', 'restart')],
   ])('is watched again, and waits for no retry, after %s', async (_, happens) => {
     const stand = await tired('retry: [5h]')
@@ -224,7 +224,7 @@ describe('a storm', () => {
     [
       'an app whose guard is off',
       async (stand) => {
-        stand.guard.control('home', 'c', { enabled: false })
+        stand.control('c', { enabled: false })
         await crash(stand, ['a', 'b', 'c'])
       },
     ],
@@ -251,7 +251,7 @@ describe('a storm', () => {
     const stand = new Stand(OPTIONS)
     stand.guard.activate(true)
     for (const id of ['a', 'b', 'c', 'd']) stand.say(id, { state: 'crashed', crashed: true })
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     await stand.clock.advance(2 * MINUTE)
     expect(stand.hubEvents).toEqual([])
     expect(stand.restarted).toContain('a')
@@ -284,7 +284,7 @@ describe('a storm', () => {
     stand.start('a', 'b', 'c')
     stand.startsApps()
     await crash(stand, ['a', 'b', 'c'])
-    stand.guard.control('home', 'a', { snooze: 3 * HOUR })
+    stand.control('a', { snooze: 3 * HOUR })
     await stand.clock.advance(HOUR - 15 * SECOND - 1)
     expect(types(stand.hubEvents)).toEqual(['storm', 'storm_over'])
     expect(stand.restarted).toEqual([])

@@ -7,6 +7,7 @@ import type { HubCommand } from '../../src/contract/command.ts'
 import { type CommandName, findCommand } from '../../src/contract/commands.ts'
 import { CommandError, type ErrorCode } from '../../src/contract/errors.ts'
 import type { GuardEventPayload, HubEventPayload } from '../../src/contract/events.ts'
+import type { GuardControl } from '../../src/contract/guard.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
 import { Guard } from '../../src/guardian/guard.ts'
 import type { GuardConfig } from '../../src/guardian/settings.ts'
@@ -133,11 +134,23 @@ export class Stand {
     return next
   }
 
-  say(id: string, patch: AppPatch): void {
+  /** Reports whether the hub is online. */
+  setOnline(online: boolean): this {
+    this.guard.hubChanged('home', online)
+    return this
+  }
+
+  control(id: string, control: GuardControl): this {
+    this.guard.control('home', id, control)
+    return this
+  }
+
+  say(id: string, patch: AppPatch): this {
     const before = this.apps.get(id)
     const after = patchApp(before, id, before === undefined ? { ...WELL, ...patch } : patch)
     this.apps.set(id, after)
     if (after !== before) this.guard.appsChanged('home', [{ id, before, after }], false)
+    return this
   }
 
   /** Removes the app, by an event from the hub or, if `silent`, by the configuration. */
@@ -147,13 +160,13 @@ export class Stand {
     this.guard.appsChanged('home', [{ id, before, after: undefined }], false, silent)
   }
 
-  crash(id: string, message = 'Error: boom'): void {
+  crash(id: string, message = 'Error: boom'): this {
     const count = (this.apps.get(id)?.crash_count ?? 0) + 1
-    this.say(id, { state: 'crashed', crashed: true, crash_message: message, crash_count: count })
+    return this.say(id, { state: 'crashed', crashed: true, crash_message: message, crash_count: count })
   }
 
-  run(id: string): void {
-    this.say(id, { state: 'running', crashed: false, crash_message: null })
+  run(id: string): this {
+    return this.say(id, { state: 'running', crashed: false, crash_message: null })
   }
 
   /** Makes each restart succeed immediately. */
@@ -185,11 +198,12 @@ export class Stand {
     phases: readonly GuardRun['phase'][] = ['begun', 'ended'],
     by: string | null = null,
     succeeds = true,
-  ): void {
+  ): this {
     const row = typeof command === 'string' ? commandOf(command) : command
     const starts = row.operation === 'restartApp' || row.operation === 'enableApp'
     const run = { hub: 'home', about: id, command: row, setting: null, starts, by }
     for (const phase of phases) this.guard.ran({ ...run, phase, ok: succeeds && phase === 'ended' })
+    return this
   }
 
   facts(id: string): GuardFacts {
