@@ -259,8 +259,7 @@ test('data on an app is dropped when it has been missing for a day, however ofte
 
 test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with shorter histories if they are long', () => {
   const ids = Array.from({ length: 70 }, (_, index) => `app ${index}`)
-  const stand = new Stand().start(...ids)
-  stand.read()
+  const stand = new Stand().start(...ids).read()
   for (const id of ids) {
     for (let i = 0; i < 10; i += 1) {
       stand.crash(id, `Error: ${'boom '.repeat(50)}${i}`)
@@ -282,8 +281,7 @@ test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with sh
 })
 
 test('data on apps that configuration hides, or that another hub has, is dropped', () => {
-  const stand = new Stand().start('a', 'b', 'c', 'd')
-  stand.read()
+  const stand = new Stand().start('a', 'b', 'c', 'd').read()
   for (const id of stand.apps.keys()) stand.guard.control('home', id, { enabled: false })
   const remembered = () => stand.guard.goneAppsOf('home')?.map(({ app }) => app)
   stand.remove('a')

@@ -14,16 +14,12 @@ describe('a restart after a start of the hub', () => {
   }
 
   test('is made once, after the configured time, for the apps that configuration names', async () => {
-    const stand = new Stand(OPTIONS).start('a', 'b', 'c')
-    stand.startsApps()
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c').startsApps()
     up(stand, 24 * HOUR)
     await stand.clock.advance(HOUR)
     up(stand, 25 * HOUR)
     await reboot(stand)
-    await stand.clock.advance(4 * MINUTE + 39 * SECOND)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['b'])
+    await stand.restartsAfter(4 * MINUTE + 40 * SECOND, ['b'])
     await stand.clock.advance(5 * MINUTE)
     expect(stand.restarted).toEqual(['b', 'a'])
     for (let minutes = 10; minutes < 100; minutes += 1) {
@@ -35,8 +31,7 @@ describe('a restart after a start of the hub', () => {
   })
 
   test('is made again after a second start, however soon', async () => {
-    const stand = new Stand('guard: { watch: ["*"], after_boot: { a: 20s } }').start('a')
-    stand.startsApps()
+    const stand = new Stand('guard: { watch: ["*"], after_boot: { a: 20s } }').start('a').startsApps()
     up(stand, 5 * SECOND)
     await stand.clock.advance(20 * SECOND)
     expect(stand.restarted).toEqual(['a'])
@@ -49,8 +44,7 @@ describe('a restart after a start of the hub', () => {
   })
 
   test('is made once for the second of two starts if the first one is still due while the hub is offline', async () => {
-    const stand = new Stand(OPTIONS).start('a')
-    stand.startsApps()
+    const stand = new Stand(OPTIONS).start('a').startsApps()
     up(stand, 9 * MINUTE)
     stand.setOnline(false)
     await stand.clock.advance(90 * SECOND)
@@ -198,8 +192,7 @@ describe('an app whose devices are unavailable', () => {
     read()
     await stand.clock.advance(10 * SECOND)
     expect(stand.restarted).toEqual(['b'])
-    stand.say('b', { state: 'starting' })
-    stand.run('b')
+    stand.say('b', { state: 'starting' }).run('b')
     await stand.clock.advance(5 * MINUTE)
     read()
     expect(stand.state('a').attention).toEqual([])

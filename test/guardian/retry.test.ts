@@ -4,11 +4,9 @@ import type { HubEventPayload } from '../../src/contract/events.ts'
 import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
 const tired = async (options: string) => {
-  const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a')
-  stand.crash('a')
+  const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a').crash('a')
   await stand.clock.advance(10 * SECOND)
-  stand.run('a')
-  stand.crash('a')
+  stand.run('a').crash('a')
   expect(stand.state('a').state).toBe('given_up')
   return stand
 }
@@ -31,8 +29,7 @@ describe('an app that was given up', () => {
       expect(await untilNext(stand)).toBe(minutes * 60)
       expect(stand.state('a')).toMatchObject({ state: 'given_up', next_restart_at: null })
       expect(stand.told.at(-1)).toBe('retried')
-      stand.run('a')
-      stand.crash('a')
+      stand.run('a').crash('a')
     }
     expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(stand.state('a')).toMatchObject({ restarts: 5 })
@@ -46,8 +43,7 @@ describe('an app that was given up', () => {
     expect(stand.state('a')).toMatchObject({ state: 'watching', retry_at: null })
     stand.crash('a')
     expect(await untilNext(stand)).toBe(10)
-    stand.crash('a')
-    stand.run('a')
+    stand.crash('a').run('a')
     stand.crash('a')
     expect(stand.state('a').state).toBe('given_up')
     expect(await untilNext(stand)).toBe(300)
@@ -84,8 +80,7 @@ describe('an app that was given up', () => {
     stand.start('a')
     stand.crash('a')
     await stand.clock.advance(10 * SECOND)
-    stand.run('a')
-    stand.crash('a')
+    stand.run('a').crash('a')
     await stand.clock.advance(20 * SECOND)
     return stand
   }
@@ -93,22 +88,18 @@ describe('an app that was given up', () => {
   test('continues where it was when the bridge starts again', async () => {
     const stand = await tired('retry: [5m, 10m, 20m]')
     await untilNext(stand)
-    stand.run('a')
-    stand.crash('a')
+    stand.run('a').crash('a')
     await stand.clock.advance(MINUTE)
-    const next = (await stand.next()).start()
-    next.say('a', down)
+    const next = (await stand.next()).start().say('a', down)
     expect(next.facts('a')).toEqual(stand.facts('a'))
     expect(await untilNext(next)).toBe(540)
-    next.run('a')
-    next.crash('a')
+    next.run('a').crash('a')
     expect(await untilNext(next)).toBe(1200)
   })
 
   test('is not tried by a bridge that starts and finds it stopped by a user', async () => {
     const stand = await tired('retry: [5m]')
-    const next = (await stand.next()).start()
-    next.say('a', { state: 'stopped', crashed: false, crash_message: null })
+    const next = (await stand.next()).start().say('a', { state: 'stopped', crashed: false, crash_message: null })
     expect(await untilNext(next)).toBe(108_000)
   })
 
@@ -233,8 +224,7 @@ describe('a storm', () => {
       async (stand) => {
         stand.crash('c')
         await stand.clock.advance(10 * SECOND)
-        stand.run('c')
-        stand.crash('c')
+        stand.run('c').crash('c')
         await stand.clock.advance(2 * MINUTE)
         stand.run('c')
         await crash(stand, ['a', 'b', 'c'])
@@ -298,8 +288,7 @@ describe('a storm', () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     await crash(stand, ['a', 'b', 'c'])
     for (let times = 0; times < 10; times += 1) {
-      stand.run('c')
-      stand.crash('c')
+      stand.run('c').crash('c')
       await stand.clock.advance(40 * SECOND)
     }
     expect(stand.restarted).toContain('a')

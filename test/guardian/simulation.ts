@@ -254,7 +254,8 @@ class Simulation {
     // If an app has grown large, some hubs no longer report its usage.
     if (vice === 'big')
       later(random.int(1, 9) * HOUR, () => this.#say(home, truth, { cpu_percent: null, memory_bytes: null }))
-    if (vice === 'unloaded') later(random.int(5, 90) * HOUR, () => this.#unload(home, truth))
+    const unloaded = { state: 'stopped', crash_message: 'unloaded by Homey core' } as const
+    if (vice === 'unloaded') later(random.int(5, 90) * HOUR, () => this.#fall(home, truth, unloaded))
     const isUnseen = vice === 'disabled' && random.chance(0.3)
     if (isUnseen) later(random.int(5, 90) * HOUR, () => this.#disableUnseen(home, truth))
     else if (vice === 'stopped' || vice === 'disabled') later(random.int(5, 90) * HOUR, () => this.#person(home, truth))
@@ -264,6 +265,11 @@ class Simulation {
   }
 
   #crash(home: Home, truth: Truth, message: string): void {
+    const crash_count = (truth.app.crash_count ?? 0) + 1
+    this.#fall(home, truth, { state: 'crashed', crashed: true, crash_message: message, crash_count })
+  }
+
+  #fall(home: Home, truth: Truth, patch: AppPatch): void {
     const now = this.#elapsed()
     truth.cancel()
     this.#calm(truth)
@@ -274,23 +280,7 @@ class Simulation {
     truth.memory = 30 * MIB
     truth.log.push({ what: 'crash', at: now })
     this.figures.crashes += 1
-    this.#say(home, truth, {
-      state: 'crashed',
-      crashed: true,
-      crash_message: message,
-      crash_count: (truth.app.crash_count ?? 0) + 1,
-    })
-  }
-
-  #unload(home: Home, truth: Truth): void {
-    const now = this.#elapsed()
-    this.#calm(truth)
-    this.#countCrash(home, truth)
-    truth.downSince = now
-    truth.upSince = null
-    truth.log.push({ what: 'crash', at: now })
-    this.figures.crashes += 1
-    this.#say(home, truth, { state: 'stopped', crash_message: 'unloaded by Homey core' })
+    this.#say(home, truth, patch)
   }
 
   /** Resets the counts of an app that has run for an hour. */
@@ -421,28 +411,21 @@ class Simulation {
     }
     const byCommand = this.#random.chance(0.5)
     const name = truth.vice === 'disabled' ? 'disable' : 'stop'
-    const run = (phase: 'begun' | 'ended', command: 'disable' | 'enable') => {
-      const row = commandOf(command)
-      const ok = phase === 'ended'
-      const about = truth.id
-      const starts = command === 'enable'
-      this.#guard.ran({ hub: home.name, about, command: row, setting: null, starts, phase, ok, by: null })
-    }
     truth.cancel()
     truth.downSince = null
     truth.upSince = null
     if (name === 'disable') {
-      if (byCommand) run('begun', 'disable')
+      if (byCommand) this.#run(home, truth, 'disable', 'begun')
       this.#say(home, truth, { enabled: false, state: 'stopped' })
-      if (byCommand) run('ended', 'disable')
+      if (byCommand) this.#run(home, truth, 'disable', 'ended')
     } else this.#say(home, truth, { state: 'stopped' })
     truth.cancel = this.clock.after(DAY, () => {
       if (byCommand && name === 'disable') {
-        run('begun', 'enable')
+        this.#run(home, truth, 'enable', 'begun')
         this.#startAfresh(truth)
       }
       this.#say(home, truth, { enabled: true, state: 'starting' })
-      if (byCommand && name === 'disable') run('ended', 'enable')
+      if (byCommand && name === 'disable') this.#run(home, truth, 'enable', 'ended')
       this.#comeUp(home, truth)
     })
   }
@@ -498,20 +481,7 @@ class Simulation {
         if (truth.app.enabled === false) continue
         // Some apps crash while the hub is starting, and the hub starts them once more.
         const isDead = truth.vice === 'dead-at-boot'
-        const falls = isDead || this.#random.chance(0.3)
-        if (falls) {
-          this.#calm(truth)
-          this.#countCrash(home, truth)
-          truth.log.push({ what: 'crash', at: this.#elapsed() })
-          this.figures.crashes += 1
-          truth.downSince = this.#elapsed()
-          this.#say(home, truth, {
-            state: 'crashed',
-            crashed: true,
-            crash_message: 'Error: too early',
-            crash_count: (truth.app.crash_count ?? 0) + 1,
-          })
-        }
+        if (isDead || this.#random.chance(0.3)) this.#crash(home, truth, 'Error: too early')
         if (!isDead) truth.cancel = this.clock.after(40 * SECOND, () => this.#comeUp(home, truth))
       }
       this.#read(home)
@@ -716,21 +686,9 @@ class Simulation {
     if (now - truth.offeredAt < 2 * DAY) this.#breach('a version is held for the days configured', truth.id)
     if (truth.app.enabled === false || truth.id.endsWith('ignored'))
       this.#breach('an app that a person leaves out is not updated', truth.id)
-    const run = (phase: 'begun' | 'ended') => {
-      this.#guard.ran({
-        hub: home.name,
-        about: truth.id,
-        command: commandOf('install'),
-        setting: null,
-        starts: false,
-        phase,
-        ok: phase === 'ended',
-        by: 'guard',
-      })
-    }
     this.#updating = truth.id
     truth.updating = true
-    run('begun')
+    this.#run(home, truth, 'install', 'begun', 'guard')
     const to = truth.app.latest_version
     if (to?.startsWith('1.') !== true) this.#breach('no larger step is installed than configured', truth.id)
     truth.cancel()
@@ -748,10 +706,22 @@ class Simulation {
       crashed: false,
     })
     this.#comeUp(home, truth)
-    run('ended')
+    this.#run(home, truth, 'install', 'ended', 'guard')
     truth.updating = false
     this.#updating = undefined
     return OK
+  }
+
+  #run(
+    home: Home,
+    { id: about }: Truth,
+    name: 'disable' | 'enable' | 'install',
+    phase: 'begun' | 'ended',
+    by: string | null = null,
+  ): void {
+    const command = commandOf(name)
+    const ok = phase === 'ended'
+    this.#guard.ran({ hub: home.name, about, command, setting: null, starts: name === 'enable', phase, ok, by })
   }
 
   // --- the promises ----------------------------------------------------------------------------------------------

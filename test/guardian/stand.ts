@@ -1,4 +1,5 @@
 /** A guardian with one hub that a test controls. Records the guardian's orders, reports and publications. */
+import { deepEqual } from 'node:assert/strict'
 import type { Clock } from '../../src/base/clock.ts'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -154,10 +155,11 @@ export class Stand {
   }
 
   /** Removes the app, by an event from the hub or, if `silent`, by the configuration. */
-  remove(id: string, silent = false): void {
+  remove(id: string, silent = false): this {
     const before = this.apps.get(id)
     this.apps.delete(id)
     this.guard.appsChanged('home', [{ id, before, after: undefined }], false, silent)
+    return this
   }
 
   crash(id: string, message = 'Error: boom'): this {
@@ -180,8 +182,17 @@ export class Stand {
   }
 
   /** Reports reads of an unchanged list. */
-  read(times = 1): void {
+  read(times = 1): this {
     for (let i = 0; i < times; i += 1) this.guard.appsChanged('home', [], true)
+    return this
+  }
+
+  /** Expects that the last of these restarts is made after exactly this time, and the others before. */
+  async restartsAfter(ms: number, restarts: readonly string[]): Promise<void> {
+    await this.clock.advance(ms - 1)
+    deepEqual(this.restarted, restarts.slice(0, -1))
+    await this.clock.advance(1)
+    deepEqual(this.restarted, restarts)
   }
 
   /** Advances the clock, with a read every hour. */
