@@ -278,10 +278,7 @@ class HubEvidence {
     this.#cancelLog ??= this.#clock.after(QUIET_MS, () => {
       this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, at]))
-      const text = together(
-        [...crashes.values()],
-        this.#priorEvents.map((event) => ({ ...event, at: new Date(event.at).toISOString() })),
-      )
+      const text = together([...crashes.values()], this.#priorEvents)
       // The previous log message may already contain all these apps.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())

@@ -33,13 +33,13 @@ function sentenceOf(app: string, { at, before, others_crashed }: Crash): string 
   const own = Date.parse(at)
   const since = own - 10 * 60_000
   const crashTimes = new Map<string, number>()
-  for (const { what, app: other, at } of before) {
+  const events = before.map((one) => ({ ...one, at: Date.parse(one.at), to: versionOf(one.to) }))
+  for (const { what, app: other, at } of events) {
     const isAmong = what === 'crashed' && other !== null && other !== app && others_crashed.includes(other)
-    if (isAmong && Date.parse(at) >= since) crashTimes.set(other, Date.parse(at))
+    if (isAmong && at >= since) crashTimes.set(other, at)
   }
   const later = others_crashed.filter((id) => !crashTimes.has(id)).map(() => own)
-  const shown = before.map((one) => ({ ...one, to: versionOf(one.to) }))
-  const sentence = together([own, ...crashTimes.values(), ...later], shown)
+  const sentence = together([own, ...crashTimes.values(), ...later], events)
   return others_crashed.length < MAX_OTHERS ? sentence : sentence && `At least ${sentence}`
 }
 

@@ -130,19 +130,23 @@ export function fitted(crash: Crash): Crash {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
+interface TimedEvent extends Pick<PriorEvent, 'what' | 'to'> {
+  readonly at: number
+}
+
 /** Returns a sentence, without a full stop, about how many apps crashed together, and after which event. */
-export function together(crashedAt: readonly number[], before: readonly PriorEvent[]): string | undefined {
+export function together(crashedAt: readonly number[], before: readonly TimedEvent[]): string | undefined {
   if (crashedAt.length < 2) return undefined
   const first = Math.min(...crashedAt)
   const span = Math.max(...crashedAt) - first
   const sentence = `${crashedAt.length} apps crashed within ${span < MINUTE_MS ? 'a minute' : minutes(span)}`
   const cause = before.find(({ what, at }) => {
-    const age = first - Date.parse(at)
+    const age = first - at
     return (what === 'firmware_updated' || what === 'hub_restarted') && age >= 0 && age <= CAUSE_MS
   })
   if (cause === undefined) return sentence
   const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} came`
-  return `${sentence}, ${minutes(first - Date.parse(cause.at))} after ${event}`
+  return `${sentence}, ${minutes(first - cause.at)} after ${event}`
 }
 
 const MINUTE_MS = 60_000

@@ -52,20 +52,22 @@ export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isN
 }
 
 function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved: watch.SavedState): void {
+  const { history, memory } = saved
+  // Another clock may have been ahead.
+  const pastTime = (time: string) => Math.min(Date.parse(time) - offset, now)
   watched.watch = watch.restored(saved, now, offset)
-  watched.history = saved.history.slice(0, config.guard.history)
-  const times = saved.history.filter(isOwnRestart).map(({ at }) => Math.min(Date.parse(at) - offset, now))
+  watched.history = history.slice(0, config.guard.history)
+  const times = history.filter(isOwnRestart).map(({ at }) => pastTime(at))
   const { recent } = watched.watch
   hub.restarts = [...hub.restarts, ...(times.length > recent.length ? times : recent)].sort((a, b) => a - b)
-  watched.resetAfter = saved.memory?.reset_after ?? null
-  watched.offered = saved.memory?.offered ?? null
-  const updated = saved.memory?.updated ?? null
-  const failedAt = saved.memory?.update_failed_at
-  if (failedAt !== undefined) watched.updateFailedAt = Math.min(Date.parse(failedAt) - offset, now)
-  watched.updated = updated && { ...updated, at: Math.min(Date.parse(updated.at) - offset, now) }
+  watched.resetAfter = memory?.reset_after ?? null
+  watched.offered = memory?.offered ?? null
+  const updated = memory?.updated ?? null
+  watched.updated = updated && { ...updated, at: pastTime(updated.at) }
+  if (memory?.update_failed_at !== undefined) watched.updateFailedAt = pastTime(memory.update_failed_at)
   watched.bad = lasting(watched.history, 'bad_update', watched.app.version) ?? null
-  const reported = saved.history.find(({ what }) => what === 'memory_rising')
-  if (reported !== undefined) watched.risingReportedAt = Math.min(Date.parse(reported.at) - offset, now)
+  const reported = history.find(({ what }) => what === 'memory_rising')
+  if (reported !== undefined) watched.risingReportedAt = pastTime(reported.at)
 }
 
 /** Whether an app that is new to this process has crashed since an earlier run last recorded it. */

@@ -151,7 +151,7 @@ function climbs(levels: readonly MemorySample[], peak: number, { size, steady }:
 }
 
 function median(values: ArrayLike<number>): number {
-  const sorted = Float64Array.from(values).sort()
+  const sorted = new Float64Array(values).sort()
   const middle = sorted.length >> 1
   const upper = sorted[middle] ?? 0
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2

@@ -111,6 +111,9 @@ function expected({ shown, ofApp, enables, sets }: Write, says: Says, executed: 
   return contradicts ? unanswered(found) : 'ok'
 }
 
+/** A fourth of the cases, and a different one for each write, where the answer's content should not matter. */
+const some = (write: Write, cases: readonly Case[]) => cases.filter((_, i) => (i + WRITES.indexOf(write)) % 4 === 0)
+
 const unanswered = (found: boolean) => (found ? 'ok' : 'outcome_unknown')
 
 async function start(signs: Signs) {
@@ -168,7 +171,7 @@ describe.each(WRITES)('$command $payload', (write) => {
     'is not done if another server answers in place of a hub that shows its identity: %s',
     async (sign) => {
       const failures = raw('done', ...[302, 303, 500, 502, 504].map((status) => ({ body: '{}', status })))
-      const cases = [...ANSWERS, ...TEXTS, ...EMPTY_PAGES, ...failures]
+      const cases = some(write, [...ANSWERS, ...TEXTS, ...EMPTY_PAGES, ...failures])
       expect(await disagreements(await start('everywhere'), write, cases, { sign, isHubs: false })).toEqual([])
     },
   )
@@ -185,7 +188,8 @@ describe.each(WRITES)('$command $payload', (write) => {
     async (signs) => {
       const started = await start(signs)
       const pages = [...TEXTS, ...EMPTY_PAGES, ...raw('done', { body: '<hr>', status: 502 })]
-      expect(await disagreements(started, write, ANSWERS, { sign: 'none', isHubs: true })).toEqual([])
+      const answers = some(write, ANSWERS)
+      expect(await disagreements(started, write, answers, { sign: 'none', isHubs: true })).toEqual([])
       expect(await disagreements(started, write, pages, { sign: 'none', isHubs: false })).toEqual([])
     },
   )

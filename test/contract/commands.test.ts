@@ -60,6 +60,8 @@ const CASES: Readonly<Record<string, Case>> = {
   'hub refresh': { asks: ['getApps'] },
 }
 
+/** A text that is longer than allowed. */
+const long = (allowed: number) => 'x'.repeat(allowed + 1)
 const wordsOf = ({ target, name, argument }: Command) => `${target} ${name}${argument === undefined ? '' : '/x'}`
 /** A command for the guardian sends no request to the hub. */
 const ofHubs = COMMANDS.filter((one) => one.target !== 'bridge' && one.needs === undefined).map(wordsOf)
@@ -101,57 +103,32 @@ describe('a command', () => {
     expect(findCommand('app', 'set-setting', true)).not.toBe(findCommand('app', 'set-setting', false))
   })
 
-  test.each([
-    ['app restart', '{"message":7}'],
-    ['app restart', `{"message":"${'x'.repeat(1025)}"}`],
-    ['app enabled', 'On'],
-    ['app autoupdate', ''],
-    ['app get', '{"raw":"yes"}'],
-    ['app get-crash', '{"hours":1}'],
-    ['app get-history', '{"hours":0}'],
-    ['app get-history', '{"hours":169}'],
-    ['app get-history', '{"hours":1.5}'],
-    ['app get-history', '{"hours":"24"}'],
-    ['app get-history', '{"hours":null}'],
-    ['app update', '{}'],
-    ['app update', '{"autoupdate":"ON"}'],
-    ['app update', '{"channel":""}'],
-    ['app install', '{"channel":""}'],
-    ['app install', `{"channel":"${'x'.repeat(65)}"}`],
-    ['app install', '{"version":""}'],
-    ['app install', `{"version":"${'1'.repeat(65)}"}`],
-    ['app uninstall', ''],
-    ['app uninstall', '{"confirm":"another.app"}'],
-    ['app uninstall', `{"confirm":"${APP}","purge_settings":"yes"}`],
-    ['app get-setting', '{"name":""}'],
-    ['app get-setting', `{"name":"${'x'.repeat(257)}"}`],
-    ['app set-setting', '{"value":1}'],
-    ['app unset-setting', '{}'],
-    ['hub get-apps', '{"filter":[]}'],
-    ['hub get-apps', '{"filter":{"nme":"x"}}'],
-    ['hub get-apps', '{"filter":{"name":{}}}'],
-    ['hub get-apps', '{"filter":{"state":"dancing"}}'],
-    ['hub install', '{"id":""}'],
-    ['hub install', `{"id":"${'x'.repeat(257)}"}`],
-    ['hub install', '{"id":"x","version":7}'],
-    ['hub install', '{"id":"x","version":""}'],
-    ['hub install', `{"id":"x","version":"${'1'.repeat(65)}"}`],
-    ['hub install', '{"id":"x","channel":""}'],
-    ['hub install', `{"id":"x","channel":"${'x'.repeat(65)}"}`],
-    ['hub update-all', '{"message":"m"}'],
-    ['hub speak', '{"text":7}'],
-    ['app guard', ''],
-    ['app guard', '{}'],
-    ['app guard', 'On'],
-    ['app guard', '{"enabled":"ON"}'],
-    ['app guard', '{"forget":false}'],
-    ['app guard', '{"snooze":"soon"}'],
-    ['app guard', '{"snooze":"999ms"}'],
-    ['app guard', '{"snooze":60}'],
-    ['hub refresh', '{"message":"m"}'],
-  ])('refuses invalid input without a request: %s %s', async (words, payload) => {
-    const aimed = await aim()
-    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({ code: 'invalid_payload' })
+  test.for<[words: string, payloads: readonly string[]]>([
+    ['app restart', ['{"message":7}', `{"message":"${long(1024)}"}`]],
+    ['app enabled', ['On']],
+    ['app autoupdate', ['']],
+    ['app get', ['{"raw":"yes"}']],
+    ['app get-crash', ['{"hours":1}']],
+    ['app get-history', ['0', '169', '1.5', '"24"', 'null'].map((hours) => `{"hours":${hours}}`)],
+    ['app update', ['{}', '{"autoupdate":"ON"}', '{"channel":""}']],
+    ['app install', ['{"channel":""}', `{"channel":"${long(64)}"}`]],
+    ['app install', ['{"version":""}', `{"version":"${long(64)}"}`]],
+    ['app uninstall', ['', '{"confirm":"another.app"}', `{"confirm":"${APP}","purge_settings":"yes"}`]],
+    ['app get-setting', ['{"name":""}', `{"name":"${long(256)}"}`]],
+    ['app set-setting', ['{"value":1}']],
+    ['app unset-setting', ['{}']],
+    ['hub get-apps', ['[]', '{"nme":"x"}', '{"name":{}}', '{"state":"dancing"}'].map((one) => `{"filter":${one}}`)],
+    ['hub install', ['{"id":""}', `{"id":"${long(256)}"}`, '{"id":"x","version":7}']],
+    ['hub install', ['{"id":"x","version":""}', `{"id":"x","version":"${long(64)}"}`]],
+    ['hub install', ['{"id":"x","channel":""}', `{"id":"x","channel":"${long(64)}"}`]],
+    ['hub update-all', ['{"message":"m"}']],
+    ['hub speak', ['{"text":7}']],
+    ['app guard', ['', '{}', 'On', '{"enabled":"ON"}', '{"forget":false}']],
+    ['app guard', ['"soon"', '"999ms"', '60'].map((snooze) => `{"snooze":${snooze}}`)],
+    ['hub refresh', ['{"message":"m"}']],
+  ])('refuses invalid input without a request: %s %j', async ([words, payloads], { aimed }) => {
+    for (const payload of payloads)
+      expect(await failure(carryOut(aimed, words, payload)), payload).toMatchObject({ code: 'invalid_payload' })
     expect(operations(aimed)).toEqual([])
   })
 

@@ -263,20 +263,25 @@ describe('the evidence', () => {
 
 describe('crashes at about the same time', () => {
   const at = Date.parse(AT)
+  const event = (what: Crash['before'][number]['what'], minutes: number, to: string | null = null) => ({
+    what,
+    to,
+    at: at - minutes * 60_000,
+  })
 
   test('are reported as one event, with the firmware update before it', () => {
     const crashes = [at, at - 30_000, at - 60_000, at - 120_000]
-    expect(together(crashes, [happened('firmware_updated', 8, { to: '13.5.0' })])).toBe(
+    expect(together(crashes, [event('firmware_updated', 8, '13.5.0')])).toBe(
       '4 apps crashed within 2 minutes, 6 minutes after firmware 13.5.0 came',
     )
   })
 
   test('are reported without events long before or after the first of them, and one crash is not reported', () => {
-    expect(together([at, at - 1000], [happened('firmware_updated', 90)])).toBe('2 apps crashed within a minute')
-    expect(together([at, at - 120_000], [happened('hub_restarted', 1)])).toBe('2 apps crashed within 2 minutes')
-    expect(together([at, at], [happened('hub_restarted', 3)])).toBe(
+    expect(together([at, at - 1000], [event('firmware_updated', 90)])).toBe('2 apps crashed within a minute')
+    expect(together([at, at - 120_000], [event('hub_restarted', 1)])).toBe('2 apps crashed within 2 minutes')
+    expect(together([at, at], [event('hub_restarted', 3)])).toBe(
       '2 apps crashed within a minute, 3 minutes after the hub restarted',
     )
-    expect(together([at], [happened('hub_restarted', 1)])).toBeUndefined()
+    expect(together([at], [event('hub_restarted', 1)])).toBeUndefined()
   })
 })

@@ -5,7 +5,6 @@ import { CommandError } from '../../src/contract/errors.ts'
 import {
   anyValue,
   decodeText,
-  MAX_JSON_DEPTH,
   MAX_PAYLOAD_BYTES,
   object,
   type PayloadKind,
@@ -118,24 +117,6 @@ describe('an input', () => {
       fc.property(fc.string({ unit: 'grapheme' }), (text) => {
         expect(anyValue.read(`x${text}`).input()).toBe(`x${text}`)
       }),
-    )
-  })
-
-  test('may be as deep as the contract permits and no deeper, not counting brackets in strings', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 80 }),
-        fc.boolean(),
-        fc.constantFrom('"[{"', '"\\"[["', '1'),
-        (levels, list, leaf) => {
-          const text = list
-            ? '['.repeat(levels) + leaf + ']'.repeat(levels)
-            : '{"a":'.repeat(levels) + leaf + '}'.repeat(levels)
-          const read = () => anyValue.read(text).input()
-          if (levels <= MAX_JSON_DEPTH) expect(read()).toEqual(JSON.parse(text))
-          else expect(read).toThrow(CommandError)
-        },
-      ),
     )
   })
 })

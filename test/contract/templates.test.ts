@@ -1,20 +1,41 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeLevel, encodeLevel, Template, widest } from '../../src/contract/templates.ts'
 
 describe('a topic level', () => {
+  test('keeps harmless characters and writes every other byte as %XX', () => {
+    expect(encodeLevel('com.athom.hue_2-x')).toBe('com.athom.hue_2-x')
+    expect(encodeLevel('a/b +#$é\0\n')).toBe('a%2Fb%20%2B%23%24%C3%A9%00%0A')
+    expect(['', '.', '..', '...', '.a', 'a..', 'é.'].map(encodeLevel)).toEqual([
+      '%',
+      '%2E',
+      '%2E%2E',
+      '...',
+      '.a',
+      'a..',
+      '%C3%A9.',
+    ])
+  })
+
+  test('can be decoded for any id, and no two ids share one', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (one, other) => {
+        expect(decodeLevel(encodeLevel(one))).toBe(one)
+        expect(encodeLevel(one)).toMatch(/^(%|([A-Za-z0-9._-]|%[0-9A-F]{2})+)$/)
+        if (one !== other) expect(encodeLevel(one)).not.toBe(encodeLevel(other))
+      }),
+    )
+  })
+
   test('is accepted in one spelling only: another one would bypass a rule of the broker', () => {
     expect(decodeLevel('%C3%A9')).toBe('é')
     expect(decodeLevel('a%20b')).toBe('a b')
     for (const other of ['%c3%a9', 'é', '%61', 'com%2Ex']) expect(decodeLevel(other), other).toBeUndefined()
   })
 
-  test('that is not valid text is refused, wherever the error is', () => {
-    expect(['%C3', 'a%C3b', '%2', '%2G', '%G2', '%%', 'a%', '%2E%'].map(decodeLevel)).toEqual(Array(8).fill(undefined))
-  })
-
-  test('writes a dot as it is unless it contains only dots', () => {
-    expect(['...', '.a', 'a..', 'é.'].map(encodeLevel)).toEqual(['...', '.a', 'a..', '%C3%A9.'])
-    expect(encodeLevel('\n')).toBe('%0A')
+  test('that is not valid text, or stands for no id, is refused, wherever the error is', () => {
+    for (const level of ['', '%C3', 'a%C3b', '%2', '%4', '%2G', '%G2', '%zz', '%FF', '%%', 'a%', '%2E%'])
+      expect(decodeLevel(level), level).toBeUndefined()
   })
 })
 

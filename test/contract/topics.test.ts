@@ -1,37 +1,7 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeLevel, encodeLevel } from '../../src/contract/templates.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 
 const topics = createTopics('b')
-
-describe('a topic level', () => {
-  test('keeps harmless characters and writes every other byte as %XX', () => {
-    expect(encodeLevel('com.athom.hue_2-x')).toBe('com.athom.hue_2-x')
-    expect(encodeLevel('a/b +#$é\0')).toBe('a%2Fb%20%2B%23%24%C3%A9%00')
-    expect([encodeLevel(''), encodeLevel('.'), encodeLevel('..')]).toEqual(['%', '%2E', '%2E%2E'])
-  })
-
-  test('can be decoded for any id, and no two ids share one', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (one, other) => {
-        expect(decodeLevel(encodeLevel(one))).toBe(one)
-        expect(encodeLevel(one)).toMatch(/^(%|([A-Za-z0-9._-]|%[0-9A-F]{2})+)$/)
-        if (one !== other) expect(encodeLevel(one)).not.toBe(encodeLevel(other))
-      }),
-    )
-  })
-
-  test('that stands for no id is distinguished from one that does', () => {
-    expect(['', '%4', 'a%', '%zz', '%FF'].map(decodeLevel)).toEqual([
-      undefined,
-      undefined,
-      undefined,
-      undefined,
-      undefined,
-    ])
-  })
-})
 
 describe('an own topic', () => {
   test('of a rollout is recognised whatever its name is, and is never that of a hub', () => {
@@ -42,14 +12,16 @@ describe('an own topic', () => {
     expect(topics.parse('b/rollout/app/x')).toBeUndefined()
   })
 
-  test("has a member's name behind `bridge` in a fleet, and is accepted in that form only", () => {
+  test("has a member's name behind `bridge` in a fleet, and is accepted in that form only, by that member only", () => {
     const ofMember = createTopics('b', 'shard-1')
     expect(ofMember.of('bridgeHealth', {})).toBe('b/bridge/shard-1/health')
+    expect(ofMember.of('fleet', {})).toBe('b/fleet')
     expect(ofMember.of('bridgeState', {})).toBe(ofMember.memberState('shard-1'))
     expect(ofMember.memberState('shard-2')).toBe('b/bridge/shard-2/state')
     expect(ofMember.availability).toBe('b/bridge/state')
-    expect(ofMember.parse('b/bridge/shard-1/state')?.name).toBe('bridgeState')
+    expect(ofMember.parse('b/bridge/shard-1/state')).toMatchObject({ name: 'bridgeState', owner: { kind: 'bridge' } })
     for (const topic of ['b/bridge/state', 'b/bridge/shard-2/state']) expect(ofMember.parse(topic)).toBeUndefined()
+    expect(topics.parse('b/bridge/shard-2/state')).toBeUndefined()
     expect([ofMember.member, topics.member]).toEqual(['shard-1', null])
   })
 
@@ -61,15 +33,6 @@ describe('an own topic', () => {
 })
 
 describe('a topic of a member of a fleet', () => {
-  test('has its name, and differs from the same topic of a single bridge and of another member', () => {
-    const own = createTopics('b', 'one')
-    expect(own.of('bridgeInfo', {})).toBe('b/bridge/one/info')
-    expect(own.of('fleet', {})).toBe('b/fleet')
-    expect(own.availability).toBe('b/bridge/state')
-    expect(own.parse('b/bridge/one/info')).toMatchObject({ name: 'bridgeInfo', owner: { kind: 'bridge' } })
-    expect([own, topics].map((each) => each.parse('b/bridge/other/info'))).toEqual([undefined, undefined])
-  })
-
   test('is recognised for any member, and is neither a command nor an answer', () => {
     expect(topics.memberFilters).toContain('b/bridge/+/log-level')
     expect(topics.parseMember('b/bridge/other/log-level')).toEqual({ name: 'bridgeLogLevel', member: 'other' })

@@ -53,17 +53,7 @@ const refused = (error: unknown) => {
   if (!(error instanceof HubError)) throw error
 }
 
-const FIELDS = [
-  'id',
-  'name',
-  'version',
-  'state',
-  'crashedMessage',
-  'crashedCount',
-  'updateAvailable',
-  'usage',
-  'author',
-]
+const FIELDS = 'id name version state crashedMessage crashedCount updateAvailable usage author'.split(' ')
 const record = (random: Random, max: number) => `{"id":"a","${random.pick(FIELDS)}":${nastyJson(random, max)}}`
 const list = (random: Random, max: number) =>
   random.pick([() => nastyJson(random, max), () => `{"a":${record(random, max)}}`, () => nasty(random, max)])()
@@ -168,16 +158,7 @@ const PATHS = [
   'metrics',
   'api/live',
 ]
-const HEADERS = [
-  'host',
-  'cookie',
-  'authorization',
-  'accept-encoding',
-  'x-forwarded-for',
-  'forwarded',
-  'origin',
-  'content-type',
-]
+const HEADERS = 'host cookie authorization accept-encoding x-forwarded-for forwarded origin content-type'.split(' ')
 const line = (text: string) => text.replace(/[\r\n\0]/g, '')
 const http: Entry<string> = {
   name: 'HTTP: paths, headers and bodies',
@@ -227,15 +208,7 @@ const http: Entry<string> = {
   },
 }
 
-const OPTIONS = [
-  'mqtt.url',
-  'mqtt.base_topic',
-  'hub.url',
-  'apps.include',
-  'guard.schedule',
-  'updates.policy',
-  'http.tokens',
-]
+const OPTIONS = 'mqtt.url mqtt.base_topic hub.url apps.include guard.schedule updates.policy http.tokens'.split(' ')
 const config: Entry<string> = {
   name: 'configuration files',
   batch: 1,

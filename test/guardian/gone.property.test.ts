@@ -8,11 +8,8 @@ import { AppManager, type AppsUpdate } from '../../src/hub/app-manager.ts'
 import type { HubClient } from '../../src/hub/client.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
-import { configOf, Stand } from './stand.ts'
+import { configOf, HOUR, MINUTE, OK, SECOND, Stand } from './stand.ts'
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
 const LIMIT = 3
 const WINDOW = 30 * MINUTE
 /** Retries and storms are off, because their restarts do not count against the limit. */
@@ -208,14 +205,14 @@ class House {
 
   async #restartApp({ app, isCurrent }: GuardOrder) {
     await Promise.resolve()
-    if (!isCurrent()) return { ok: true, json: 'null' } as const
+    if (!isCurrent()) return OK
     const now = this.clock.now()
     const times = [...(this.restarts.get(app) ?? []), now].filter((at) => at > now - WINDOW)
     this.restarts.set(app, times)
     expect([app, times.length <= LIMIT]).toEqual([app, true])
     this.#say(app, { state: 'running', crashed: false, crash_message: null })
     this.clock.after(SECOND, () => this.crash(app))
-    return { ok: true, json: 'null' } as const
+    return OK
   }
 }
 
@@ -262,8 +259,7 @@ test('data on an app is dropped when it has been missing for a day, however ofte
 
 test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with shorter histories if they are long', () => {
   const ids = Array.from({ length: 70 }, (_, index) => `app ${index}`)
-  const stand = new Stand().start(...ids)
-  stand.read()
+  const stand = new Stand().start(...ids).read()
   for (const id of ids) {
     for (let i = 0; i < 10; i += 1) {
       stand.crash(id, `Error: ${'boom '.repeat(50)}${i}`)
@@ -285,8 +281,7 @@ test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with sh
 })
 
 test('data on apps that configuration hides, or that another hub has, is dropped', () => {
-  const stand = new Stand().start('a', 'b', 'c', 'd')
-  stand.read()
+  const stand = new Stand().start('a', 'b', 'c', 'd').read()
   for (const id of stand.apps.keys()) stand.guard.control('home', id, { enabled: false })
   const remembered = () => stand.guard.goneAppsOf('home')?.map(({ app }) => app)
   stand.remove('a')

@@ -1,37 +1,25 @@
 /** Tests how the guardian reacts to a start of the hub, to unavailable devices, and to the size of a version step. */
 import { describe, expect, test } from 'vitest'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { Stand } from './stand.ts'
-
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
+import { HOUR, MINUTE, SECOND, Stand } from './stand.ts'
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
   const up = (stand: Stand, ms: number) => stand.guard.booted('home', stand.clock.now() - ms)
   const reboot = async (stand: Stand) => {
-    stand.guard.hubChanged('home', false)
+    stand.setOnline(false)
     await stand.clock.advance(MINUTE)
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     up(stand, 20 * SECOND)
   }
 
   test('is made once, after the configured time, for the apps that configuration names', async () => {
-    const stand = new Stand(OPTIONS).start('a', 'b', 'c')
-    stand.answer = ({ app }) => {
-      stand.say(app, { state: 'starting' })
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c').startsApps()
     up(stand, 24 * HOUR)
     await stand.clock.advance(HOUR)
     up(stand, 25 * HOUR)
     await reboot(stand)
-    await stand.clock.advance(4 * MINUTE + 39 * SECOND)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['b'])
+    await stand.restartsAfter(4 * MINUTE + 40 * SECOND, ['b'])
     await stand.clock.advance(5 * MINUTE)
     expect(stand.restarted).toEqual(['b', 'a'])
     for (let minutes = 10; minutes < 100; minutes += 1) {
@@ -43,34 +31,24 @@ describe('a restart after a start of the hub', () => {
   })
 
   test('is made again after a second start, however soon', async () => {
-    const stand = new Stand('guard: { watch: ["*"], after_boot: { a: 20s } }').start('a')
-    stand.answer = ({ app }) => {
-      stand.say(app, { state: 'starting' })
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    const stand = new Stand('guard: { watch: ["*"], after_boot: { a: 20s } }').start('a').startsApps()
     up(stand, 5 * SECOND)
     await stand.clock.advance(20 * SECOND)
     expect(stand.restarted).toEqual(['a'])
-    stand.guard.hubChanged('home', false)
+    stand.setOnline(false)
     await stand.clock.advance(15 * SECOND)
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     up(stand, SECOND)
     await stand.clock.advance(3 * MINUTE)
     expect(stand.restarted).toEqual(['a', 'a'])
   })
 
   test('is made once for the second of two starts if the first one is still due while the hub is offline', async () => {
-    const stand = new Stand(OPTIONS).start('a')
-    stand.answer = ({ app }) => {
-      stand.say(app, { state: 'starting' })
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    const stand = new Stand(OPTIONS).start('a').startsApps()
     up(stand, 9 * MINUTE)
-    stand.guard.hubChanged('home', false)
+    stand.setOnline(false)
     await stand.clock.advance(90 * SECOND)
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     up(stand, 20 * SECOND)
     await stand.clock.advance(9 * MINUTE + 39 * SECOND)
     expect(stand.restarted).toEqual([])
@@ -82,9 +60,9 @@ describe('a restart after a start of the hub', () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     up(stand, 24 * HOUR)
     await stand.clock.advance(HOUR)
-    stand.guard.hubChanged('home', false)
+    stand.setOnline(false)
     await stand.clock.advance(6 * MINUTE)
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     await stand.clock.advance(2 * MINUTE)
     up(stand, 8 * MINUTE)
     await stand.clock.advance(SECOND)
@@ -93,13 +71,13 @@ describe('a restart after a start of the hub', () => {
     expect(stand.restarted).toEqual(['b', 'a'])
   })
 
-  test.each<[string, (stand: Stand) => Promise<void> | void]>([
+  test.each<[string, (stand: Stand) => unknown]>([
     [
       'a hub that was only unreachable',
       async (stand) => {
-        stand.guard.hubChanged('home', false)
+        stand.setOnline(false)
         await stand.clock.advance(HOUR)
-        stand.guard.hubChanged('home', true)
+        stand.setOnline(true)
         up(stand, 25 * HOUR)
       },
     ],
@@ -139,18 +117,18 @@ describe('a restart after a start of the hub', () => {
     stand.guard.activate(true)
     up(stand, 7 * MINUTE)
     for (const id of ['a', 'b']) stand.say(id, {})
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     await stand.clock.advance(3 * MINUTE)
     expect(stand.restarted).toEqual(['a'])
     await stand.clock.advance(HOUR)
     expect(stand.restarted).toEqual(['a'])
   })
 
-  test.each<[string, (stand: Stand) => void]>([
+  test.each<[string, (stand: Stand) => unknown]>([
     ['is disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
     ['does not run', (stand) => stand.say('a', { state: 'stopped' })],
-    ['is snoozed', (stand) => stand.guard.control('home', 'a', { snooze: 5 * HOUR })],
-    ['is switched off', (stand) => stand.guard.control('home', 'a', { enabled: false })],
+    ['is snoozed', (stand) => stand.control('a', { snooze: 5 * HOUR })],
+    ['is switched off', (stand) => stand.control('a', { enabled: false })],
   ])('is not made for an app that %s at that time', async (_, is) => {
     const stand = new Stand(OPTIONS).start('a')
     up(stand, 24 * HOUR)
@@ -214,8 +192,7 @@ describe('an app whose devices are unavailable', () => {
     read()
     await stand.clock.advance(10 * SECOND)
     expect(stand.restarted).toEqual(['b'])
-    stand.say('b', { state: 'starting' })
-    stand.run('b')
+    stand.say('b', { state: 'starting' }).run('b')
     await stand.clock.advance(5 * MINUTE)
     read()
     expect(stand.state('a').attention).toEqual([])

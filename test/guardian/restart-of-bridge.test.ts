@@ -1,28 +1,13 @@
 /** Tests which data the guardian has about an app after a restart of the bridge, and on a bridge that takes over. */
 import { describe, expect, test } from 'vitest'
-import { CommandError } from '../../src/contract/errors.ts'
-import { Stand } from './stand.ts'
-
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
+import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
 /** Starts the next run, which reads the broker's data. `isStandby`: the bridge already has the app's data. */
-const nextRun = async (before: Stand, yaml: string, isStandby = false) => {
-  const next = new Stand(yaml)
-  await next.clock.advance(before.clock.elapsed())
-  next.clock.step(before.clock.now() - next.clock.now())
+const nextRun = async (before: Stand, isStandby = false) => {
   const app = before.apps.get('a')
+  const next = await before.next()
   if (isStandby && app !== undefined) next.say('a', app)
   before.guard.standBy()
-  if (app === undefined) {
-    next.guard.learn('hubGuardMemory', 'home', '', JSON.stringify(before.guard.goneAppsOf('home')))
-  } else {
-    const { state, history, memory } = before.facts('a')
-    next.guard.learn('guard', 'home', 'a', JSON.stringify(state))
-    next.guard.learn('history', 'home', 'a', JSON.stringify(history))
-    if (memory !== null) next.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
-  }
   next.start()
   next.say('a', app ?? {})
   next.read()
@@ -48,10 +33,10 @@ describe('a restart count that was reset', () => {
     return stand
   }
 
-  const RESETS: Readonly<Record<string, (stand: Stand) => void>> = {
-    'a switch': (stand) => stand.guard.control('home', 'a', { enabled: true }),
+  const RESETS: Readonly<Record<string, (stand: Stand) => unknown>> = {
+    'a switch': (stand) => stand.control('a', { enabled: true }),
     'a switch off and on': (stand) => {
-      for (const enabled of [false, true]) stand.guard.control('home', 'a', { enabled })
+      for (const enabled of [false, true]) stand.control('a', { enabled })
     },
     'a command that restarts the app': (stand) => stand.command('a', 'restart'),
     'a command that enables the app': (stand) => stand.command('a', 'enable'),
@@ -64,10 +49,10 @@ describe('a restart count that was reset', () => {
       reset(stand)
       expect(stand.state('a').restarts_in_window).toBe(0)
       for (const isStandby of [false, true]) {
-        const next = await nextRun(stand, OPTIONS, isStandby)
+        const next = await nextRun(stand, isStandby)
         expect(next.state('a')).toMatchObject({ state: 'watching', restarts: 3, restarts_in_window: 0 })
         await crash(next, 2)
-        const last = await nextRun(next, OPTIONS, isStandby)
+        const last = await nextRun(next, isStandby)
         expect(last.state('a')).toMatchObject({ restarts: 5, restarts_in_window: 2 })
         await crash(last, 3)
         expect(last.state('a')).toMatchObject({ state: 'given_up', restarts: 7, restarts_in_window: 4 })
@@ -79,7 +64,7 @@ describe('a restart count that was reset', () => {
     const stand = await crashed(3)
     stand.command('a', 'restart')
     expect(stand.facts('a').memory).toMatchObject({ reset_after: expect.any(String) })
-    stand.guard.control('home', 'a', { forget: true })
+    stand.control('a', { forget: true })
     expect(stand.facts('a').memory).toBeNull()
   })
 
@@ -87,35 +72,35 @@ describe('a restart count that was reset', () => {
     const stand = await crashed(3, OPTIONS.replace('}', ', window: 24h }'))
     await stand.clock.advance(HOUR)
     expect(stand.state('a').restarts_in_window).toBe(0)
-    const next = await nextRun(stand, OPTIONS.replace('}', ', window: 24h }'))
+    const next = await nextRun(stand)
     expect(next.state('a').restarts_in_window).toBe(0)
   })
 
   test('after the guardian gave up contains only later restarts', async () => {
     const stand = await crashed(5)
     expect(stand.state('a').state).toBe('given_up')
-    stand.guard.control('home', 'a', { enabled: true })
+    stand.control('a', { enabled: true })
     await stand.clock.advance(2 * SECOND)
     expect(stand.state('a').restarts_in_window).toBe(1)
-    const next = await nextRun(stand, OPTIONS)
+    const next = await nextRun(stand)
     expect(next.state('a')).toMatchObject({ restarts: 5, restarts_in_window: 1 })
   })
 
   test('stays reset when the app is removed, the bridge restarted and the app installed again', async () => {
     const stand = await crashed(3)
-    stand.guard.control('home', 'a', { enabled: true })
+    stand.control('a', { enabled: true })
     stand.remove('a')
     stand.read()
-    const next = await nextRun(stand, OPTIONS)
+    const next = await nextRun(stand)
     expect(next.state('a')).toMatchObject({ restarts: 3, restarts_in_window: 0 })
   })
 
   test('counts restarts after it, even if the clock was set back in between', async () => {
     const stand = await crashed(3)
-    stand.guard.control('home', 'a', { enabled: true })
+    stand.control('a', { enabled: true })
     stand.clock.step(-5 * HOUR)
     await crash(stand, 2)
-    const next = await nextRun(stand, OPTIONS)
+    const next = await nextRun(stand)
     expect(next.state('a').restarts_in_window).toBe(2)
   })
 
@@ -125,11 +110,11 @@ describe('a restart count that was reset', () => {
     stand.answer = () => promise
     stand.crash('a')
     await stand.clock.advance(2 * SECOND)
-    stand.guard.control('home', 'a', { enabled: true })
-    resolve({ ok: false, error: new CommandError('busy') })
+    stand.control('a', { enabled: true })
+    resolve(refusal('busy'))
     await stand.clock.advance(0)
     expect(stand.state('a')).toMatchObject({ restarts: 2, restarts_in_window: 0 })
-    const next = await nextRun(stand, OPTIONS)
+    const next = await nextRun(stand)
     expect(next.state('a').restarts_in_window).toBe(0)
   })
 
@@ -137,8 +122,8 @@ describe('a restart count that was reset', () => {
     const stand = await crashed(1)
     stand.say('a', { version: '2.0.0' })
     await crash(stand, 1)
-    stand.guard.control('home', 'a', { enabled: true })
-    const next = await nextRun(stand, OPTIONS)
+    stand.control('a', { enabled: true })
+    const next = await nextRun(stand)
     await crash(next, 1)
     next.say('a', { version: '1.0.0' })
     expect(next.state('a').restarts_in_window).toBe(0)
@@ -151,7 +136,7 @@ describe('a failed update', () => {
 
   const failed = async () => {
     const stand = new Stand(OPTIONS).start('a')
-    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('hub_failed') })
+    stand.answer = () => Promise.resolve(refusal('hub_failed'))
     stand.say('a', { update_available: true, latest_version: '2.0.0' })
     stand.read()
     await stand.clock.advance(0)
@@ -167,7 +152,7 @@ describe('a failed update', () => {
       for (const hours of [0, 1, 9, 9]) {
         await stand.pass(hours)
         expect(stand.orders).toEqual([])
-        stand = await nextRun(stand, OPTIONS, isStandby)
+        stand = await nextRun(stand, isStandby)
       }
       expect(stand.orders).toEqual([])
       await stand.pass(2)
@@ -179,7 +164,7 @@ describe('a failed update', () => {
     const stand = await failed()
     stand.clock.step(days * 24 * HOUR)
     stand.read()
-    const next = await nextRun(stand, OPTIONS)
+    const next = await nextRun(stand)
     await next.pass(19)
     expect(next.orders).toEqual([])
     await next.pass(2)
@@ -197,7 +182,7 @@ describe('a failed update', () => {
     stand.read()
     await stand.clock.advance(0)
     expect(backups).toBe(1)
-    const next = await nextRun(stand, OPTIONS)
+    const next = await nextRun(stand)
     await next.clock.advance(MINUTE)
     expect(next.orders).toEqual([])
   })

@@ -1,19 +1,12 @@
 /** Tests the limits on restarts: retries after giving up, the budget of a hub, and storms. */
 import { describe, expect, test } from 'vitest'
-import { CommandError } from '../../src/contract/errors.ts'
 import type { HubEventPayload } from '../../src/contract/events.ts'
-import { Stand } from './stand.ts'
-
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
+import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
 const tired = async (options: string) => {
-  const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a')
-  stand.crash('a')
+  const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a').crash('a')
   await stand.clock.advance(10 * SECOND)
-  stand.run('a')
-  stand.crash('a')
+  stand.run('a').crash('a')
   expect(stand.state('a').state).toBe('given_up')
   return stand
 }
@@ -25,18 +18,6 @@ const untilNext = async (stand: Stand, most = 30 * HOUR) => {
   return (stand.clock.elapsed() - from) / SECOND
 }
 
-/** Starts a new bridge with the same app and the retained messages of the broker. */
-const restartBridge = async (before: Stand, options: string, patch: Parameters<Stand['say']>[1]) => {
-  const { state, history, memory } = before.facts('a')
-  const after = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`)
-  await after.clock.advance(before.clock.elapsed())
-  after.guard.learn('guard', 'home', 'a', JSON.stringify(state))
-  after.guard.learn('history', 'home', 'a', JSON.stringify(history))
-  if (memory !== null) after.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
-  after.start()
-  after.say('a', patch)
-  return after
-}
 const down = { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 2 } as const
 
 describe('an app that was given up', () => {
@@ -48,8 +29,7 @@ describe('an app that was given up', () => {
       expect(await untilNext(stand)).toBe(minutes * 60)
       expect(stand.state('a')).toMatchObject({ state: 'given_up', next_restart_at: null })
       expect(stand.told.at(-1)).toBe('retried')
-      stand.run('a')
-      stand.crash('a')
+      stand.run('a').crash('a')
     }
     expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(stand.state('a')).toMatchObject({ restarts: 5 })
@@ -63,8 +43,7 @@ describe('an app that was given up', () => {
     expect(stand.state('a')).toMatchObject({ state: 'watching', retry_at: null })
     stand.crash('a')
     expect(await untilNext(stand)).toBe(10)
-    stand.crash('a')
-    stand.run('a')
+    stand.crash('a').run('a')
     stand.crash('a')
     expect(stand.state('a').state).toBe('given_up')
     expect(await untilNext(stand)).toBe(300)
@@ -82,10 +61,10 @@ describe('an app that was given up', () => {
     expect(await untilNext(stand)).toBe(5)
   })
 
-  test.each<[string, string, (stand: Stand) => void, number]>([
+  test.each<[string, string, (stand: Stand) => unknown, number]>([
     ['in quiet hours', ', quiet_hours: "12:00-14:00", time_zone: UTC', () => {}, 7190],
-    ['while it is snoozed', '', (stand) => stand.guard.control('home', 'a', { snooze: HOUR }), 3600],
-    ['while its hub is offline', '', (stand) => stand.guard.hubChanged('home', false), 108_000],
+    ['while it is snoozed', '', (stand) => stand.control('a', { snooze: HOUR }), 3600],
+    ['while its hub is offline', '', (stand) => stand.setOnline(false), 108_000],
     ['after a user has stopped it', '', (stand) => stand.say('a', { state: 'stopped', crashed: false }), 108_000],
     ['after a user has disabled it', '', (stand) => stand.say('a', { enabled: false }), 108_000],
   ])('is not tried %s', async (_, options, happens, seconds) => {
@@ -101,47 +80,43 @@ describe('an app that was given up', () => {
     stand.start('a')
     stand.crash('a')
     await stand.clock.advance(10 * SECOND)
-    stand.run('a')
-    stand.crash('a')
+    stand.run('a').crash('a')
     await stand.clock.advance(20 * SECOND)
     return stand
   }
 
   test('continues where it was when the bridge starts again', async () => {
-    const options = 'retry: [5m, 10m, 20m]'
-    const stand = await tired(options)
+    const stand = await tired('retry: [5m, 10m, 20m]')
     await untilNext(stand)
-    stand.run('a')
-    stand.crash('a')
+    stand.run('a').crash('a')
     await stand.clock.advance(MINUTE)
-    const next = await restartBridge(stand, options, down)
+    const next = (await stand.next()).start().say('a', down)
     expect(next.facts('a')).toEqual(stand.facts('a'))
     expect(await untilNext(next)).toBe(540)
-    next.run('a')
-    next.crash('a')
+    next.run('a').crash('a')
     expect(await untilNext(next)).toBe(1200)
   })
 
   test('is not tried by a bridge that starts and finds it stopped by a user', async () => {
     const stand = await tired('retry: [5m]')
-    const next = await restartBridge(stand, 'retry: [5m]', { state: 'stopped', crashed: false, crash_message: null })
+    const next = (await stand.next()).start().say('a', { state: 'stopped', crashed: false, crash_message: null })
     expect(await untilNext(next)).toBe(108_000)
   })
 
   test('is tried again soon if the hub was too busy, and fails once if it is not allowed', async () => {
     const stand = await tired('retry: [5m, 24h]')
-    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('busy') })
+    stand.answer = () => Promise.resolve(refusal('busy'))
     expect(await untilNext(stand)).toBe(300)
-    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('forbidden') })
+    stand.answer = () => Promise.resolve(refusal('forbidden'))
     expect(await untilNext(stand)).toBe(60)
     await stand.clock.advance(SECOND)
     expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(stand.state('a')).toMatchObject({ state: 'given_up', restarts: 1 })
   })
 
-  test.each<[string, (stand: Stand) => void]>([
+  test.each<[string, (stand: Stand) => unknown]>([
     ['a new version', (stand) => stand.say('a', { version: '2.0.0' })],
-    ['a switch', (stand) => stand.guard.control('home', 'a', { enabled: true })],
+    ['a switch', (stand) => stand.control('a', { enabled: true })],
     ['a command that restarts it', (stand) => stand.command('a', 'restart')],
   ])('is watched again, and waits for no retry, after %s', async (_, happens) => {
     const stand = await tired('retry: [5h]')
@@ -156,10 +131,7 @@ describe('a hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], hub_max_restarts: 3, window: 10m, storm: { apps: 100 } }'
 
   const crashAll = (stand: Stand) => {
-    stand.answer = ({ app }) => {
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     for (const id of ids) stand.crash(id)
   }
 
@@ -177,27 +149,17 @@ describe('a hub', () => {
 
   test('counts scheduled restarts and retries, but not failed ones, and those of an earlier bridge', async () => {
     const stand = new Stand(`${OPTIONS.slice(0, -2)}, time_zone: UTC, schedule: { "*": "5 12 * * *" } }`).start(...ids)
-    stand.answer = ({ app }) => {
-      stand.say(app, { state: 'starting' })
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     await stand.clock.advance(6 * MINUTE)
     expect(stand.restarted).toEqual(['a', 'b', 'c'])
-    const next = new Stand(OPTIONS)
-    await next.clock.advance(stand.clock.elapsed())
-    for (const id of ids) {
-      next.guard.learn('guard', 'home', id, JSON.stringify(stand.state(id)))
-      next.guard.learn('history', 'home', id, JSON.stringify(stand.facts(id).history))
-    }
-    next.start(...ids)
+    const next = (await stand.next(OPTIONS)).start(...ids)
     crashAll(next)
     await next.clock.advance(8 * MINUTE)
     expect(next.restarted).toEqual([])
     await next.clock.advance(2 * MINUTE)
     expect(next.restarted.length).toBe(3)
     const busy = new Stand(OPTIONS).start(...ids)
-    busy.answer = () => Promise.resolve({ ok: false, error: new CommandError('busy') })
+    busy.answer = () => Promise.resolve(refusal('busy'))
     busy.crash('a')
     await busy.clock.advance(9 * MINUTE)
     expect(busy.restarted.length).toBeGreaterThan(3)
@@ -253,7 +215,7 @@ describe('a storm', () => {
     [
       'an app whose guard is off',
       async (stand) => {
-        stand.guard.control('home', 'c', { enabled: false })
+        stand.control('c', { enabled: false })
         await crash(stand, ['a', 'b', 'c'])
       },
     ],
@@ -262,8 +224,7 @@ describe('a storm', () => {
       async (stand) => {
         stand.crash('c')
         await stand.clock.advance(10 * SECOND)
-        stand.run('c')
-        stand.crash('c')
+        stand.run('c').crash('c')
         await stand.clock.advance(2 * MINUTE)
         stand.run('c')
         await crash(stand, ['a', 'b', 'c'])
@@ -280,7 +241,7 @@ describe('a storm', () => {
     const stand = new Stand(OPTIONS)
     stand.guard.activate(true)
     for (const id of ['a', 'b', 'c', 'd']) stand.say(id, { state: 'crashed', crashed: true })
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     await stand.clock.advance(2 * MINUTE)
     expect(stand.hubEvents).toEqual([])
     expect(stand.restarted).toContain('a')
@@ -311,12 +272,9 @@ describe('a storm', () => {
   test('in quiet hours waits for their end, and a snooze during it lasts as long as requested', async () => {
     const stand = new Stand(`${OPTIONS.slice(0, -2)}, quiet_hours: "12:00-13:00", time_zone: UTC }`)
     stand.start('a', 'b', 'c')
-    stand.answer = ({ app }) => {
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
+    stand.startsApps()
     await crash(stand, ['a', 'b', 'c'])
-    stand.guard.control('home', 'a', { snooze: 3 * HOUR })
+    stand.control('a', { snooze: 3 * HOUR })
     await stand.clock.advance(HOUR - 15 * SECOND - 1)
     expect(types(stand.hubEvents)).toEqual(['storm', 'storm_over'])
     expect(stand.restarted).toEqual([])
@@ -330,8 +288,7 @@ describe('a storm', () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     await crash(stand, ['a', 'b', 'c'])
     for (let times = 0; times < 10; times += 1) {
-      stand.run('c')
-      stand.crash('c')
+      stand.run('c').crash('c')
       await stand.clock.advance(40 * SECOND)
     }
     expect(stand.restarted).toContain('a')
@@ -340,13 +297,7 @@ describe('a storm', () => {
   test('continues in a bridge that starts during it, which reports its end only if it reported its beginning', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     await crash(stand, ['a', 'b', 'c'], SECOND)
-    const next = new Stand(OPTIONS)
-    await next.clock.advance(stand.clock.elapsed())
-    for (const id of ['a', 'b', 'c']) {
-      next.guard.learn('guard', 'home', id, JSON.stringify(stand.state(id)))
-      next.guard.learn('history', 'home', id, JSON.stringify(stand.facts(id).history))
-    }
-    next.start()
+    const next = (await stand.next()).start()
     for (const id of ['a', 'b', 'c'])
       next.say(id, { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 1 })
     await next.clock.advance(58 * SECOND)

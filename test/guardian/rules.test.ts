@@ -1,14 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Outcome } from '../../src/contract/answer.ts'
 import { COMMANDS } from '../../src/contract/commands.ts'
-import { CommandError } from '../../src/contract/errors.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { configOf, early, Stand } from './stand.ts'
+import { configOf, early, HOUR, MINUTE, OK, refusal, SECOND, Stand } from './stand.ts'
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
 const UPDATES =
   'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
 
@@ -16,8 +12,8 @@ describe('a watched app', () => {
   test('is one that the patterns name, unless they ignore it, or a command decides otherwise', async () => {
     const stand = new Stand('guard: { watch: ["com.*"], ignore: ["com.ignored"] }')
     stand.start('com.app', 'com.ignored', 'net.app', 'net.wanted', 'com.unwanted')
-    stand.guard.control('home', 'net.wanted', { enabled: true })
-    stand.guard.control('home', 'com.unwanted', { enabled: false })
+    stand.control('net.wanted', { enabled: true })
+    stand.control('com.unwanted', { enabled: false })
     for (const id of stand.apps.keys()) stand.crash(id)
     await stand.clock.advance(10 * MINUTE)
     expect([...new Set(stand.restarted)].sort()).toEqual(['com.app', 'net.wanted'])
@@ -26,49 +22,24 @@ describe('a watched app', () => {
   })
 })
 
-describe('an action that is due', () => {
-  const looks = Array.from({ length: 25 }, (_, index) => index)
+const looks = Array.from({ length: 25 }, (_, index) => index)
 
-  test.each(looks)('is taken although a timer is early by %i reads of the clock', async (count) => {
-    const stand = new Stand('guard: { watch: ["*"] }', early(count)).start('a')
-    stand.crash('a')
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual(['a'])
-  })
-
-  test.each(looks)('by a schedule is taken too, after %i reads', async (count) => {
-    const schedule = 'guard: { watch: ["*"], time_zone: UTC, schedule: { "*": "0 13 * * *" } }'
-    const stand = new Stand(schedule, early(count)).start('a')
-    await stand.clock.advance(2 * HOUR)
-    expect(stand.restarted).toEqual(['a'])
-  })
+test.each(looks)('an action that is due is taken although a timer is early by %i reads of the clock', async (count) => {
+  const crashed = new Stand('guard: { watch: ["*"] }', early(count)).start('a').crash('a')
+  await crashed.clock.advance(MINUTE)
+  const schedule = 'guard: { watch: ["*"], time_zone: UTC, schedule: { "*": "0 13 * * *" } }'
+  const scheduled = new Stand(schedule, early(count)).start('a')
+  await scheduled.clock.advance(2 * HOUR)
+  expect([crashed.restarted, scheduled.restarted]).toEqual([['a'], ['a']])
 })
 
 describe('an app that is not restarted', () => {
-  test.each<[string, (stand: Stand) => void]>([
+  test.each<[string, (stand: Stand) => unknown]>([
     ['was disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
     ['was stopped without a sign of a crash', (stand) => stand.say('a', { state: 'stopped' })],
-    [
-      'crashed and was then disabled',
-      (stand) => {
-        stand.crash('a')
-        stand.say('a', { enabled: false })
-      },
-    ],
-    [
-      'crashed and recovered by itself',
-      (stand) => {
-        stand.crash('a')
-        stand.run('a')
-      },
-    ],
-    [
-      'crashed and is being updated',
-      (stand) => {
-        stand.command('a', 'install', ['begun'])
-        stand.crash('a')
-      },
-    ],
+    ['crashed and was then disabled', (stand) => stand.crash('a').say('a', { enabled: false })],
+    ['crashed and recovered by itself', (stand) => stand.crash('a').run('a')],
+    ['crashed and is being updated', (stand) => stand.command('a', 'install', ['begun']).crash('a')],
     [
       'crashed while the broker is offline',
       (stand) => {
@@ -83,20 +54,8 @@ describe('an app that is not restarted', () => {
         stand.crash('a')
       },
     ],
-    [
-      'crashed while its hub is offline',
-      (stand) => {
-        stand.guard.hubChanged('home', false)
-        stand.crash('a')
-      },
-    ],
-    [
-      'crashed while it is snoozed',
-      (stand) => {
-        stand.guard.control('home', 'a', { snooze: HOUR })
-        stand.crash('a')
-      },
-    ],
+    ['crashed while its hub is offline', (stand) => stand.setOnline(false).crash('a')],
+    ['crashed while it is snoozed', (stand) => stand.control('a', { snooze: HOUR }).crash('a')],
   ])('%s', async (_, happens) => {
     const stand = new Stand().start('a')
     happens(stand)
@@ -105,9 +64,7 @@ describe('an app that is not restarted', () => {
   })
 
   test.each([null, 'http'])('has just received a command, by MQTT or another way (%s)', async (by) => {
-    const stand = new Stand().start('a')
-    stand.crash('a')
-    stand.command('a', 'disable', ['begun'], by)
+    const stand = new Stand().start('a').crash('a').command('a', 'disable', ['begun'], by)
     await stand.clock.advance(50 * SECOND)
     expect(stand.restarted).toEqual([])
     // The command did not stop the app within a minute.
@@ -122,7 +79,7 @@ describe('an app that is not restarted', () => {
       await new Promise<void>((resolve) => {
         release = resolve
       })
-      return isCurrent() ? { ok: true, json: 'null' } : { ok: false, error: new CommandError('expired') }
+      return isCurrent() ? OK : refusal('expired')
     }
     stand.crash('a')
     await stand.clock.advance(10 * SECOND)
@@ -143,8 +100,7 @@ describe('an app is read again right before its restart, which is omitted', () =
     ['if it is starting', { state: 'starting', crashed: false, crash_message: null }],
     ['if it runs again with the flag of its crash', { state: 'running' }],
   ])('%s', async (_, found) => {
-    const stand = new Stand().start('a')
-    stand.crash('a')
+    const stand = new Stand().start('a').crash('a')
     stand.found = () => found
     await stand.clock.advance(HOUR)
     expect(stand.orders).toEqual([])
@@ -159,12 +115,8 @@ describe('an app is read again right before its restart, which is omitted', () =
       reads.push(stand.clock.elapsed() / SECOND)
       return null
     }
-    stand.answer = ({ app }) => {
-      stand.run(app)
-      return Promise.resolve({ ok: true, json: 'null' })
-    }
-    stand.crash('a')
-    stand.crash('b')
+    stand.startsApps()
+    stand.crash('a').crash('b')
     await stand.clock.advance(4 * MINUTE)
     expect(reads).toEqual([10, 30, 70, 130, 190])
     // The failed read does not delay other apps.
@@ -177,8 +129,8 @@ describe('an app is read again right before its restart, which is omitted', () =
   test('if something has changed while it was read', async () => {
     for (const ends of [
       (stand: Stand) => stand.guard.standBy(),
-      (stand: Stand) => stand.guard.control('home', 'a', { enabled: false }),
-      (stand: Stand) => stand.guard.hubChanged('home', false),
+      (stand: Stand) => stand.control('a', { enabled: false }),
+      (stand: Stand) => stand.setOnline(false),
       (stand: Stand) => stand.command('a', 'set-setting'),
     ]) {
       const stand = new Stand().start('a')
@@ -200,9 +152,7 @@ describe('an app is read again right before its restart, which is omitted', () =
     const stand = new Stand().start('a')
     stand.answer = ({ isCurrent }) => {
       stand.say('a', { state: 'stopped', crashed: false, crash_message: null })
-      return Promise.resolve(
-        isCurrent() ? { ok: true, json: 'null' } : { ok: false, error: new CommandError('expired') },
-      )
+      return Promise.resolve(isCurrent() ? OK : refusal('expired'))
     }
     stand.crash('a')
     await stand.clock.advance(HOUR)
@@ -217,12 +167,12 @@ describe('an app is read again right before its restart, which is omitted', () =
       await new Promise<void>((resolve) => {
         stand.clock.after(6 * SECOND, resolve)
       })
-      return isCurrent() ? { ok: true, json: 'null' } : { ok: false, error: new CommandError('expired') }
+      return isCurrent() ? OK : refusal('expired')
     }
     stand.crash('a')
     await stand.clock.advance(20 * SECOND)
     expect(stand.told).toEqual([])
-    stand.answer = () => Promise.resolve({ ok: true, json: 'null' })
+    stand.answer = () => Promise.resolve(OK)
     await stand.clock.advance(2 * MINUTE)
     expect(stand.told).toEqual(['restarted'])
   })
@@ -237,9 +187,7 @@ test.each(HUB_COMMANDS)(
   'after $name an app is left alone for a minute if the command writes and is not for the guardian',
   async (row) => {
     const isOurs = row.needs === 'guard'
-    const stand = new Stand().start('a')
-    stand.crash('a')
-    stand.command('a', row, ['begun'])
+    const stand = new Stand().start('a').crash('a').command('a', row, ['begun'])
     await stand.clock.advance(5 * SECOND)
     stand.command('a', row, ['ended'])
     await stand.clock.advance(5 * SECOND)
@@ -255,9 +203,7 @@ describe('an app that runs with the flag of a crash', () => {
   const flag = { state: 'running', crashed: true, crash_message: 'Error: boom', crash_count: 1 } as const
 
   test('is restarted once, and again only for a higher count or a new message', async () => {
-    const stand = new Stand().start('a')
-    stand.say('a', flag)
-    stand.say('a', { cpu_percent: 5 })
+    const stand = new Stand().start('a').say('a', flag).say('a', { cpu_percent: 5 })
     await stand.clock.advance(10 * SECOND)
     expect(stand.restarted).toHaveLength(1)
     stand.say('a', { state: 'starting' })
@@ -267,7 +213,7 @@ describe('an app that runs with the flag of a crash', () => {
     expect(stand.restarted).toHaveLength(1)
     stand.answer = () => {
       stand.say('a', { state: 'running' })
-      return Promise.resolve({ ok: true, json: 'null' })
+      return Promise.resolve(OK)
     }
     for (const [news, count] of [
       [{ crash_count: 2 }, 2],
@@ -281,27 +227,15 @@ describe('an app that runs with the flag of a crash', () => {
   })
 
   test('has not crashed again for a bridge that starts', async () => {
-    const before = new Stand().start('a')
-    before.say('a', flag)
+    const before = new Stand().start('a').say('a', flag)
     await before.clock.advance(2 * MINUTE)
     expect(before.restarted).toEqual(['a'])
-    const { state, history } = before.facts('a')
-    const after = new Stand()
-    await after.clock.advance(3 * MINUTE)
-    after.guard.learn('guard', 'home', 'a', JSON.stringify(state))
-    after.guard.learn('history', 'home', 'a', JSON.stringify(history))
-    after.start()
-    after.say('a', flag)
+    const after = (await before.next()).start().say('a', flag)
     await after.clock.advance(HOUR)
     expect(after.restarted).toEqual([])
     // An app that was not restarted yet is still waiting for its restart.
-    const waiting = new Stand().start('a')
-    waiting.say('a', flag)
-    const next = new Stand()
-    next.guard.learn('guard', 'home', 'a', JSON.stringify(waiting.state('a')))
-    next.guard.learn('history', 'home', 'a', JSON.stringify(waiting.facts('a').history))
-    next.start()
-    next.say('a', flag)
+    const waiting = new Stand().start('a').say('a', flag)
+    const next = (await waiting.next()).start().say('a', flag)
     await next.clock.advance(10 * SECOND)
     expect(next.restarted).toEqual(['a'])
   })
@@ -309,20 +243,14 @@ describe('an app that runs with the flag of a crash', () => {
 
 test('a version that an app goes back to does not reset its limit, also after a restart of the bridge', async () => {
   const fall = async (stand: Stand, version: string) => {
-    stand.say('a', { version })
-    stand.crash('a')
+    stand.say('a', { version }).crash('a')
     await stand.clock.advance(MINUTE)
     stand.run('a')
   }
   const stand = new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a')
   for (const version of ['1.0.0', '2.0.0', '1.0.0', '2.0.0', '1.0.0']) await fall(stand, version)
   expect(stand.restarted).toHaveLength(2)
-  const next = new Stand('guard: { watch: ["*"], max_restarts: 1 }')
-  await next.clock.advance(stand.clock.elapsed())
-  next.guard.learn('guard', 'home', 'a', JSON.stringify(stand.state('a')))
-  next.guard.learn('history', 'home', 'a', JSON.stringify(stand.facts('a').history))
-  next.start()
-  next.say('a', { version: '1.0.0' })
+  const next = (await stand.next()).start().say('a', { version: '1.0.0' })
   for (const version of ['2.0.0', '1.0.0']) await fall(next, version)
   expect(next.restarted).toEqual([])
   await fall(next, '3.0.0')
@@ -334,22 +262,17 @@ describe('a clock that is set', () => {
     'by %i hours changes neither the minute after a command nor a snooze nor the window',
     async (hours) => {
       const stand = new Stand('guard: { watch: ["*"], max_restarts: 1, window: 2m }').start('a', 'b', 'c')
-      stand.guard.control('home', 'b', { snooze: 10 * MINUTE })
+      stand.control('b', { snooze: 10 * MINUTE })
       stand.crash('c')
       await stand.clock.advance(10 * SECOND)
       stand.run('c')
       stand.command('a', 'disable')
-      stand.crash('a')
-      stand.crash('b')
+      stand.crash('a').crash('b')
       stand.clock.step(hours * HOUR)
-      await stand.clock.advance(MINUTE - 1)
-      expect(stand.restarted).toEqual(['c'])
-      await stand.clock.advance(1)
-      expect(stand.restarted).toEqual(['c', 'a'])
-      stand.run('a')
-      stand.crash('c')
+      await stand.restartsAfter(MINUTE, ['c', 'a'])
+      stand.run('a').crash('c')
       expect(stand.state('c').state).toBe('given_up')
-      stand.guard.control('home', 'c', { enabled: true })
+      stand.control('c', { enabled: true })
       await stand.clock.advance(9 * MINUTE - 11 * SECOND)
       expect(stand.restarted).not.toContain('b')
       await stand.clock.advance(MINUTE)
@@ -358,28 +281,18 @@ describe('a clock that is set', () => {
   )
 
   test.each([-5, 5])('by %i hours changes the published times, and a bridge that starts uses those', async (hours) => {
-    const stand = new Stand().start('a')
-    stand.guard.control('home', 'a', { snooze: HOUR })
-    stand.crash('a')
+    const stand = new Stand().start('a').control('a', { snooze: HOUR }).crash('a')
     stand.clock.step(hours * HOUR)
     stand.read()
     const until = Date.parse(stand.state('a').snoozed_until ?? '')
     expect(until).toBe(stand.clock.now() + HOUR)
-    const next = new Stand()
-    next.clock.step(hours * HOUR)
-    next.guard.learn('guard', 'home', 'a', JSON.stringify(stand.state('a')))
-    next.start('a')
-    next.crash('a')
-    await next.clock.advance(HOUR + 9 * SECOND)
-    expect(next.restarted).toEqual([])
-    await next.clock.advance(SECOND)
-    expect(next.restarted).toEqual(['a'])
+    const next = (await stand.next()).start('a').crash('a')
+    await next.restartsAfter(HOUR + 10 * SECOND, ['a'])
   })
 
   test('ends quiet hours and reaches scheduled times according to its new time', async () => {
     const quiet = 'guard: { watch: ["*"], quiet_hours: "12:00-20:00", time_zone: UTC, schedule: { b: "0 21 * * *" } }'
-    const stand = new Stand(quiet).start('a', 'b')
-    stand.crash('a')
+    const stand = new Stand(quiet).start('a', 'b').crash('a')
     await stand.clock.advance(MINUTE)
     expect(stand.restarted).toEqual([])
     stand.clock.step(8 * HOUR)
@@ -393,12 +306,11 @@ describe('a clock that is set', () => {
   })
 })
 
-test.each<[string, (stand: Stand) => void]>([
-  ['turned off for an app', (stand) => stand.guard.control('home', 'a', { enabled: false })],
-  ['snoozed for an app', (stand) => stand.guard.control('home', 'a', { snooze: 10 * HOUR })],
+test.each<[string, (stand: Stand) => unknown]>([
+  ['turned off for an app', (stand) => stand.control('a', { enabled: false })],
+  ['snoozed for an app', (stand) => stand.control('a', { snooze: 10 * HOUR })],
 ])('a guardian that is %s during its restart continues with the other apps', async (_, happens) => {
-  const stand = new Stand().start('a', 'b')
-  stand.crash('a')
+  const stand = new Stand().start('a', 'b').crash('a')
   await stand.clock.advance(10 * SECOND)
   happens(stand)
   stand.crash('b')
@@ -417,7 +329,7 @@ test('a restart that fails while the bridge ends is not counted by the next run'
   await stand.clock.advance(10 * SECOND)
   expect(stand.state('a')).toMatchObject({ state: 'restarting', restarts: 1 })
   stand.guard.standBy()
-  answer({ ok: false, error: new CommandError('expired') })
+  answer(refusal('expired'))
   await stand.clock.advance(1)
   expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
   expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
@@ -425,8 +337,7 @@ test('a restart that fails while the bridge ends is not counted by the next run'
 
 describe('an app that is restarted', () => {
   test('is one that the hub stopped, with evidence of that', async () => {
-    const stand = new Stand().start('a')
-    stand.say('a', { state: 'stopped', crash_message: 'unloaded by Homey core' })
+    const stand = new Stand().start('a').say('a', { state: 'stopped', crash_message: 'unloaded by Homey core' })
     await stand.clock.advance(10 * SECOND)
     expect(stand.restarted).toEqual(['a'])
     expect(stand.state('a').last_crash?.reason).toBe('unloaded')
@@ -459,16 +370,14 @@ describe('an app that is restarted', () => {
   })
 
   const tired = async () => {
-    const stand = new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a')
-    stand.crash('a')
+    const stand = new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a').crash('a')
     await stand.clock.advance(10 * SECOND)
-    stand.run('a')
-    stand.crash('a')
+    stand.run('a').crash('a')
     expect(stand.state('a').state).toBe('given_up')
     return stand
   }
 
-  test.each<[string, (stand: Stand) => Promise<void> | void]>([
+  test.each<[string, (stand: Stand) => unknown]>([
     [
       'has run for an hour',
       (stand) => {
@@ -478,13 +387,12 @@ describe('an app that is restarted', () => {
     ],
     ['has a new version', (stand) => stand.say('a', { version: '1.0.1', state: 'running', crashed: false })],
     ['was restarted by command', (stand) => stand.command('a', 'restart')],
-    ['is switched on again', (stand) => stand.guard.control('home', 'a', { enabled: true })],
-    ['is forgotten', (stand) => stand.guard.control('home', 'a', { forget: true })],
+    ['is switched on again', (stand) => stand.control('a', { enabled: true })],
+    ['is forgotten', (stand) => stand.control('a', { forget: true })],
   ])('starts again from zero when it %s', async (_, happens) => {
     const stand = await tired()
     await happens(stand)
-    stand.run('a')
-    stand.crash('a')
+    stand.run('a').crash('a')
     await stand.clock.advance(MINUTE + 10 * SECOND)
     expect(stand.restarted).toHaveLength(2)
   })
@@ -496,26 +404,15 @@ describe('an app that is restarted', () => {
   })
 
   test('waits for two minutes after a hub that was offline at the start connects', async () => {
-    const stand = new Stand()
-    stand.guard.hubChanged('home', false)
-    stand.start('a')
-    stand.crash('a')
-    await stand.clock.advance(2 * MINUTE - SECOND)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    const stand = new Stand().setOnline(false).start('a').crash('a')
+    await stand.restartsAfter(2 * MINUTE, ['a'])
   })
 
   test('waits for two minutes after its hub reconnects, but not after the first connect', async () => {
-    const stand = new Stand().start('a')
-    stand.guard.hubChanged('home', false)
-    stand.crash('a')
+    const stand = new Stand().start('a').setOnline(false).crash('a')
     await stand.clock.advance(MINUTE)
-    stand.guard.hubChanged('home', true)
-    await stand.clock.advance(2 * MINUTE - SECOND)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    stand.setOnline(true)
+    await stand.restartsAfter(2 * MINUTE, ['a'])
   })
 
   test('waits for the end of the quiet hours, across midnight', async () => {
@@ -529,9 +426,7 @@ describe('an app that is restarted', () => {
   })
 
   test('waits until another restarted app of its hub runs again', async () => {
-    const stand = new Stand().start('a', 'b')
-    stand.crash('a')
-    stand.crash('b')
+    const stand = new Stand().start('a', 'b').crash('a').crash('b')
     await stand.clock.advance(20 * SECOND)
     expect(stand.restarted).toEqual(['a'])
     stand.run('a')
@@ -543,8 +438,7 @@ describe('an app that is restarted', () => {
     'does not wait for another app whose restart the hub refuses: %s',
     async (code) => {
       const stand = new Stand().start('a', 'b')
-      stand.answer = ({ app }) =>
-        Promise.resolve(app === 'a' ? { ok: false, error: new CommandError(code) } : { ok: true, json: 'null' })
+      stand.answer = ({ app }) => Promise.resolve(app === 'a' ? refusal(code) : OK)
       stand.crash('a')
       await stand.clock.advance(SECOND)
       stand.crash('b')
@@ -562,7 +456,7 @@ describe('an app that is restarted', () => {
 
   test('continues to wait for another app whose restart has an unknown outcome', async () => {
     const stand = new Stand().start('a', 'b')
-    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('outcome_unknown') })
+    stand.answer = () => Promise.resolve(refusal('outcome_unknown'))
     stand.crash('a')
     await stand.clock.advance(SECOND)
     stand.crash('b')
@@ -592,9 +486,7 @@ describe('an app that is restarted', () => {
   })
 
   test('is restarted when its snooze has ended', async () => {
-    const stand = new Stand().start('a')
-    stand.guard.control('home', 'a', { snooze: HOUR })
-    stand.crash('a')
+    const stand = new Stand().start('a').control('a', { snooze: HOUR }).crash('a')
     expect(stand.state('a')).toMatchObject({ state: 'snoozed', snoozed_until: '2026-01-05T13:00:00.000Z' })
     await stand.clock.advance(HOUR + 10 * SECOND)
     expect(stand.restarted).toEqual(['a'])
@@ -602,7 +494,7 @@ describe('an app that is restarted', () => {
 })
 
 describe('an app that reports that it runs', () => {
-  test.each<[string, string, (stand: Stand) => void]>([
+  test.each<[string, string, (stand: Stand) => unknown]>([
     ['memory_limit', 'memory_limit: { a: 100MiB }', (stand) => stand.say('a', { memory_bytes: 101 * 1_048_576 })],
     ['cpu_limit', 'cpu_limit: { "*": 80 }', (stand) => stand.say('a', { cpu_percent: 80.1 })],
     ['silent', 'silent: ["*"]', (stand) => stand.say('a', { cpu_percent: null, memory_bytes: null })],
@@ -707,8 +599,7 @@ describe('an app that reports that it runs', () => {
   })
 
   test('is left alone if the hub reports no usage of any app', async () => {
-    const stand = new Stand('guard: { watch: ["*"], silent: ["*"] }').start('a', 'b')
-    stand.read(10)
+    const stand = new Stand('guard: { watch: ["*"], silent: ["*"] }').start('a', 'b').read(10)
     for (const id of ['a', 'b']) stand.say(id, { cpu_percent: 1 })
     stand.read()
     for (const id of ['a', 'b']) stand.say(id, { cpu_percent: null })
@@ -723,13 +614,12 @@ describe('restarts by schedule', () => {
     const stand = new Stand('guard: { watch: ["*"], schedule: { "*": "0 14 * * *" }, time_zone: UTC }')
     stand.start('a', 'b', 'disabled', 'crashed', 'rests')
     stand.say('disabled', { enabled: false, state: 'stopped' })
-    stand.guard.control('home', 'rests', { snooze: 24 * HOUR })
+    stand.control('rests', { snooze: 24 * HOUR })
     await stand.clock.advance(2 * HOUR - SECOND)
     expect(stand.restarted).toEqual([])
     await stand.clock.advance(2 * SECOND)
     expect(stand.restarted).toEqual(['a'])
-    stand.say('a', { state: 'starting' })
-    stand.run('a')
+    stand.say('a', { state: 'starting' }).run('a')
     await stand.clock.advance(SECOND)
     expect(stand.restarted.slice(0, 2)).toEqual(['a', 'b'])
     expect(stand.events[0]).toMatchObject({ event_type: 'restarted', reason: 'schedule' })
@@ -751,9 +641,8 @@ describe('restarts by schedule', () => {
     const times: string[] = []
     stand.answer = () => {
       times.push(new Date(stand.clock.now()).toISOString())
-      stand.say('a', { state: 'starting' })
-      stand.run('a')
-      return Promise.resolve({ ok: true, json: 'null' })
+      stand.say('a', { state: 'starting' }).run('a')
+      return Promise.resolve(OK)
     }
     await stand.clock.advance(3 * 24 * HOUR)
     expect(times.map((time) => time.slice(5, 16))).toEqual(['03-28T03:00', '03-29T02:00', '03-30T02:00'])
@@ -768,7 +657,7 @@ describe('updates in a window', () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b', 'disabled', 'off')
     for (const id of stand.apps.keys()) stand.say(id, offered)
     stand.say('disabled', { enabled: false })
-    stand.guard.control('home', 'off', { enabled: false })
+    stand.control('off', { enabled: false })
     stand.read()
     await stand.clock.advance(HOUR - SECOND)
     expect(commands(stand)).toEqual([])
@@ -784,13 +673,10 @@ describe('updates in a window', () => {
   })
 
   test('delay a restart of another app on the same hub for a minute', async () => {
-    const stand = new Stand(`${UPDATES} }`).start('a', 'b')
-    stand.say('a', offered)
-    stand.read()
+    const stand = new Stand(`${UPDATES} }`).start('a', 'b').say('a', offered).read()
     await stand.clock.advance(HOUR)
     expect(commands(stand)).toEqual(['a install'])
-    stand.say('a', { state: 'starting' })
-    stand.crash('b')
+    stand.say('a', { state: 'starting' }).crash('b')
     await stand.clock.advance(MINUTE - SECOND)
     expect(commands(stand)).toEqual(['a install'])
     // After a minute, other apps may be restarted although the update has not ended.
@@ -799,9 +685,7 @@ describe('updates in a window', () => {
   })
 
   test('delay a restart of their own app until they end', async () => {
-    const stand = new Stand(`${UPDATES} }`).start('a')
-    stand.say('a', offered)
-    stand.read()
+    const stand = new Stand(`${UPDATES} }`).start('a').say('a', offered).read()
     await stand.clock.advance(HOUR)
     stand.crash('a')
     await stand.clock.advance(9 * MINUTE)
@@ -811,19 +695,15 @@ describe('updates in a window', () => {
   })
 
   test('wait until a version has been on offer for the configured days, also across a restart of the bridge', async () => {
-    const stand = new Stand(`${UPDATES}, hold_days: 2 }`).start('a')
-    stand.say('a', offered)
-    stand.read()
+    const stand = new Stand(`${UPDATES}, hold_days: 2 }`).start('a').say('a', offered).read()
     await stand.pass(26)
     expect(commands(stand)).toEqual([])
-    const { memory } = stand.facts('a')
-    const next = new Stand(`${UPDATES}, hold_days: 2 }`)
+    const next = await stand.next()
     // The new bridge's clock is more than a year ahead.
     await next.clock.advance(500 * 24 * HOUR)
-    next.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
     next.guard.activate(true)
     next.say('a', offered)
-    next.guard.hubChanged('home', true)
+    next.setOnline(true)
     next.read()
     await next.pass(21)
     expect(commands(next)).toEqual([])
@@ -831,7 +711,7 @@ describe('updates in a window', () => {
     expect(next.orders).toMatchObject([{ app: 'a', command: 'install', payload: { version: '2.0.0' } }])
   })
 
-  test.each<[string, (stand: Stand) => void]>([
+  test.each<[string, (stand: Stand) => unknown]>([
     ['does not report the version on offer', (stand) => stand.say('a', { latest_version: null })],
     [
       'does not accept a version',
@@ -840,8 +720,7 @@ describe('updates in a window', () => {
       },
     ],
   ])('with a hold leave out the apps of a hub that %s, which is logged once', async (_, is) => {
-    const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a')
-    stand.say('a', offered)
+    const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a').say('a', offered)
     is(stand)
     stand.read()
     await stand.pass(5 * 24)
@@ -853,7 +732,7 @@ describe('updates in a window', () => {
     const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a', 'b')
     stand.answer = () => {
       stand.say('a', { version: '2.0.1', update_available: false, latest_version: null })
-      return Promise.resolve({ ok: false, error: new CommandError('hub_failed') })
+      return Promise.resolve(refusal('hub_failed'))
     }
     stand.say('a', offered)
     stand.read()
@@ -866,13 +745,10 @@ describe('updates in a window', () => {
   })
 
   test('do not count the time for which the hub was offline', async () => {
-    const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a')
-    stand.say('a', offered)
-    stand.read()
-    stand.guard.hubChanged('home', false)
+    const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a').say('a', offered).read().setOnline(false)
     await stand.clock.advance(5 * 24 * HOUR)
     stand.read()
-    stand.guard.hubChanged('home', true)
+    stand.setOnline(true)
     await stand.pass(23)
     expect(stand.orders).toEqual([])
   })
@@ -889,9 +765,9 @@ describe('updates in a window', () => {
     ])
   })
 
-  test.each<[string, (stand: Stand) => void]>([
-    ['snoozed', (stand) => stand.guard.control('home', 'a', { snooze: HOUR })],
-    ['switched off', (stand) => stand.guard.control('home', 'a', { enabled: false })],
+  test.each<[string, (stand: Stand) => unknown]>([
+    ['snoozed', (stand) => stand.control('a', { snooze: HOUR })],
+    ['switched off', (stand) => stand.control('a', { enabled: false })],
     ['disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
   ])('are not made for an app that is %s while the backup is made', async (_, happens) => {
     const stand = new Stand(`${UPDATES}, backup: true }`).start('a')
@@ -924,8 +800,7 @@ describe('updates in a window', () => {
   })
 
   test('that make an app crash three times in half an hour are reported as bad', async () => {
-    const stand = new Stand(`${UPDATES}, off_when_bad: true }`).start('a')
-    stand.say('a', { autoupdate: true })
+    const stand = new Stand(`${UPDATES}, off_when_bad: true }`).start('a').say('a', { autoupdate: true })
     stand.say('a', { version: '1.1.0' })
     for (let i = 0; i < 4; i += 1) {
       stand.crash('a')
@@ -964,14 +839,14 @@ describe('the state on the broker', () => {
     expect(stand.restarted).toEqual(['a'])
   })
 
-  test.each<[string, number, (stand: Stand) => void]>([
+  test.each<[string, number, (stand: Stand) => unknown]>([
     ['the minute after a command', MINUTE, (stand) => stand.command('a', 'disable')],
     [
       'the two minutes after the hub came back',
       2 * MINUTE,
       (stand) => {
-        stand.guard.hubChanged('home', false)
-        stand.guard.hubChanged('home', true)
+        stand.setOnline(false)
+        stand.setOnline(true)
       },
     ],
   ])('keeps %s in a bridge that starts again, but only if the published time includes them', async (_, wait, begin) => {
@@ -983,18 +858,11 @@ describe('the state on the broker', () => {
       begin(before)
       before.crash('a')
       await before.clock.advance(ranFor)
-      const { state, history } = before.facts('a')
-      const after = new Stand()
-      await after.clock.advance(ranFor)
-      after.guard.learn('guard', 'home', 'a', JSON.stringify(state))
-      after.guard.learn('history', 'home', 'a', JSON.stringify(history))
+      const after = await before.next()
       after.guard.activate(true)
       after.say('a', { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 1 })
-      after.guard.hubChanged('home', true)
-      await after.clock.advance(due - ranFor - 1)
-      expect(after.restarted).toEqual([])
-      await after.clock.advance(1)
-      expect(after.restarted).toEqual(['a'])
+      after.setOnline(true)
+      await after.restartsAfter(due - ranFor, ['a'])
     }
   })
 
@@ -1006,17 +874,14 @@ describe('the state on the broker', () => {
       if (i < 2) before.run('a')
     }
     const { state, history } = before.facts('a')
-    const after = new Stand()
-    await after.clock.advance(3 * MINUTE)
+    const after = await before.next()
     after.guard.learn('guard', 'home', 'a', JSON.stringify({ ...state, state: 'waiting' }))
-    after.guard.learn('history', 'home', 'a', JSON.stringify(history))
     after.guard.activate(true)
     after.say('a', { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 3 })
     expect(after.facts('a').history).toEqual(history)
-    after.guard.hubChanged('home', true)
+    after.setOnline(true)
     await after.clock.advance(SECOND)
-    after.run('a')
-    after.crash('a')
+    after.run('a').crash('a')
     const wait = Date.parse(after.state('a').next_restart_at ?? '') - after.clock.now()
     expect(wait).toBe(10 * SECOND * 2 ** after.state('a').restarts_in_window)
   })
@@ -1034,10 +899,7 @@ test('saved state of an app is kept until its hub has been read, however often t
 })
 
 test('a reload that turns the guardian on for the first time finds the known apps, including those that crashed before', async () => {
-  const stand = new Stand('guard: { watch: [] }').start('a', 'b', 'c')
-  stand.crash('a')
-  stand.crash('b')
-  stand.run('b')
+  const stand = new Stand('guard: { watch: [] }').start('a', 'b', 'c').crash('a').crash('b').run('b')
   stand.live.value = configOf('guard: { watch: ["*"] }')
   stand.guard.reconfigured()
   await stand.clock.advance(10 * SECOND)
@@ -1046,8 +908,7 @@ test('a reload that turns the guardian on for the first time finds the known app
 })
 
 test('a reload changes the watched apps immediately', async () => {
-  const stand = new Stand('guard: { watch: ["b"] }').start('a')
-  stand.crash('a')
+  const stand = new Stand('guard: { watch: ["b"] }').start('a').crash('a')
   await stand.clock.advance(MINUTE)
   expect(stand.restarted).toEqual([])
   stand.live.value = configOf('guard: { watch: ["a"] }')

@@ -1,28 +1,24 @@
 /** Simulates homes with apps that fail in every way, and compares the guardian's actions with its promises. */
 import * as v from 'valibot'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
-import { Samples } from '../../src/bridge/samples.ts'
-import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
-import { CommandError, type ErrorCode } from '../../src/contract/errors.ts'
 import type { GuardEventPayload } from '../../src/contract/events.ts'
 import type { HistoryEntry } from '../../src/contract/guard.ts'
+import type { GuardFacts } from '../../src/contract/publications.ts'
 import { GUARD, GUARD_MEMORY, HISTORY } from '../../src/contract/schemas.ts'
 import { DECISIONS as DEFAULTS, type Decisions } from '../../src/guardian/decisions.ts'
 import { Guard } from '../../src/guardian/guard.ts'
+import type { MemorySample } from '../../src/guardian/trend.ts'
 import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
-import type { AppsUpdate } from '../../src/hub/app-manager.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
 import { silentLog } from '../support/silent-log.ts'
-import { commandOf } from './stand.ts'
+import { commandOf, configOf, HOUR, MINUTE, OK, refusal, SECOND } from './stand.ts'
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-export const DAY = 24 * HOUR
+const DAY = 24 * HOUR
 const MIB = 1_048_576
 const READ_MS = 10 * MINUTE
+const KEPT_READINGS = (6.5 * HOUR) / READ_MS
 /** The maximum delay of a hub's events. */
 const SLACK = 2 * SECOND
 const RETRY = [15 * MINUTE, HOUR, 6 * HOUR, DAY]
@@ -66,62 +62,66 @@ updates:
   severity: { 'well.*': minor }
   off_when_bad: true
 `
-const { config } = loadConfig({ env: {}, file: 'x.yaml', readFile: () => FILE, requireHub: false })
+const config = configOf(FILE)
 
-interface Truth {
+class Truth {
   readonly id: string
   readonly vice: Vice
   app: App
   /** When the app went down because of a crash or the hub, not a user; `null` while it is not down. */
-  downSince: number | null
+  downSince: number | null = null
   /** Times of the guardian's restarts since the app last ran for an hour, had an update, or received a command. */
-  streak: number[]
-  restarts: number[]
+  streak: number[] = []
+  readonly restarts: number[] = []
   /** Whether a restart is in progress, until the app runs or crashes again. */
-  starting: boolean
+  starting = false
   upSince: number | null
-  updating: boolean
-  gaveUp: boolean
-  personAt: number
-  memory: number
-  /** When the version changed, and the crashes since then. */
-  updatedAt: number
-  crashesSince: number
-  offeredAt: number
+  updating = false
+  gaveUp = false
+  memory = 30 * MIB
+  updatedAt = Number.NEGATIVE_INFINITY
+  offeredAt = Number.POSITIVE_INFINITY
   /** Restarts that count towards the limit: not those after a storm, or after the guardian has given up. */
-  counted: number[]
+  readonly counted: number[] = []
   /** Whether the latest crash was in a storm, and how many restarts did not count because of a storm. */
-  isSpared: boolean
-  spared: number
+  isSpared = false
+  spared = 0
   /** When the app was last given up or retried, and how often it was retried. */
-  triedAt: number
-  tries: number
+  triedAt = Number.NEGATIVE_INFINITY
+  tries = 0
   /** Whether the hub's firmware makes the app crash on each start. */
-  broken: boolean
-  readonly log: { readonly what: HistoryEntry['what']; readonly at: number }[]
-  cancel: () => void
-  toldRising: number
-  crashesByLeak: number
+  broken = false
+  readonly log: { readonly what: HistoryEntry['what']; readonly at: number }[] = []
+  cancel = () => {}
+  isRisingReported = false
+  crashesByLeak = 0
+
+  constructor(id: string, vice: Vice, app: App, upSince: number) {
+    this.id = id
+    this.vice = vice
+    this.app = app
+    this.upSince = upSince
+  }
 }
 
-export interface Figures {
-  days: number
-  crashes: number
-  restarts: number
-  gaveUp: number
-  updates: number
-  badUpdates: number
-  rising: number
-  hubRestarts: number
-  bridgeRestarts: number
-  retries: number
-  storms: number
-  outages: number
-  afterBoot: number
+const NO_FIGURES = {
+  days: 0,
+  crashes: 0,
+  restarts: 0,
+  gaveUp: 0,
+  updates: 0,
+  badUpdates: 0,
+  rising: 0,
+  hubRestarts: 0,
+  bridgeRestarts: 0,
+  retries: 0,
+  storms: 0,
+  outages: 0,
+  afterBoot: 0,
 }
 
 interface Story {
-  readonly figures: Figures
+  readonly figures: typeof NO_FIGURES
   /** Broken promises, each with its first case. */
   readonly broken: ReadonlyMap<string, string>
 }
@@ -135,8 +135,7 @@ interface SimulationOptions {
   readonly until?: RegExp
 }
 
-const OK: Outcome = { ok: true, json: 'null' }
-const failed = (code: ErrorCode): Outcome => ({ ok: false, error: new CommandError(code) })
+const MEMORY = v.nullable(GUARD_MEMORY)
 const pass = <T>(value: T) => value
 
 class Home {
@@ -145,8 +144,8 @@ class Home {
   backAt = Number.NEGATIVE_INFINITY
   /** The apps as reported when the hub was last online. */
   readonly told = new Map<string, App>()
-  /** Passes changes to the apps on to the samples. */
-  take: (news: AppsUpdate) => void = () => {}
+  /** The memory in each read of the last six and a half hours, by app; test/guardian/trend.test.ts uses the bridge's samples. */
+  readonly readings = new Map<string, MemorySample[]>()
   /** Reported crashes of watched apps, by app; cleared when a storm is over. */
   readonly crashes = new Map<string, { at: number; times: number }>()
   stormOn = false
@@ -169,22 +168,9 @@ class Simulation {
   readonly #options: SimulationOptions
   readonly #homes = [new Home('home'), new Home('cabin')]
   readonly #broken = new Map<string, string>()
-  readonly #retained = new Map<string, string>()
-  readonly figures: Figures = {
-    days: 0,
-    crashes: 0,
-    restarts: 0,
-    gaveUp: 0,
-    updates: 0,
-    badUpdates: 0,
-    rising: 0,
-    hubRestarts: 0,
-    bridgeRestarts: 0,
-    retries: 0,
-    storms: 0,
-    outages: 0,
-    afterBoot: 0,
-  }
+  /** What the guardian has published, by hub and app. */
+  readonly #published = new Map<string, GuardFacts>()
+  readonly figures = { ...NO_FIGURES }
   #guard: Guard
   #updating: string | undefined
   #outageUntil = Number.NEGATIVE_INFINITY
@@ -239,33 +225,7 @@ class Simulation {
       cpu_percent: 1,
       memory_bytes: 30 * MIB,
     })
-    const truth: Truth = {
-      id,
-      vice,
-      app,
-      downSince: null,
-      streak: [],
-      restarts: [],
-      counted: [],
-      isSpared: false,
-      spared: 0,
-      triedAt: Number.NEGATIVE_INFINITY,
-      tries: 0,
-      broken: false,
-      starting: false,
-      upSince: this.#elapsed(),
-      updating: false,
-      gaveUp: false,
-      personAt: Number.NEGATIVE_INFINITY,
-      memory: 30 * MIB,
-      updatedAt: Number.NEGATIVE_INFINITY,
-      crashesSince: 0,
-      offeredAt: Number.POSITIVE_INFINITY,
-      log: [],
-      cancel: () => {},
-      toldRising: Number.NEGATIVE_INFINITY,
-      crashesByLeak: 0,
-    }
+    const truth = new Truth(id, vice, app, this.#elapsed())
     home.apps.set(id, truth)
     home.told.set(id, app)
     this.#live(home, truth)
@@ -294,7 +254,8 @@ class Simulation {
     // If an app has grown large, some hubs no longer report its usage.
     if (vice === 'big')
       later(random.int(1, 9) * HOUR, () => this.#say(home, truth, { cpu_percent: null, memory_bytes: null }))
-    if (vice === 'unloaded') later(random.int(5, 90) * HOUR, () => this.#unload(home, truth))
+    const unloaded = { state: 'stopped', crash_message: 'unloaded by Homey core' } as const
+    if (vice === 'unloaded') later(random.int(5, 90) * HOUR, () => this.#fall(home, truth, unloaded))
     const isUnseen = vice === 'disabled' && random.chance(0.3)
     if (isUnseen) later(random.int(5, 90) * HOUR, () => this.#disableUnseen(home, truth))
     else if (vice === 'stopped' || vice === 'disabled') later(random.int(5, 90) * HOUR, () => this.#person(home, truth))
@@ -304,6 +265,11 @@ class Simulation {
   }
 
   #crash(home: Home, truth: Truth, message: string): void {
+    const crash_count = (truth.app.crash_count ?? 0) + 1
+    this.#fall(home, truth, { state: 'crashed', crashed: true, crash_message: message, crash_count })
+  }
+
+  #fall(home: Home, truth: Truth, patch: AppPatch): void {
     const now = this.#elapsed()
     truth.cancel()
     this.#calm(truth)
@@ -313,25 +279,8 @@ class Simulation {
     truth.starting = false
     truth.memory = 30 * MIB
     truth.log.push({ what: 'crash', at: now })
-    truth.crashesSince += 1
     this.figures.crashes += 1
-    this.#say(home, truth, {
-      state: 'crashed',
-      crashed: true,
-      crash_message: message,
-      crash_count: (truth.app.crash_count ?? 0) + 1,
-    })
-  }
-
-  #unload(home: Home, truth: Truth): void {
-    const now = this.#elapsed()
-    this.#calm(truth)
-    this.#countCrash(home, truth)
-    truth.downSince = now
-    truth.upSince = null
-    truth.log.push({ what: 'crash', at: now })
-    this.figures.crashes += 1
-    this.#say(home, truth, { state: 'stopped', crash_message: 'unloaded by Homey core' })
+    this.#say(home, truth, patch)
   }
 
   /** Resets the counts of an app that has run for an hour. */
@@ -418,9 +367,7 @@ class Simulation {
       if (!home.online || before === undefined || truth.upSince === null || truth.starting) continue
       home.missing.add(truth.id)
       home.told.delete(truth.id)
-      const changes = [{ id: truth.id, before, after: undefined }]
-      home.take({ changes, read: true, silent: false })
-      this.#guard.appsChanged(home.name, changes, true)
+      this.#guard.appsChanged(home.name, [{ id: truth.id, before, after: undefined }], true)
       this.clock.after(READ_MS, () => {
         home.missing.delete(truth.id)
         this.#read(home)
@@ -464,29 +411,21 @@ class Simulation {
     }
     const byCommand = this.#random.chance(0.5)
     const name = truth.vice === 'disabled' ? 'disable' : 'stop'
-    const run = (phase: 'begun' | 'ended', command: 'disable' | 'enable') => {
-      const row = commandOf(command)
-      const ok = phase === 'ended'
-      const about = truth.id
-      const starts = command === 'enable'
-      this.#guard.ran({ hub: home.name, about, command: row, setting: null, starts, phase, ok, by: null })
-    }
     truth.cancel()
     truth.downSince = null
     truth.upSince = null
-    truth.personAt = this.#elapsed()
     if (name === 'disable') {
-      if (byCommand) run('begun', 'disable')
+      if (byCommand) this.#run(home, truth, 'disable', 'begun')
       this.#say(home, truth, { enabled: false, state: 'stopped' })
-      if (byCommand) run('ended', 'disable')
+      if (byCommand) this.#run(home, truth, 'disable', 'ended')
     } else this.#say(home, truth, { state: 'stopped' })
     truth.cancel = this.clock.after(DAY, () => {
       if (byCommand && name === 'disable') {
-        run('begun', 'enable')
+        this.#run(home, truth, 'enable', 'begun')
         this.#startAfresh(truth)
       }
       this.#say(home, truth, { enabled: true, state: 'starting' })
-      if (byCommand && name === 'disable') run('ended', 'enable')
+      if (byCommand && name === 'disable') this.#run(home, truth, 'enable', 'ended')
       this.#comeUp(home, truth)
     })
   }
@@ -542,20 +481,7 @@ class Simulation {
         if (truth.app.enabled === false) continue
         // Some apps crash while the hub is starting, and the hub starts them once more.
         const isDead = truth.vice === 'dead-at-boot'
-        const falls = isDead || this.#random.chance(0.3)
-        if (falls) {
-          this.#calm(truth)
-          this.#countCrash(home, truth)
-          truth.log.push({ what: 'crash', at: this.#elapsed() })
-          this.figures.crashes += 1
-          truth.downSince = this.#elapsed()
-          this.#say(home, truth, {
-            state: 'crashed',
-            crashed: true,
-            crash_message: 'Error: too early',
-            crash_count: (truth.app.crash_count ?? 0) + 1,
-          })
-        }
+        if (isDead || this.#random.chance(0.3)) this.#crash(home, truth, 'Error: too early')
         if (!isDead) truth.cancel = this.clock.after(40 * SECOND, () => this.#comeUp(home, truth))
       }
       this.#read(home)
@@ -590,13 +516,17 @@ class Simulation {
       home.told.set(id, app)
       return before === app ? [] : [{ id, before, after: app }]
     })
-    home.take({ changes, read, silent: false })
     this.#guard.appsChanged(home.name, changes, read)
   }
 
   #read(home: Home): void {
     if (!home.online) return
     for (const truth of home.apps.values()) this.#use(home, truth)
+    for (const { id, app } of home.apps.values()) {
+      if (app.memory_bytes === null) continue
+      const before = home.readings.get(id) ?? []
+      home.readings.set(id, [...before.slice(-KEPT_READINGS), [this.#elapsed(), app.memory_bytes]])
+    }
     this.#report(home, [...home.apps.values()], true)
     this.#guard.booted(home.name, this.clock.now() - (this.#elapsed() - home.bootAt))
     this.#endStorm(home)
@@ -651,19 +581,9 @@ class Simulation {
       isConnected: () => true,
       ...(decisions && { decisions: { ...DEFAULTS, ...decisions } }),
     })
-    const samples = new Samples(this.clock)
     for (const home of this.#homes) {
-      const { name, apps, told } = home
-      samples.follow(name, {
-        apps: {
-          all: told,
-          subscribe: (take) => {
-            home.take = take
-            return () => {}
-          },
-        },
-        subscribe: () => () => {},
-      })
+      const { name, apps, told, readings } = home
+      readings.clear()
       guard.hubAdded(name, {
         read: (app) => {
           const truth = apps.get(app)
@@ -674,7 +594,12 @@ class Simulation {
         backup: () => Promise.resolve(undefined),
         acceptsVersion: () => true,
         shows: () => true,
-        memory: (app, since) => samples.memory(name, app, since),
+        memory(app, since) {
+          const all = readings.get(app) ?? []
+          const last = all.findLastIndex(([at]) => at <= since)
+          // The reading before `since` still applies at that time.
+          return last === -1 ? all : [[since, all[last]?.[1] ?? 0], ...all.slice(last + 1)]
+        },
         send: (order) => this.#order(home, order),
         apps: () => told.values(),
         onEvent: (event) => {
@@ -685,14 +610,15 @@ class Simulation {
         onAttention: () => {},
       })
     }
-    for (const [key, text] of this.#retained) {
-      const [name = '', hub = '', app = ''] = key.split(' ')
-      guard.learn(name, hub, app, text)
+    for (const [key, { state, history, memory }] of this.#published) {
+      const [hub = '', app = ''] = key.split(' ')
+      for (const [name, value] of Object.entries({ guard: state, history, guardMemory: memory })) {
+        if (value !== null) guard.learn(name, hub, app, JSON.stringify(value))
+      }
     }
     guard.activate(true)
     for (const home of this.#homes) {
       const changes = [...home.told.values()].map((after) => ({ id: after.id, before: undefined, after }))
-      home.take({ changes, read: true, silent: false })
       guard.appsChanged(home.name, changes, true)
       guard.hubChanged(home.name, home.online)
     }
@@ -702,28 +628,22 @@ class Simulation {
   #keep(guard: Guard, hub: string, app: string): void {
     const facts = guard.factsOf(hub, app)
     if (facts === null || facts === undefined) return
-    for (const [name, value, schema] of [
-      ['guard', facts.state, GUARD],
-      ['history', facts.history, HISTORY],
-      ['guardMemory', facts.memory, v.nullable(GUARD_MEMORY)],
-    ] as const) {
-      const key = `${name} ${hub} ${app}`
-      const text = JSON.stringify(value)
-      if (this.#retained.get(key) === text) continue
-      if (!v.is(schema, value)) this.#breach('everything published matches the contract', `${name} ${text}`)
-      if (value === null) this.#retained.delete(key)
-      else this.#retained.set(key, text)
-    }
+    const key = `${hub} ${app}`
+    const { state, history, memory } = facts
+    const isKnown = this.#published.get(key)?.history === history
+    this.#published.set(key, facts)
+    if (!v.is(GUARD, state) || !v.is(MEMORY, memory) || !(isKnown || v.is(HISTORY, history)))
+      this.#breach('everything published matches the contract', JSON.stringify(facts))
   }
 
   async #order(home: Home, { app, command, isCurrent }: GuardOrder): Promise<Outcome> {
     const truth = home.apps.get(app)
-    if (truth === undefined) return failed('unknown_app')
+    if (truth === undefined) return refusal('unknown_app')
     await pass(null)
-    if (!isCurrent()) return failed('expired')
+    if (!isCurrent()) return refusal('expired')
     if (!home.online) {
       this.#breach('nothing is sent while the hub is offline', app)
-      return failed('hub_unreachable')
+      return refusal('hub_unreachable')
     }
     if (command === 'restart') return this.#restart(home, truth)
     if (command === 'update') {
@@ -766,21 +686,9 @@ class Simulation {
     if (now - truth.offeredAt < 2 * DAY) this.#breach('a version is held for the days configured', truth.id)
     if (truth.app.enabled === false || truth.id.endsWith('ignored'))
       this.#breach('an app that a person leaves out is not updated', truth.id)
-    const run = (phase: 'begun' | 'ended') => {
-      this.#guard.ran({
-        hub: home.name,
-        about: truth.id,
-        command: commandOf('install'),
-        setting: null,
-        starts: false,
-        phase,
-        ok: phase === 'ended',
-        by: 'guard',
-      })
-    }
     this.#updating = truth.id
     truth.updating = true
-    run('begun')
+    this.#run(home, truth, 'install', 'begun', 'guard')
     const to = truth.app.latest_version
     if (to?.startsWith('1.') !== true) this.#breach('no larger step is installed than configured', truth.id)
     truth.cancel()
@@ -788,7 +696,6 @@ class Simulation {
       this.clock.after(30 * SECOND, resolve)
     })
     truth.updatedAt = this.#elapsed()
-    truth.crashesSince = 0
     this.#startAfresh(truth)
     truth.log.push({ what: 'update', at: this.#elapsed() })
     this.#say(home, truth, {
@@ -799,10 +706,22 @@ class Simulation {
       crashed: false,
     })
     this.#comeUp(home, truth)
-    run('ended')
+    this.#run(home, truth, 'install', 'ended', 'guard')
     truth.updating = false
     this.#updating = undefined
     return OK
+  }
+
+  #run(
+    home: Home,
+    { id: about }: Truth,
+    name: 'disable' | 'enable' | 'install',
+    phase: 'begun' | 'ended',
+    by: string | null = null,
+  ): void {
+    const command = commandOf(name)
+    const ok = phase === 'ended'
+    this.#guard.ran({ hub: home.name, about, command, setting: null, starts: name === 'enable', phase, ok, by })
   }
 
   // --- the promises ----------------------------------------------------------------------------------------------
@@ -883,7 +802,7 @@ class Simulation {
     if (now - truth.downSince > 15 * MINUTE)
       this.#breach(
         'whatever died is started again',
-        `${truth.id} ${this.#retained.get(`guard ${home.name} ${truth.id}`)}`,
+        `${truth.id} ${JSON.stringify(this.#published.get(`${home.name} ${truth.id}`)?.state)}`,
       )
   }
 
@@ -904,7 +823,7 @@ class Simulation {
         break
       case 'memory_rising':
         if (truth.vice !== 'leak') this.#breach('memory that rises and falls is no leak', event.app)
-        truth.toldRising = now
+        truth.isRisingReported = true
         truth.log.push({ what: 'memory_rising', at: now })
         this.figures.rising += 1
         break
@@ -925,8 +844,7 @@ class Simulation {
   }
 
   #compareHistory(home: Home, { id, log }: Truth): void {
-    const text = this.#retained.get(`history ${home.name} ${id}`) ?? '[]'
-    const kept = v.parse(HISTORY, JSON.parse(text)).map(({ what }) => what)
+    const kept = (this.#published.get(`${home.name} ${id}`)?.history ?? []).map(({ what }) => what)
     const wanted = log
       .slice(-20)
       .map(({ what }) => what)
@@ -941,8 +859,8 @@ class Simulation {
 
   #compareLeaks(): void {
     for (const home of this.#homes) {
-      for (const { vice, id, toldRising, crashesByLeak } of home.apps.values()) {
-        if (vice === 'leak' && crashesByLeak > 0 && toldRising < 0) this.#breach('a leak is reported in time', id)
+      for (const { vice, id, isRisingReported, crashesByLeak } of home.apps.values()) {
+        if (vice === 'leak' && crashesByLeak > 0 && !isRisingReported) this.#breach('a leak is reported in time', id)
       }
     }
   }

@@ -1,11 +1,14 @@
 /** A guardian with one hub that a test controls. Records the guardian's orders, reports and publications. */
+import { deepEqual } from 'node:assert/strict'
 import type { Clock } from '../../src/base/clock.ts'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import type { HubCommand } from '../../src/contract/command.ts'
 import { type CommandName, findCommand } from '../../src/contract/commands.ts'
+import { CommandError, type ErrorCode } from '../../src/contract/errors.ts'
 import type { GuardEventPayload, HubEventPayload } from '../../src/contract/events.ts'
+import type { GuardControl } from '../../src/contract/guard.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
 import { Guard } from '../../src/guardian/guard.ts'
 import type { GuardConfig } from '../../src/guardian/settings.ts'
@@ -13,6 +16,13 @@ import type { GuardRun } from '../../src/guardian/turn.ts'
 import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
 import { createLog } from '../../src/observability/log.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+
+export const SECOND = 1000
+export const MINUTE = 60 * SECOND
+export const HOUR = 60 * MINUTE
+
+export const OK: Outcome = { ok: true, json: 'null' }
+export const refusal = (code: ErrorCode): Outcome => ({ ok: false, error: new CommandError(code) })
 
 export const configOf = (yaml: string): GuardConfig =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
@@ -58,14 +68,17 @@ export class Stand {
   readonly hidden = new Set<string>()
   acceptsVersion = true
   /** Default: the hub accepts the order. */
-  answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
+  answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve(OK)
   backup: () => Promise<string | undefined> = () => Promise.resolve(undefined)
   /** The changes that a read of an app finds; `null`: the read fails, or the app is removed. */
   found: (app: string) => AppPatch | null | Promise<AppPatch | null> = () => ({})
   /** The status of an app's web API; default: no conclusive answer. */
   ask: (app: string, path: string) => number | null | undefined = () => undefined
 
+  readonly #yaml: string
+
   constructor(yaml = 'guard: { watch: ["*"] }', seen: (clock: Clock) => Clock = (clock) => clock) {
+    this.#yaml = yaml
     this.live = { value: configOf(yaml) }
     this.guard = new Guard({
       clock: seen(this.clock),
@@ -108,32 +121,78 @@ export class Stand {
     return this
   }
 
-  say(id: string, patch: AppPatch): void {
+  /** Returns the next run of the bridge, at the same time, which has read from the broker what this one published. */
+  async next(yaml = this.#yaml): Promise<Stand> {
+    const next = new Stand(yaml)
+    await next.clock.advance(this.clock.elapsed())
+    next.clock.step(this.clock.now() - next.clock.now())
+    for (const id of this.apps.keys()) {
+      const { state, history, memory } = this.facts(id)
+      for (const [name, value] of Object.entries({ guard: state, history, guardMemory: memory }))
+        if (value !== null) next.guard.learn(name, 'home', id, JSON.stringify(value))
+    }
+    next.guard.learn('hubGuardMemory', 'home', '', JSON.stringify(this.guard.goneAppsOf('home') ?? []))
+    return next
+  }
+
+  /** Reports whether the hub is online. */
+  setOnline(online: boolean): this {
+    this.guard.hubChanged('home', online)
+    return this
+  }
+
+  control(id: string, control: GuardControl): this {
+    this.guard.control('home', id, control)
+    return this
+  }
+
+  say(id: string, patch: AppPatch): this {
     const before = this.apps.get(id)
     const after = patchApp(before, id, before === undefined ? { ...WELL, ...patch } : patch)
     this.apps.set(id, after)
     if (after !== before) this.guard.appsChanged('home', [{ id, before, after }], false)
+    return this
   }
 
   /** Removes the app, by an event from the hub or, if `silent`, by the configuration. */
-  remove(id: string, silent = false): void {
+  remove(id: string, silent = false): this {
     const before = this.apps.get(id)
     this.apps.delete(id)
     this.guard.appsChanged('home', [{ id, before, after: undefined }], false, silent)
+    return this
   }
 
-  crash(id: string, message = 'Error: boom'): void {
+  crash(id: string, message = 'Error: boom'): this {
     const count = (this.apps.get(id)?.crash_count ?? 0) + 1
-    this.say(id, { state: 'crashed', crashed: true, crash_message: message, crash_count: count })
+    return this.say(id, { state: 'crashed', crashed: true, crash_message: message, crash_count: count })
   }
 
-  run(id: string): void {
-    this.say(id, { state: 'running', crashed: false, crash_message: null })
+  run(id: string): this {
+    return this.say(id, { state: 'running', crashed: false, crash_message: null })
+  }
+
+  /** Makes each restart succeed immediately. */
+  startsApps(): this {
+    this.answer = ({ app }) => {
+      this.say(app, { state: 'starting' })
+      this.run(app)
+      return Promise.resolve(OK)
+    }
+    return this
   }
 
   /** Reports reads of an unchanged list. */
-  read(times = 1): void {
+  read(times = 1): this {
     for (let i = 0; i < times; i += 1) this.guard.appsChanged('home', [], true)
+    return this
+  }
+
+  /** Expects that the last of these restarts is made after exactly this time, and the others before. */
+  async restartsAfter(ms: number, restarts: readonly string[]): Promise<void> {
+    await this.clock.advance(ms - 1)
+    deepEqual(this.restarted, restarts.slice(0, -1))
+    await this.clock.advance(1)
+    deepEqual(this.restarted, restarts)
   }
 
   /** Advances the clock, with a read every hour. */
@@ -150,11 +209,12 @@ export class Stand {
     phases: readonly GuardRun['phase'][] = ['begun', 'ended'],
     by: string | null = null,
     succeeds = true,
-  ): void {
+  ): this {
     const row = typeof command === 'string' ? commandOf(command) : command
     const starts = row.operation === 'restartApp' || row.operation === 'enableApp'
     const run = { hub: 'home', about: id, command: row, setting: null, starts, by }
     for (const phase of phases) this.guard.ran({ ...run, phase, ok: succeeds && phase === 'ended' })
+    return this
   }
 
   facts(id: string): GuardFacts {
