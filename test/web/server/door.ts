@@ -78,6 +78,8 @@ interface DoorOptions {
   /** Files of the built page by name; if missing, the page is not built. */
   readonly page?: Readonly<Record<string, string>>
   readonly reply?: Reply
+  /** Default: `onTestFinished`, which concurrent tests must pass. */
+  readonly atEnd?: (close: () => PromiseLike<void>) => void
 }
 
 export interface Told {
@@ -125,6 +127,7 @@ export async function openDoor({
   clean = (text) => text,
   page = {},
   reply,
+  atEnd = onTestFinished,
 }: DoorOptions = {}) {
   const live = { value: loaded(env) }
   const topics = createTopics('b')
@@ -182,7 +185,7 @@ export async function openDoor({
     handler: siteOf(context),
     log,
   })
-  onTestFinished(() => listener[Symbol.asyncDispose]())
+  atEnd(() => listener[Symbol.asyncDispose]())
   const port = Number(new URL(listener.url).port)
   const here = `127.0.0.1:${port}`
   const ask = (path: string, { method = 'GET', headers = {}, body, port: through = port }: Asking = {}) =>
