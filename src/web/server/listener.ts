@@ -132,8 +132,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
 
 export function siteOf(context: AppContext): RequestHandler {
   const { access } = context
-  let loading: ReturnType<typeof load> | undefined
-  const load = async () => (await import('./app.ts')).siteListener(context)
+  let listener: RequestHandler['answer'] | undefined
   return {
     hostOf(request) {
       const sender = access.senderOf(request)
@@ -141,11 +140,8 @@ export function siteOf(context: AppContext): RequestHandler {
       return sender.ingress ? null : sender.host
     },
     async answer(request, response) {
-      loading ??= load().catch((error: unknown) => {
-        loading = undefined
-        throw error
-      })
-      await (await loading)(request, response)
+      listener ??= (await import('./app.ts')).siteListener(context)
+      await listener(request, response)
     },
     ...liveChannel(context),
   }

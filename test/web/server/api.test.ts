@@ -149,18 +149,3 @@ describe('the API', () => {
     expect(JSON.parse((await ask('/api/openapi.json')).body)).toMatchObject({ openapi: '3.1.0' })
   })
 })
-
-describe('without the page', () => {
-  it('a listener has health and metrics only', async () => {
-    const { listen } = await import('../../../src/web/server/server.ts')
-    await using listener = await listen({
-      host: '127.0.0.1',
-      port: 0,
-      allowedHosts: [],
-      routes: {},
-      log: { warn() {} },
-    })
-    expect((await fetch(`${listener.url}/api/session`)).status).toBe(404)
-    expect((await fetch(`${listener.url}/`)).status).toBe(404)
-  })
-})
