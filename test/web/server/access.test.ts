@@ -226,17 +226,14 @@ describe('a login', () => {
     expect(most).toEqual({ atOnce: 1, inAll: 2 })
   })
 
-  it.each(['', '{', '[]', '{"password":7}', '{"password":"x","more":1}'])('requires a password: %s', async (body) => {
+  it('requires a password of at most 4096 characters, and nothing else', async () => {
     const { ask } = await openDoor({ env })
-    expect((await ask('/api/login', { ...credentials(''), body })).status).toBe(400)
-  })
-
-  it.each([
-    [4096, 401],
-    [4097, 400],
-  ])('with a password of %i characters is answered with %i', async (length, status) => {
-    const { ask } = await openDoor({ env })
-    expect((await ask('/api/login', credentials('x'.repeat(length)))).status).toBe(status)
+    const statusOf = async (body: string) => (await ask('/api/login', { ...credentials(''), body })).status
+    for (const body of ['', '{', '[]', '{"password":7}', '{"password":"x","more":1}']) {
+      expect(await statusOf(body), body).toBe(400)
+    }
+    expect(await statusOf(JSON.stringify({ password: 'x'.repeat(4096) }))).toBe(401)
+    expect(await statusOf(JSON.stringify({ password: 'x'.repeat(4097) }))).toBe(400)
   })
 })
 

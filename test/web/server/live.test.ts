@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { WebSocket } from 'ws'
+import { WebSocket } from 'ws'
 import { systemClock } from '../../../src/base/clock.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -131,8 +131,6 @@ describe('the live channel', () => {
 
   it('is the only path with a WebSocket', async () => {
     const { port } = await openDoor()
-    const { WebSocket: Client } = await import('ws')
-    const elsewhere = new Client(`ws://127.0.0.1:${port}/api/state`)
-    expect(await fateOf(elsewhere)).toBe(404)
+    expect(await fateOf(new WebSocket(`ws://127.0.0.1:${port}/api/state`))).toBe(404)
   })
 })

@@ -57,6 +57,7 @@ interface Way {
 
 const PASSWORD = { HTTP_PASSWORD: 'correct horse battery' }
 const WITH_TOKENS = { HTTP_TOKENS: TOKENS }
+const TOKENS_ELSEWHERE = { ...WITH_TOKENS, ...EVERYWHERE }
 const PROXY = { HTTP_TRUSTED_PROXIES: '127.0.0.1' }
 const basic = { authorization: `Basic ${Buffer.from('nginx:login').toString('base64')}` }
 
@@ -128,23 +129,14 @@ const WAYS: Readonly<Record<string, Way>> = {
   'with tokens, no credentials, on this machine': { env: WITH_TOKENS, may: 'local', refusal: 'login' },
   'with tokens, the start-up token': { env: WITH_TOKENS, headers: owner, may: 'full' },
   'with tokens, another token that begins with one of them': {
-    env: { ...WITH_TOKENS, ...EVERYWHERE },
+    env: TOKENS_ELSEWHERE,
     headers: bearer('token-that-may-everything-else'),
     may: 'open',
     refusal: 'login',
   },
-  'with tokens, no credentials, elsewhere': { env: { ...WITH_TOKENS, ...EVERYWHERE }, may: 'open', refusal: 'login' },
-  'a token with full access': {
-    env: { ...WITH_TOKENS, ...EVERYWHERE },
-    headers: full,
-    may: 'full',
-  },
-  'a token with read access': {
-    env: { ...WITH_TOKENS, ...EVERYWHERE },
-    headers: reader,
-    may: 'read',
-    refusal: 'read_only',
-  },
+  'with tokens, no credentials, elsewhere': { env: TOKENS_ELSEWHERE, may: 'open', refusal: 'login' },
+  'a token with full access': { env: TOKENS_ELSEWHERE, headers: full, may: 'full' },
+  'a token with read access': { env: TOKENS_ELSEWHERE, headers: reader, may: 'read', refusal: 'read_only' },
 }
 
 /** The logout is last, because it ends the session. */
