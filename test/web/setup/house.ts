@@ -13,7 +13,6 @@ import { temporaryFolder } from '../../support/at-end.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { freePort } from '../../support/ports.ts'
 import { ownerOf } from '../../support/start-token.ts'
-import { until } from '../../support/until.ts'
 
 export const KEY = 'key-canary-of-the-hub'
 export const EMBEDDED: SetupBroker = { url: null, username: null, password: null }
@@ -88,7 +87,7 @@ export async function unfinished(options: FirstOptions = {}) {
   throw new Error('the configuration has hubs')
 }
 
-/** Opens the setup page in this process. Requests have the printed token, unless a password is set. */
+/** Opens the setup page in this process, without a password. Requests have the printed token. */
 export async function setUp(options: FirstOptions = {}) {
   const { request, loaded, problem, ...begun } = await unfinished(options)
   const lines: string[] = []
@@ -105,24 +104,16 @@ export async function setUp(options: FirstOptions = {}) {
   const world = { version: '0.0.0-test', clock: systemClock, log, onPage: page.resolve, onReload, signal }
   /** Resolves when the configuration is complete. */
   const ended = firstRun(request, { loaded, problem }, world)
-  await until('the setup page', () => lines.some((line) => line.includes(SHOWN)))
-  return {
-    ...asOwner(begun, hasPassword(options) ? {} : ownerOf(await page.promise)),
-    lines,
-    ended,
-    reload: () => reload(),
-  }
+  return { ...asOwner(begun, ownerOf(await page.promise)), lines, ended, reload: () => reload() }
 }
 
 /** Waits for the setup page of a separate process. Requests have the printed token, unless a password is set. */
 export async function first(options: FirstOptions = {}) {
   const begun = await begin(options)
-  await begun.daemon.untilLine(SHOWN)
-  return asOwner(begun, hasPassword(options) ? {} : await begun.daemon.owner())
+  await begun.daemon.untilLine('set it up at')
+  const hasPassword = options.env?.['HTTP_PASSWORD'] !== undefined
+  return asOwner(begun, hasPassword ? {} : await begun.daemon.owner())
 }
-
-const SHOWN = 'set it up at'
-const hasPassword = ({ env }: FirstOptions) => env?.['HTTP_PASSWORD'] !== undefined
 
 function asOwner<B extends Pick<Begun, 'ask'>>(begun: B, owner: Readonly<Record<string, string>>) {
   const ask: Begun['ask'] = (what, asking) => begun.ask(what, { ...asking, headers: { ...owner, ...asking?.headers } })
