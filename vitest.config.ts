@@ -35,7 +35,7 @@ const LONGEST = [
   'recording/',
   'cluster/members',
   'rollout/rollout',
-  'setup/first-run',
+  'server/time-limits',
   'guardian/world',
   'doctor/doctor',
 ]
