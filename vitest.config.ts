@@ -13,21 +13,20 @@ const SAFETY = [
 
 /** These folders have their own configurations: npm run test:container, test:package, test:node-red and test:page. */
 const ELSEWHERE = ['test/container/**', 'test/package/**', 'test/node-red/**', 'test/page/**']
-/** Tests without side effects on their process, so that one worker can run several of these files. */
-const SHARED = [
-  'test/{bridge,contract,guardian,home-assistant,mqtt,observability,web}/**/*.test.ts',
-  'test/cluster/{fleet,leased}.test.ts',
-  'test/cluster/rollout/*.test.ts',
-  'test/config/reload/*.test.ts',
-  'test/emulator/*.test.ts',
-  // One excluded test sets an environment variable; two observe their whole process.
-  'test/config/!(instance).test.ts',
-  'test/hub/!(fuzz|manners).test.ts',
+/** Tests that change or observe their whole process, or take so long that the start of a worker does not matter. */
+const APART = [
+  'test/{chaos,clusters,depth,fuzz,recording,tooling}/**/*.test.ts',
+  'test/base/expressions.test.ts',
+  'test/cluster/!(fleet|leased).test.ts',
+  // Sets an environment variable.
+  'test/config/instance.test.ts',
+  'test/emulator/processes/*.test.ts',
+  'test/hub/{fuzz,manners}.test.ts',
+  'test/support/world.test.ts',
 ]
 
 /** The tests that take longest. A fresh checkout has no measured times, and would start some of them last. */
 const LONGEST = [
-  'chaos/chaos',
   'guardian/months',
   'doctor/set-ups',
   'rollout/owners',
@@ -35,7 +34,7 @@ const LONGEST = [
   'recording/',
   'cluster/members',
   'cluster/fleet',
-  'setup/first-run',
+  'server/time-limits',
   'guardian/world',
   'doctor/doctor',
 ]
@@ -58,8 +57,12 @@ else process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.
 export default defineConfig({
   test: {
     projects: [
-      { extends: true, test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: [...ELSEWHERE, ...SHARED] } },
-      { extends: true, test: { name: 'shared', include: SHARED, isolate: false } },
+      { extends: true, test: { name: 'apart', include: APART } },
+      // One worker runs several of these files, because the start of a worker takes 0.4 seconds of CPU time.
+      {
+        extends: true,
+        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: [...ELSEWHERE, ...APART], isolate: false },
+      },
     ],
     // Coverage counts the sources, so with coverage the tests must not start the bundle.
     globalSetup: covers ? [] : ['test/support/program.ts'],

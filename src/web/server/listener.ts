@@ -11,7 +11,7 @@ import { Feed, type FeedOptions } from './api/feed.ts'
 import { type Hubs, Icons } from './api/icons.ts'
 import type { FleetStatus, LiveMessage, LogLines, Refusals } from './api/protocol.ts'
 import type { AppContext } from './api/routes.ts'
-import { LiveChannel } from './live.ts'
+import { liveChannel } from './live.ts'
 import { Page } from './page.ts'
 import { json, text } from './reply.ts'
 import { listen, type RequestHandler, type Routes } from './server.ts'
@@ -115,7 +115,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   const icons = new Icons(hubs.all, clock)
   const context = { ...options, path, access, feed, icons, logLines, page: new Page(), log: httpLog }
   return {
-    site: siteOf(context, new LiveChannel(feed, clock)),
+    site: siteOf(context),
     feed,
     listening(at: string) {
       address = at
@@ -130,10 +130,9 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   }
 }
 
-export function siteOf(context: AppContext, channel: LiveChannel): RequestHandler {
+export function siteOf(context: AppContext): RequestHandler {
   const { access } = context
-  let loading: ReturnType<typeof load> | undefined
-  const load = async () => (await import('./app.ts')).siteListener(context)
+  let listener: RequestHandler['answer'] | undefined
   return {
     hostOf(request) {
       const sender = access.senderOf(request)
@@ -141,13 +140,9 @@ export function siteOf(context: AppContext, channel: LiveChannel): RequestHandle
       return sender.ingress ? null : sender.host
     },
     async answer(request, response) {
-      loading ??= load().catch((error: unknown) => {
-        loading = undefined
-        throw error
-      })
-      await (await loading)(request, response)
+      listener ??= (await import('./app.ts')).siteListener(context)
+      await listener(request, response)
     },
-    upgrade: (request, socket, head) => channel.upgrade(request, socket, head, access),
-    close: () => channel.close(),
+    ...liveChannel(context),
   }
 }

@@ -1,14 +1,32 @@
-import { request } from 'node:http'
+import { type IncomingHttpHeaders, request, type ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { Icons, typeOf } from '../../../src/web/server/api/icons.ts'
-import { emulate, hold, listed, serve, type Watched } from '../../hub/support.ts'
+import { emulate, hold, listed, serve } from '../../hub/support.ts'
 
 const png = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), Buffer.alloc(100)])
 
-async function ready(watched: Watched): Promise<Watched> {
-  await listed(watched)
-  return watched
+/** Follows a hub through a server that answers the requests for icons. */
+async function iconsOf(
+  hub: string,
+  answer: (path: string, headers: IncomingHttpHeaders, response: ServerResponse) => void,
+): Promise<Icons> {
+  const url = await serve((incoming, response) => {
+    const { url: path = '', method, headers } = incoming
+    if (path.startsWith('/icon/')) return answer(path, headers, response)
+    const onward = request(new URL(path, hub), { method, headers, agent: false }, (found) => {
+      response.writeHead(found.statusCode ?? 502, found.headers)
+      found.pipe(response)
+    })
+    incoming.pipe(onward)
+  })
+  return await followed(url)
+}
+
+async function followed(url: string): Promise<Icons> {
+  const held = hold(url, { realtime: false })
+  await listed(held)
+  return new Icons(new Map([['home', held]]), systemClock)
 }
 
 describe('a picture', () => {
@@ -56,23 +74,11 @@ describe('icons', () => {
     const apps = Object.entries(records).map(([id, record]) => ({ id, record }))
     const hub = await emulate({ flavour: 'older', apps })
     const asked: string[] = []
-    const url = await serve((incoming, response) => {
-      const { url: path = '', method, headers } = incoming
-      if (!path.startsWith('/icon/')) {
-        incoming.pipe(
-          request(new URL(path, hub.url), { method, headers, agent: false }, (answer) => {
-            response.writeHead(answer.statusCode ?? 502, answer.headers)
-            answer.pipe(response)
-          }),
-        )
-        return
-      }
-      asked.push(`${path}${headers.authorization === undefined ? '' : ' with the key'}`)
+    const icons = await iconsOf(hub.url, (path, { authorization }, response) => {
+      asked.push(`${path}${authorization === undefined ? '' : ' with the key'}`)
       const picture = pictures[path]
       response.writeHead(picture === undefined ? 404 : 200).end(picture)
     })
-    const { hub: held } = await ready(hold(url, { realtime: false }))
-    const icons = new Icons(new Map([['home', { hub: held }]]), systemClock)
     expect(await icons.get('home', 'small')).toEqual({ type: 'image/png', body: png })
     expect(await icons.get('home', 'small')).toEqual({ type: 'image/png', body: png })
     expect(asked).toEqual(['/icon/small'])
@@ -87,8 +93,7 @@ describe('icons', () => {
 
   it('are requested once, however many clients want the same one at the same time', async () => {
     const hub = await emulate({ flavour: 'older', apps: [{ id: 'a' }, { id: 'b' }] })
-    const { hub: held } = await ready(hold(hub.url, { realtime: false }))
-    const icons = new Icons(new Map([['home', { hub: held }]]), systemClock)
+    const icons = await followed(hub.url)
     const got = await Promise.all(['a', 'a', 'b', 'a'].map((id) => icons.get('home', id)))
     expect(got.map((icon) => icon?.type)).toEqual(Array(4).fill('image/svg+xml'))
     expect(hub.requests.filter(({ path }) => path.startsWith('/icon/'))).toHaveLength(2)
@@ -102,35 +107,16 @@ describe('icons', () => {
     const hub = await emulate({ flavour: 'older', apps })
     const asked: string[] = []
     const [open, most] = [new Set<string>(), { count: 0 }]
-    const url = await serve((incoming, response) => {
-      const { url: path = '', method, headers } = incoming
-      const isIcon = path.startsWith('/icon/')
-      if (isIcon) {
-        asked.push(path)
-        open.add(path)
-        most.count = Math.max(most.count, open.size)
-      }
-      incoming.pipe(
-        request(
-          new URL(isIcon ? '/api/manager/system/ping' : path, hub.url),
-          { method, headers, agent: false },
-          (answer) => {
-            if (!isIcon) {
-              response.writeHead(answer.statusCode ?? 502, answer.headers)
-              answer.pipe(response)
-              return
-            }
-            // Answer after a round trip, in which other requests would have arrived.
-            answer.resume().on('end', () => {
-              open.delete(path)
-              response.end(Buffer.concat([png, Buffer.alloc(250 * 1024)]))
-            })
-          },
-        ),
-      )
+    const icons = await iconsOf(hub.url, (path, _, response) => {
+      asked.push(path)
+      open.add(path)
+      most.count = Math.max(most.count, open.size)
+      // Answer after a round trip, in which other requests would have arrived.
+      void fetch(`${hub.url}/api/manager/system/ping`).then(() => {
+        open.delete(path)
+        response.end(Buffer.concat([png, Buffer.alloc(250 * 1024)]))
+      })
     })
-    const { hub: held } = await ready(hold(url, { realtime: false }))
-    const icons = new Icons(new Map([['home', { hub: held }]]), systemClock)
     await Promise.all(apps.map(({ id }) => icons.get('home', id)))
     expect([asked.length, most.count]).toEqual([40, 2])
     await icons.get('home', 'app.39')

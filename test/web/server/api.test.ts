@@ -85,12 +85,6 @@ describe('the API', () => {
     },
   )
 
-  it('closes the connection of a client that does not complete its body', async () => {
-    const { port } = await openDoor()
-    const head = 'POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
-    expect(await rawAnswer(port, `${head}Content-Length: 100\r\n\r\n{`)).toMatch(/^HTTP\/1\.1 408 /)
-  }, 15_000)
-
   it('answers 500 without details if a route fails, and warns once', async () => {
     const clean = () => {
       throw new Error('secret detail')
@@ -118,11 +112,6 @@ describe('the API', () => {
     }
     expect((await askAsOwner('/api/hubs/../commands/home/refresh', { method: 'POST' })).status).toBe(404)
     expect(told).toEqual([])
-  })
-
-  it('waits longer for a command than for anything else', async () => {
-    const { askAsOwner: ask } = await openDoor({ commandMs: 12_000 })
-    expect((await ask('/api/commands/home/refresh', { method: 'POST' })).status).toBe(200)
   })
 
   it.each(['standby', 'undecided'] as const)(
@@ -158,20 +147,5 @@ describe('the API', () => {
   it('serves its own description', async () => {
     const { ask } = await openDoor()
     expect(JSON.parse((await ask('/api/openapi.json')).body)).toMatchObject({ openapi: '3.1.0' })
-  })
-})
-
-describe('without the page', () => {
-  it('a listener has health and metrics only', async () => {
-    const { listen } = await import('../../../src/web/server/server.ts')
-    await using listener = await listen({
-      host: '127.0.0.1',
-      port: 0,
-      allowedHosts: [],
-      routes: {},
-      log: { warn() {} },
-    })
-    expect((await fetch(`${listener.url}/api/session`)).status).toBe(404)
-    expect((await fetch(`${listener.url}/`)).status).toBe(404)
   })
 })

@@ -19,9 +19,9 @@ import { Feed } from '../../../src/web/server/api/feed.ts'
 import { Icons } from '../../../src/web/server/api/icons.ts'
 import type { LogLines } from '../../../src/web/server/api/protocol.ts'
 import { siteOf } from '../../../src/web/server/listener.ts'
-import { LiveChannel } from '../../../src/web/server/live.ts'
 import { Page } from '../../../src/web/server/page.ts'
 import { json, type Reply } from '../../../src/web/server/reply.ts'
+import type { Sender } from '../../../src/web/server/sender.ts'
 import { listen } from '../../../src/web/server/server.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -38,6 +38,15 @@ export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 export const full = bearer('token-that-may-everything')
 export const reader = bearer('token-that-may-only-look')
 export const EVERYWHERE = { HTTP_HOST: '0.0.0.0' }
+/** A client whose address the test sets. */
+export const SENDER: Sender = {
+  address: '',
+  trusted: false,
+  local: false,
+  scheme: undefined,
+  host: undefined,
+  ingress: false,
+}
 
 export const credentials = (password: string, headers: Readonly<Record<string, string>> = {}) => ({
   method: 'POST',
@@ -69,6 +78,8 @@ interface DoorOptions {
   /** Files of the built page by name; if missing, the page is not built. */
   readonly page?: Readonly<Record<string, string>>
   readonly reply?: Reply
+  /** Default: `onTestFinished`, which concurrent tests must pass. */
+  readonly atEnd?: (close: () => PromiseLike<void>) => void
 }
 
 export interface Told {
@@ -116,6 +127,7 @@ export async function openDoor({
   clean = (text) => text,
   page = {},
   reply,
+  atEnd = onTestFinished,
 }: DoorOptions = {}) {
   const live = { value: loaded(env) }
   const topics = createTopics('b')
@@ -147,7 +159,6 @@ export async function openDoor({
   const config = () => live.value.http
   const access = new AccessControl(config, () => START_TOKEN, clock)
   const folder = folderWith(page)
-  const channel = new LiveChannel(feed, clock)
   const warnings: string[] = []
   const log = { warn: (_: object, message: string) => void warnings.push(message) }
   const recent = new RecentLines()
@@ -171,10 +182,10 @@ export async function openDoor({
     port: 0,
     allowedHosts: config().allowed_hosts,
     routes: { '/livez': () => json(200, 'alive') },
-    handler: siteOf(context, channel),
+    handler: siteOf(context),
     log,
   })
-  onTestFinished(() => listener[Symbol.asyncDispose]())
+  atEnd(() => listener[Symbol.asyncDispose]())
   const port = Number(new URL(listener.url).port)
   const here = `127.0.0.1:${port}`
   const ask = (path: string, { method = 'GET', headers = {}, body, port: through = port }: Asking = {}) =>
@@ -201,7 +212,6 @@ export async function openDoor({
     told,
     recent,
     warnings,
-    channel,
     ask,
     askAsOwner: (path: string, { headers, ...asking }: Asking = {}) =>
       ask(path, { ...asking, headers: { ...owner, ...headers } }),

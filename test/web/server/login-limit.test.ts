@@ -1,32 +1,35 @@
-import { SocketAddress } from 'node:net'
+import { IncomingMessage } from 'node:http'
+import { Socket, SocketAddress } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { LoginLimit } from '../../../src/web/server/access.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import { AccessControl, LoginLimit } from '../../../src/web/server/access.ts'
 import { addressOf, networkOf } from '../../../src/web/server/sender.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { Random } from '../../support/random.ts'
-import { cookieOf, credentials, openDoor } from './door.ts'
+import { credentials, openDoor, SENDER } from './door.ts'
 
 const PASSWORD = 'correct horse battery'
 const env = { HTTP_HOST: '0.0.0.0', HTTP_PASSWORD: PASSWORD, HTTP_TRUSTED_PROXIES: '127.0.0.1' }
 
-/** Starts a web server. `attempt` tries a password from an address that a trusted proxy reports. */
-async function openHouse(clock = new FakeClock()) {
-  const { ask } = await openDoor({ env, clock })
-  const attempt = (password: string, from: string) =>
-    ask('/api/login', credentials(password, { 'x-forwarded-for': from }))
-  return { clock, ask, attempt }
-}
-
 describe('forty addresses that keep trying wrong passwords', () => {
   it('lock out no other client once they have failed: neither the owner nor a session', async () => {
-    const { clock, ask, attempt } = await openHouse()
-    const cookie = cookieOf(await attempt(PASSWORD, '192.0.2.1'))
+    const clock = new FakeClock()
+    const { config } = loadConfig({ env: { HUB2MQTT_HTTP_PASSWORD: PASSWORD }, requireHub: false })
+    const access = new AccessControl(
+      () => config.http,
+      () => '',
+      clock,
+    )
+    const attempt = (password: string, address: string) => access.login(password, { ...SENDER, address })
     const attack = async () => {
       for (let from = 0; from < 40; from += 1) await attempt('wrong', `10.0.1.${from}`)
     }
+    const { cookie = '' } = Object(await attempt(PASSWORD, '192.0.2.1'))
+    const browser = new IncomingMessage(new Socket())
+    browser.headers.cookie = cookie.split(';')[0]
     for (let seconds = 0; seconds < 60; seconds += 1) {
       await attack()
-      expect((await ask('/api/state', { headers: { cookie } })).status).toBe(200)
+      expect(access.callerOf(browser, SENDER).access).toBe('full')
       await clock.advance(1_000)
     }
     for (let minutes = 0; minutes < 4; minutes += 1) {
@@ -34,7 +37,7 @@ describe('forty addresses that keep trying wrong passwords', () => {
         await clock.advance(10_000)
         await attack()
       }
-      expect((await attempt(PASSWORD, `192.0.2.${minutes}`)).status, `after ${minutes} minutes`).toBe(204)
+      expect(await attempt(PASSWORD, `192.0.2.${minutes}`), `after ${minutes} minutes`).toHaveProperty('cookie')
     }
   })
 
@@ -83,7 +86,9 @@ describe('five wrong passwords lock an address out, in any spelling', () => {
     ['with brackets', (n: number) => `[2001:db8::1]:${n}`, '2001:db8:0:0::1'],
     ['as no address at all', (n: number) => `unknown-${n}`, 'nonsense'],
   ])('%s', async (_, spelling, plain) => {
-    const { attempt } = await openHouse()
+    const { ask } = await openDoor({ env })
+    const attempt = (password: string, from: string) =>
+      ask('/api/login', credentials(password, { 'x-forwarded-for': from }))
     for (let n = 0; n < 5; n += 1) expect((await attempt('wrong', spelling(n))).status).toBe(401)
     expect((await attempt(PASSWORD, plain)).status).toBe(429)
     expect((await attempt(PASSWORD, '2001:db8:1:3::1')).status).toBe(204)
@@ -109,7 +114,7 @@ describe('an address', () => {
   }
 
   it('has one form for all its spellings, and one network for all its hosts', () => {
-    for (let rounds = 0; rounds < 5_000; rounds += 1) {
+    for (let rounds = 0; rounds < 1_000; rounds += 1) {
       const address = groups()
       // Another test covers the spellings of IPv4 addresses.
       if (address.slice(0, 5).every((group) => group === 0)) continue

@@ -12,6 +12,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { open } from '../../../src/cli/running.ts'
+import { ConfigError } from '../../../src/config/mistakes.ts'
 import { startToken } from '../../../src/config/start-token.ts'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
@@ -80,6 +82,14 @@ describe('the start-up token', () => {
   })
 })
 
+/** Runs the command `open` in this process, and resolves with what it prints. */
+async function opened(config?: string, env = {}): Promise<string> {
+  const printed: string[] = []
+  const { stdin } = process
+  expect(await open({ env, stdin, print: (line) => printed.push(line), warn() {} }, { config })).toBe(0)
+  return printed.join('\n')
+}
+
 /** @param http options in addition to those that the test needs */
 async function start(http: Readonly<Record<string, unknown>> = {}) {
   const open = new AsyncDisposableStack()
@@ -99,43 +109,26 @@ async function start(http: Readonly<Record<string, unknown>> = {}) {
     await daemon.untilLine('hub2mqtt started', 30_000)
     return daemon
   }
-  const openCommand = (...more: string[]) =>
-    runProgram(process.execPath, [PROGRAM, 'open', '--config', config, ...more], {
-      env: { PATH: process.env['PATH'] },
-    })
+  const openCommand = () => opened(config)
   const ask = async (path: string, headers = {}) => await (await fetch(`${url}${path}`, { headers })).text()
   return { hub, config, url, run, write, openCommand, ask }
 }
 
 describe('a daemon without a password', () => {
   it('prints the address that logs in once, and hub2mqtt open prints it again, also after a restart', async () => {
-    const { config, url, run, openCommand, ask } = await start()
-    expect(await openCommand()).toMatchObject({ status: 1, stderr: expect.stringContaining('no start-up token') })
+    const { config, url, run, ask } = await start()
+    const env = { PATH: process.env['PATH'] }
+    const openProgram = () => runProgram(process.execPath, [PROGRAM, 'open', '--config', config], { env })
+    expect(await openProgram()).toMatchObject({ status: 1, stderr: expect.stringContaining('no start-up token') })
     const daemon = await run()
     const address = await daemon.page()
     expect(address).toMatch(new RegExp(`^${url}\\?token=[\\w-]{43}$`))
     expect(daemon.lines.filter((line) => line.includes('token='))).toHaveLength(1)
-    expect(await openCommand()).toEqual({ status: 0, stdout: `${address}\n`, stderr: '' })
+    expect(await openProgram()).toEqual({ status: 0, stdout: `${address}\n`, stderr: '' })
     expect(statSync(`${config}.token`).mode & 0o777).toBe(0o600)
     expect(JSON.parse(await ask('api/session', ownerOf(address)))).toMatchObject({ access: 'full' })
     await daemon.stop()
     expect(await (await run()).page()).toBe(address)
-  })
-
-  it('has no address for hub2mqtt open without the listener', async () => {
-    const { run, write, openCommand } = await start()
-    await (await run()).page()
-    write({ enabled: false })
-    expect(await openCommand()).toMatchObject({ status: 1, stderr: expect.stringContaining('http.enabled is false') })
-  })
-
-  it('stores its token in http.token_file', async () => {
-    const file = join(temporaryFolder(), 'kept')
-    const { config, run, openCommand } = await start({ token_file: file })
-    const address = await (await run()).page()
-    expect(`${new URL(address).searchParams.get('token')}\n`).toBe(readFileSync(file, 'utf8'))
-    expect(existsSync(`${config}.token`)).toBe(false)
-    expect((await openCommand()).stdout.trim()).toBe(address)
   })
 
   it('shows its token only in that address: in no log, topic, answer or page that quotes it', async () => {
@@ -173,21 +166,22 @@ describe('a daemon without a password', () => {
   it('prints the address when a changed configuration no longer has a password, and not before', async () => {
     const { run, write, ask, openCommand } = await start({ password: 'correct horse battery' })
     const daemon = await run()
-    expect(await openCommand()).toMatchObject({ status: 1 })
+    await expect(openCommand()).rejects.toThrow('http.password is set')
     write({})
     daemon.signal('SIGHUP')
     await daemon.untilLine('configuration read again')
     expect([...daemon.lines, ...daemon.errors].join('\n')).not.toContain('?token=')
     await until('the page to be open for reading', async () => JSON.parse(await ask('api/session')).access === 'local')
     const address = await daemon.page()
-    await until('open to print the same address', async () => (await openCommand()).stdout.trim() === address)
+    await until('open to print the same address', async () => (await openCommand().catch(() => '')) === address)
     expect(JSON.parse(await ask('api/session', { cookie: 'x', ...(await daemon.owner()) }))).toMatchObject({
       access: 'full',
     })
   })
 
-  it('prints and stores the address again each time a changed configuration no longer has a password', async () => {
-    const { config, run, write, ask, openCommand } = await start()
+  it('stores its token in http.token_file, and stores and prints it again each time a changed configuration no longer has a password', async () => {
+    const token_file = join(temporaryFolder(), 'kept')
+    const { config, run, write, ask, openCommand } = await start({ token_file })
     const daemon = await run()
     const address = await daemon.page()
     const printed = () => daemon.lines.filter((line) => line.includes(address)).length
@@ -198,16 +192,18 @@ describe('a daemon without a password', () => {
       await until('the reload', () => daemon.lines.slice(before).some((line) => line.includes('read again')))
     }
     for (const times of [2, 3]) {
-      await reload({ password: 'correct horse battery' })
-      rmSync(`${config}.token`)
-      await reload({})
+      expect(`${new URL(address).searchParams.get('token')}\n`).toBe(readFileSync(token_file, 'utf8'))
+      await reload({ token_file, password: 'correct horse battery' })
+      rmSync(token_file)
+      await reload({ token_file })
       await ask('api/session')
       await until('the address', () => printed() === times)
-      await until('the file', async () => (await openCommand()).stdout.trim() === address)
+      await until('the file', async () => (await openCommand().catch(() => '')) === address)
     }
-    await reload({ public_url: 'http://hub2mqtt.lan/' })
+    await reload({ token_file, public_url: 'http://hub2mqtt.lan/' })
     await ask('api/session')
     expect(printed()).toBe(3)
+    expect(existsSync(`${config}.token`)).toBe(false)
   })
 })
 
@@ -219,44 +215,35 @@ describe('hub2mqtt open explains why there is no address', () => {
   ])('as an error in the configuration, with %s', async (_, text, words) => {
     const config = join(temporaryFolder(), 'hub2mqtt.yaml')
     if (text !== undefined) writeFileSync(config, text)
-    const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {
-      env: { PATH: process.env['PATH'] },
-    })
-    expect(ran).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(words) })
-    expect(ran.stderr).toContain(config)
+    const error = await opened(config).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(ConfigError)
+    expect(String(error)).toContain(words)
+    expect(String(error)).toContain(config)
   })
 
   it('but prints the address on a first run, without a file, because there is a token', async () => {
     const config = join(temporaryFolder(), 'hub2mqtt.yaml')
     writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
-    const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {
-      env: { PATH: process.env['PATH'], HUB2MQTT_HTTP_PORT: String(await freePort()) },
-    })
-    expect(ran).toMatchObject({ status: 0, stdout: expect.stringContaining(GOOD) })
+    expect(await opened(config, { HUB2MQTT_HTTP_PORT: '8099' })).toContain(GOOD)
   })
 
   it.each([
     [{ host: '0.0.0.0' }, 'http.password'],
     [{ port: 0 }, 'http.port is 0'],
-  ])('with %j', async (http, words) => {
-    const { openCommand } = await start(http)
-    expect(await openCommand()).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(words) })
-  })
-
-  it('with a password that was set after the token, whose file still exists', async () => {
-    const { config, write, openCommand } = await start()
-    writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
-    expect(await openCommand()).toMatchObject({ status: 0, stdout: expect.stringContaining(GOOD) })
+    [{ enabled: false }, 'http.enabled is false'],
     // A password that cannot be read, or that is invalid, still disables the token.
-    for (const http of [{ password: 'correct horse battery' }, { password_file: 'not-there' }, { password: 'short' }]) {
-      write(http)
-      const said = { status: 1, stdout: '', stderr: expect.stringContaining('http.password is set') }
-      expect(await openCommand()).toMatchObject(said)
-    }
+    [{ password: 'correct horse battery' }, 'http.password is set'],
+    [{ password_file: 'not-there' }, 'http.password is set'],
+    [{ password: 'short' }, 'http.password is set'],
+  ])('with %j, also if there is a token', async (http, words) => {
+    const { config, openCommand, write } = await start()
+    writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
+    expect(await openCommand()).toContain(GOOD)
+    write(http)
+    await expect(openCommand()).rejects.toThrow(words)
   })
 
   it('without a file', async () => {
-    const ran = await runProgram(process.execPath, [PROGRAM, 'open'], { env: { PATH: process.env['PATH'] } })
-    expect(ran).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('http.token_file') })
+    await expect(opened()).rejects.toThrow('http.token_file')
   })
 })

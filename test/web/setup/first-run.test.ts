@@ -1,22 +1,14 @@
 import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { ConfigError } from '../../../src/config/mistakes.ts'
 import { listening, temporaryFolder } from '../../support/at-end.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { Observer } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
-import { at, begin, EMBEDDED, emulate, first, KEY } from './house.ts'
-
-/** Resolves when the broker has the retained topics of the bridge. */
-async function untilBridged({ daemon, mqttPort: port }: Awaited<ReturnType<typeof first>>, app: string): Promise<void> {
-  await daemon.untilLine('hub2mqtt started')
-  const observer = await Observer.on(port)
-  onTestFinished(() => observer[Symbol.asyncDispose]())
-  await until('the apps on MQTT', () => observer.last(`hub2mqtt/home/app/${app}`))
-  await until('the bridge online', () => observer.last('hub2mqtt/bridge/state') === 'online')
-}
+import { at, begin, EMBEDDED, emulate, first, KEY, setUp, unfinished } from './house.ts'
 
 describe('without a hub in the configuration', () => {
   test('the page is shown, and supervisors see that the process is healthy and not ready', async () => {
@@ -38,7 +30,10 @@ describe('without a hub in the configuration', () => {
     const lines = `hubs:\n  home:\n    url: ${hub.url}\n    api_key: "***"\n`
     expect({ status, answer }).toEqual({ status: 200, answer: { written: path, lines } })
     const [app = ''] = hub.apps.keys()
-    await untilBridged(begun, app)
+    await daemon.untilLine('hub2mqtt started')
+    await using observer = await Observer.on(begun.mqttPort)
+    await until('the apps on MQTT', () => observer.last(`hub2mqtt/home/app/${app}`))
+    await until('the bridge online', () => observer.last('hub2mqtt/bridge/state') === 'online')
     expect(daemon.alive).toBe(true)
     expect(readFileSync(path, 'utf8')).toContain(KEY)
     expect(statSync(path).mode & 0o777).toBe(0o600)
@@ -57,9 +52,9 @@ describe('without a hub in the configuration', () => {
   test('existing content of the file is kept, including comments', async () => {
     const hub = await emulate()
     const file = '# mine\nhubs:\nlog:\n  level: debug # for a while\napps: { exclude: [com.example.secret] }\n'
-    const { daemon, path, apply } = await first({ file })
+    const { ended, path, apply } = await setUp({ file })
     expect((await apply({ hub: at(hub.url), broker: EMBEDDED })).status).toBe(200)
-    await daemon.untilLine('hub2mqtt started')
+    expect(await ended).toBeDefined()
     const text = readFileSync(path, 'utf8')
     expect(text).toMatch(/^# mine\nhubs:\n {2}home:\n/)
     expect(text).toContain('level: debug # for a while')
@@ -69,7 +64,7 @@ describe('without a hub in the configuration', () => {
 
   test('a JSON file stays JSON', async () => {
     const hub = await emulate()
-    const { path, apply } = await first({ file: '{"log": {"level": "debug"}}' })
+    const { path, apply } = await setUp({ file: '{"log": {"level": "debug"}}' })
     expect((await apply({ hub: at(hub.url, { api_key: '0123' }), broker: EMBEDDED })).status).toBe(200)
     expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({
       log: { level: 'debug' },
@@ -79,7 +74,7 @@ describe('without a hub in the configuration', () => {
 
   test('of two tabs that finish at the same time, the first is accepted', async () => {
     const [one, other] = [await emulate(), await emulate()]
-    const { daemon, path, apply } = await first()
+    const { ended, path, apply } = await setUp()
     const answers = await Promise.all([
       apply({ hub: at(one.url, { name: 'one' }), broker: EMBEDDED }),
       apply({ hub: at(other.url, { name: 'other' }), broker: EMBEDDED }).catch(() => undefined),
@@ -88,7 +83,7 @@ describe('without a hub in the configuration', () => {
     expect(statuses.filter((status) => status === 200)).toHaveLength(1)
     // The second request may also find that the listener is closed.
     expect([409, undefined]).toContain(statuses.find((status) => status !== 200))
-    await daemon.untilLine('hub2mqtt started')
+    expect(await ended).toBeDefined()
     const text = readFileSync(path, 'utf8')
     const [taken, refused] = answers[0]?.status === 200 ? ['one:', 'other:'] : ['other:', 'one:']
     expect(text).toContain(taken)
@@ -98,7 +93,7 @@ describe('without a hub in the configuration', () => {
   test('a file that the process may not write is not changed, and the lines for it are shown', async () => {
     const hub = await emulate()
     const managed = join(temporaryFolder(), 'managed.yaml')
-    const begun = await first({ file: 'log: { level: debug }\n' })
+    const begun = await setUp({ file: 'log: { level: debug }\n' })
     renameSync(begun.path, managed)
     symlinkSync(managed, begun.path)
     expect((await begun.ask('api/setup')).answer).toMatchObject({ path: null })
@@ -111,17 +106,16 @@ describe('without a hub in the configuration', () => {
     expect(readFileSync(managed, 'utf8')).toBe('log: { level: debug }\n')
     // The setup continues to wait, and ends after a user has added the lines.
     expect((await begun.ask('api/session')).answer).toMatchObject({ setup: true })
-    begun.daemon.signal('SIGHUP')
-    await begun.daemon.untilLine('no hub configured')
+    begun.reload()
+    expect(begun.lines.join('')).toContain('no hub configured')
     writeFileSync(managed, `hubs: { home: { url: "${hub.url}", api_key: ${KEY} } }\n`)
-    begun.daemon.signal('SIGHUP')
-    const [app = ''] = hub.apps.keys()
-    await untilBridged(begun, app)
+    begun.reload()
+    expect(await begun.ended).toBeDefined()
   })
 
   test('without a file, the environment variables are shown', async () => {
     const hub = await emulate()
-    const { ask, apply } = await first({ file: null })
+    const { ask, apply } = await setUp({ file: null })
     const broker = { url: 'mqtt://broker:1883', username: 'me', password: 'secret-one' }
     expect((await apply({ hub: at(hub.url), broker })).answer).toEqual({
       written: null,
@@ -141,7 +135,7 @@ describe('without a hub in the configuration', () => {
 describe('a setup reports the exact error', () => {
   test('with a hub', async () => {
     const hub = await emulate()
-    const { testHub, daemon } = await first()
+    const { testHub, lines } = await setUp()
     const said = async (changes: Parameters<typeof at>[1]) => (await testHub(at(hub.url, changes))).answer
     expect(await said({})).toMatchObject({ ok: true, message: expect.stringContaining(`${hub.apps.size} apps`) })
     const wrong = await testHub(at(hub.url, { api_key: 'wrong-canary' }))
@@ -149,7 +143,7 @@ describe('a setup reports the exact error', () => {
       ok: false,
       message: expect.stringMatching(/^the hub does not accept the API key → .*my\.homey\.app/),
     })
-    expect(wrong.text + daemon.lines.join('\n')).not.toContain('canary')
+    expect(wrong.text + lines.join('')).not.toContain('canary')
     const nowhere = `http://127.0.0.1:${await freePort()}`
     expect(await said({ url: nowhere })).toMatchObject({ ok: false, message: expect.stringMatching(/refuses/) })
     expect(await said({ url: '192.168.1.20', api_key: '', name: 'Ho me' })).toEqual({
@@ -161,7 +155,7 @@ describe('a setup reports the exact error', () => {
   test('a hub that repeats the key does not reveal it to the page', async () => {
     const hub = await emulate()
     hub.behave('answer-status', { status: 500, description: `for ${KEY}`, operation: 'getApps' })
-    const { testHub } = await first()
+    const { testHub } = await setUp()
     const { answer, text } = await testHub(at(hub.url))
     expect(answer).toMatchObject({ ok: false, message: expect.stringContaining('The hub failed: 500') })
     expect(text).not.toContain(KEY)
@@ -169,7 +163,7 @@ describe('a setup reports the exact error', () => {
 
   test.skipIf(mosquittoPath === undefined)('with a broker', async () => {
     await using broker = await Mosquitto.start({ users: { bridge: 'right' } })
-    const { testBroker } = await first()
+    const { testBroker } = await setUp()
     const login = (password: string) => ({ url: broker.url, username: 'bridge', password })
     expect((await testBroker(login('right'))).answer).toMatchObject({
       ok: true,
@@ -189,7 +183,7 @@ describe('a setup reports the exact error', () => {
 
   test('with the embedded broker, whose port is in use; then nothing is written', async () => {
     const hub = await emulate()
-    const { testBroker, apply, mqttPort, path } = await first()
+    const { testBroker, apply, mqttPort, path } = await setUp()
     expect((await testBroker(EMBEDDED)).answer).toMatchObject({ ok: true })
     await listening(createServer(), mqttPort)
     const message = expect.stringContaining('another program already listens there')
@@ -202,7 +196,7 @@ describe('a setup reports the exact error', () => {
   })
 
   test('with values that are not a valid configuration', async () => {
-    const { apply, ask, path } = await first()
+    const { apply, ask, path } = await setUp()
     const password = { url: 'mqtt://127.0.0.1', username: null, password: 'pw-canary' }
     for (const [wanted, message] of [
       [{ hub: at('ftp://x'), broker: EMBEDDED }, /^url: expected/],
@@ -221,7 +215,7 @@ describe('a setup reports the exact error', () => {
   test('if a variable overrides the file, and keeps the credentials of an existing broker', async () => {
     const hub = await emulate()
     const env = { MQTT_URL: 'mqtt://127.0.0.1:1', MQTT_USERNAME: 'me', MQTT_PASSWORD: 'of-the-environment' }
-    const { daemon, apply, path } = await first({ env })
+    const { ended, apply, path } = await setUp({ env })
     expect(await apply({ hub: at(hub.url), broker: { ...EMBEDDED, url: 'mqtt://other' } })).toMatchObject({
       status: 409,
       answer: { error: { message: expect.stringMatching(/^HUB2MQTT_MQTT_URL is set and overrides/) } },
@@ -229,13 +223,13 @@ describe('a setup reports the exact error', () => {
     expect(existsSync(path)).toBe(false)
     const same = { ...EMBEDDED, url: 'mqtt://127.0.0.1:1' }
     expect((await apply({ hub: at(hub.url), broker: same })).status).toBe(200)
-    await daemon.untilLine('hub2mqtt started')
+    expect(await ended).toBeDefined()
     expect(readFileSync(path, 'utf8')).not.toMatch(/mqtt:|of-the-environment/)
   })
 
   test('if the file now names a hub, or has errors now', async () => {
     const hub = await emulate()
-    const { apply, path } = await first()
+    const { apply, path } = await setUp()
     const wanted = { hub: at(hub.url), broker: EMBEDDED }
     for (const [text, status] of [
       [`hubs: { other: { url: "${hub.url}", api_key: abc } }\n`, 409],
@@ -254,7 +248,7 @@ describe('a setup is for its owner', () => {
   test('not for a page of another origin or name, nor for a token with read access', async () => {
     const token = 'token-that-may-look'
     const env = { HTTP_TOKENS: JSON.stringify({ wall: { token, access: 'read' } }) }
-    const { ask, path } = await first({ env })
+    const { ask, path } = await setUp({ env })
     const paths = ['api/setup/apply', 'api/setup/test-hub', 'api/setup/test-broker']
     for (const one of paths) {
       expect((await ask(one, { body: wanted, headers: { origin: 'http://evil.example' } })).status).toBe(403)
@@ -305,7 +299,7 @@ describe('a setup is for its owner', () => {
   test('and runs one test at a time', async () => {
     const hub = await emulate()
     hub.behave('never-answer')
-    const { testHub, ask } = await first()
+    const { testHub, ask } = await setUp()
     const running = testHub(at(hub.url))
     running.catch(() => undefined)
     await until('the hub to be asked', () => hub.requests.length > 0)
@@ -323,10 +317,9 @@ describe('if a setup would not help, the process ends with the error', () => {
     ['a hub is configured in part', { file: null, env: { HUB_URL: 'http://x' } }, 'api_key'],
     ['the listener is for other machines, without a password', { env: { HTTP_HOST: '0.0.0.0' } }, 'HTTP_PASSWORD'],
   ])('%s', async (_, options, words) => {
-    const { daemon } = await begin(options)
-    expect(await daemon.closed).toBe('code 2')
-    expect(daemon.errors.join('\n')).toContain(words)
-    expect(daemon.lines).toEqual([])
+    const error: unknown = await unfinished(options).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(ConfigError)
+    expect(String(error)).toContain(words)
   })
 
   test('the port is in use', async () => {

@@ -34,13 +34,6 @@ interface FeedMessage {
   readonly payload: string | (() => string)
 }
 
-interface View {
-  /** Whether the view includes the values of settings. */
-  readonly settings: boolean
-}
-
-const ALL: View = { settings: true }
-
 export class Feed {
   readonly #options: FeedOptions
   /** Every retained topic as it was last sent; `undefined` while there are no subscribers. */
@@ -49,7 +42,8 @@ export class Feed {
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   #recent: FeedMessage[] = []
   #recentLength = 0
-  readonly #subscribers = new Map<(frame: string) => void, View>()
+  /** Subscriber → whether it receives the values of settings. */
+  readonly #subscribers = new Map<(frame: string) => void, boolean>()
   /** Topics that have changed since the last batch. Empty while there are no subscribers. */
   #changed = new Set<string>()
   #pending: FeedMessage[] = []
@@ -63,8 +57,9 @@ export class Feed {
     this.#options = options
   }
 
-  state(view = ALL): protocol.LiveMessage[] {
-    return this.#seen([...(this.#shown ?? this.#render())], view)
+  /** @param settings whether to include the values of settings */
+  state(settings = true): protocol.LiveMessage[] {
+    return this.#seen([...(this.#shown ?? this.#render())], settings)
   }
 
   #render(): Map<string, string> {
@@ -73,7 +68,7 @@ export class Feed {
     return new Map([...states, ...retained])
   }
 
-  #seen<M extends readonly [topic: string, ...unknown[]]>(messages: M[], { settings }: View): M[] {
+  #seen<M extends readonly [topic: string, ...unknown[]]>(messages: M[], settings: boolean): M[] {
     return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
   }
 
@@ -125,9 +120,9 @@ export class Feed {
     this.#batchSoon()
   }
 
-  subscribe(subscriber: (frame: string) => void, view = ALL): () => void {
+  subscribe(subscriber: (frame: string) => void, settings = true): () => void {
     this.#sendBatch()
-    this.#subscribers.set(subscriber, view)
+    this.#subscribers.set(subscriber, settings)
     if (this.#subscribers.size === 1) {
       this.#shown = this.#render()
       // The snapshot contains the page state, so mark it as sent.
@@ -144,18 +139,19 @@ export class Feed {
   }
 
   /** Sends pending changes first, so that no client gets a change twice. */
-  snapshot(view = ALL): string {
+  snapshot(settings = true): string {
     this.#sendBatch()
     const { topics, usage } = this.#options
-    return frame({
+    const frame: protocol.LiveFrame = {
       type: 'snapshot',
       at: this.#now(),
-      state: this.state(view),
+      state: this.state(settings),
       recent: this.#recent.map(rendered),
       since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
       usage: Object.fromEntries([...usage(USAGE_MS)].map(([key, samples]) => [topics.of('app', key), samples])),
       ...pageState(this.#options),
-    })
+    }
+    return JSON.stringify(frame)
   }
 
   /** Hides Home Assistant's discovery topics, which may be below the base topic. */
@@ -210,10 +206,10 @@ export class Feed {
 
   #send(content: protocol.LiveFrame): void {
     const texts = new Map<boolean, string>()
-    for (const [subscriber, view] of this.#subscribers) {
-      const seen = content.type === 'changes' ? { ...content, state: this.#seen(content.state, view) } : content
-      const text = texts.get(view.settings) ?? frame(seen)
-      texts.set(view.settings, text)
+    for (const [subscriber, settings] of this.#subscribers) {
+      const seen = content.type === 'changes' ? { ...content, state: this.#seen(content.state, settings) } : content
+      const text = texts.get(settings) ?? JSON.stringify(seen)
+      texts.set(settings, text)
       subscriber(text)
     }
   }
@@ -234,5 +230,3 @@ const lengthOf = ({ topic, payload }: FeedMessage) => topic.length + (typeof pay
 function rendered({ at, topic, payload }: FeedMessage): protocol.FeedEvent {
   return { at: isoTime(at), topic, payload: typeof payload === 'string' ? payload : payload() }
 }
-
-const frame = (content: protocol.LiveFrame) => JSON.stringify(content)

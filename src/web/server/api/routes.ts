@@ -198,7 +198,7 @@ export const ROUTES: readonly Route[] = [
     access: 'local',
     doc: 'All retained messages of the bridge; in a fleet also the states of other members and their hubs.',
     answers: { 200: { doc: 'Topic → payload.', schema: protocol.STATE } },
-    run: ({ feed }, { caller }) => json(200, Object.fromEntries(feed.state({ settings: caller.access !== 'local' }))),
+    run: ({ feed }, { caller }) => json(200, Object.fromEntries(feed.state(caller.access !== 'local'))),
   },
   {
     method: 'POST',

@@ -27,11 +27,6 @@ const MAX_FOUND = 16
 const MAX_INTERFACES = 8
 const MAX_NAME_LENGTH = 64
 
-interface Candidate extends FoundHub {
-  /** Whether the device announces itself as a hub. */
-  readonly isHub: boolean
-}
-
 /** Finds at most 16 hubs within three seconds. @param to where to send the queries; default: the whole network */
 export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeof GROUP }): Promise<FoundHub[]> {
   const pings = new Map<string, ReturnType<typeof ping>>()
@@ -86,7 +81,7 @@ async function openSockets(
 }
 
 /** Returns the hubs in an answer. If the answer has no usable address of a hub, uses the sender's address. */
-export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
+export function candidatesOf(records: readonly DnsRecord[], sender: string) {
   const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
     records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)
   return records.flatMap((record) => {
@@ -95,6 +90,7 @@ export function candidatesOf(records: readonly DnsRecord[], sender: string): Can
     const [service] = of('SRV', instance)
     const own = of('A', service?.target.toLowerCase()).find(({ address }) => isOfTheHome(address, sender))
     const address = own?.address ?? sender
+    /** Whether the device announces itself as a hub. */
     const isHub = record.name === HUB_SERVICE
     // A hub may announce the port of another service, but its API is on port 80.
     const ports = new Set([...(service === undefined ? [] : [service.port]), ...(isHub ? [80] : [])])
@@ -114,7 +110,7 @@ const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
 /** Pings without sending a key. */
-async function ping({ url, name, isHub }: Candidate, clock: Clock) {
+async function ping({ url, name, isHub }: ReturnType<typeof candidatesOf>[number], clock: Clock) {
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, hasApp: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
   try {
