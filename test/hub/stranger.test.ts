@@ -1,6 +1,6 @@
 /** A server that takes over the hub's address must never get the key, not even with the first request. */
 import { once } from 'node:events'
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect } from 'vitest'
 import { WebSocketServer } from 'ws'
@@ -228,8 +228,7 @@ describe.each(Object.entries(DOUBTS))(
       doubt(known.hub)
       const call = known.call('restartApp', { id: 'a' })
       checked.answer()
-      await check
-      await expect(call).rejects.toMatchObject({ code: 'nonsense' })
+      for (const one of [check, call]) await expect(one).rejects.toMatchObject({ code: 'nonsense' })
       // One ping for each spelling of the API root.
       expect(checked.shown).toEqual([undefined, undefined])
     })
@@ -248,6 +247,72 @@ describe.each(Object.entries(DOUBTS))(
     })
   },
 )
+
+/** Responses to a request that was sent earlier, each of which casts doubt on the hub's identity. */
+const DOUBTFUL: Readonly<Record<string, (response: ServerResponse) => unknown>> = {
+  'an HTML page': (response) => response.setHeader('content-type', 'text/html').end('<p>'),
+  'a redirect': (response) => response.writeHead(302, { 'x-homey-id': HOME }).end(),
+  'another firmware': (response) => response.setHeader('x-homey-id', HOME).setHeader('x-homey-version', '2').end(),
+  'the id of another hub': (response) => response.setHeader('x-homey-id', 'other').end('null'),
+  'the end of the connection': (response) => response.destroy(),
+}
+
+test.concurrent.for(Object.entries(DOUBTFUL))(
+  'a server that takes the address during an identity check gets no key if an earlier request then gets %s',
+  async ([, respond], { listen, client }) => {
+    const shown: (string | undefined)[] = []
+    const delayed = Promise.withResolvers<void>()
+    let earlier: ServerResponse | undefined
+    let pings = 0
+    const { url } = await listen(async (request, response) => {
+      if (request.url?.endsWith('/restart') && earlier === undefined) {
+        earlier = response
+        return
+      }
+      pings += 1
+      if (pings > 2) {
+        shown.push(request.headers.authorization)
+        return stranger(request, response)
+      }
+      if (pings === 2) await delayed.promise
+      const identity = { 'x-homey-id': HOME, 'x-homey-version': '1' }
+      response.writeHead(200, { 'content-type': JSON_TYPE, ...identity }).end('true')
+    })
+    const known = client(url)
+    await known.hub.identify()
+    const first = known.call('restartApp', { id: 'a' }).catch(() => undefined)
+    const waiting = await until('the earlier request', () => earlier)
+    known.hub.doubt()
+    const checks = [known.hub.assure(), known.call('restartApp', { id: 'a' })]
+    await until('a check', () => pings === 2)
+    respond(waiting)
+    await first
+    delayed.resolve()
+    for (const check of checks) await expect(check).rejects.toMatchObject({ code: 'nonsense' })
+    expect(shown.length).toBeGreaterThan(0)
+    expect(shown.filter((key) => key !== undefined)).toEqual([])
+  },
+)
+
+test.concurrent('a hub whose every response casts doubt on it can be used, with two pings for each burst of calls at most', async ({
+  listen,
+  client,
+}) => {
+  let pings = 0
+  const { url } = await listen((request, response) => {
+    const isPing = request.url?.endsWith('/ping')
+    if (isPing) pings += 1
+    // The firmware in the other responses differs from that of the first ping, as after an update.
+    const identity = { 'x-homey-id': HOME, 'x-homey-version': isPing ? '1' : '2' }
+    response.writeHead(200, { 'content-type': JSON_TYPE, ...identity }).end('true')
+  })
+  const known = client(url)
+  await known.hub.identify()
+  for (let burst = 1; burst <= 5; burst += 1) {
+    await Promise.all(Array.from({ length: 4 }, () => known.call('restartApp', { id: 'a' })))
+    expect(pings).toBeLessThanOrEqual(2 * burst)
+  }
+})
 
 test.concurrent('calls between which connections are lost share one more identity check', async ({
   listen,
