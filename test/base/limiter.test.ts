@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Limiter, type LimiterOptions, type Slot } from '../../src/base/limiter.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { runs } from '../support/runs.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -282,7 +283,7 @@ describe('in any order of requests', () => {
   const holds = (check: (log: readonly Told[], plan: readonly Asked[], options: Options) => void) =>
     fc.assert(
       fc.asyncProperty(PLAN, OPTIONS, async (plan, options) => check(await carryOut(plan, options), plan, options)),
-      { numRuns: 300, examples: [[LAST_OF_ITS_LANE, { slots: 1, apartMs: 3, maxWaiting: 2 }]] },
+      { numRuns: runs(100), examples: [[LAST_OF_ITS_LANE, { slots: 1, apartMs: 3, maxWaiting: 2 }]] },
     )
 
   /** A task expires at the same moment at which another task of its lane is requested. */

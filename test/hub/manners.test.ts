@@ -7,7 +7,7 @@ import { HubClient } from '../../src/hub/client.ts'
 import { keepRealtime } from '../../src/hub/realtime.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { asked, test } from './support.ts'
+import { asked, QUICK, test } from './support.ts'
 
 describe.concurrent('a hub that answers 429 while it is online', () => {
   test('stays online and gets the next request at the requested time, whatever triggers one', async ({ attach }) => {
@@ -116,13 +116,13 @@ describe.concurrent('a realtime channel that is lost again and again', () => {
   })
 
   test('causes only a few requests', async ({ attach }) => {
-    const { emulated, watched } = await attach({}, { random: () => 0.5 })
+    const { emulated, watched } = await attach({}, { clock: QUICK, random: () => 0.5 })
     emulated.forgetRequests()
-    const end = performance.now() + 6000
+    const end = performance.now() + 600
     while (performance.now() < end) {
       if (emulated.connections.subscribers > 0 && watched.hub.status.realtime === 'connected')
         emulated.dropRealtime('cut')
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await new Promise((resolve) => setTimeout(resolve, 2))
     }
     const logins = emulated.requests.filter(({ path }) => path.includes('session/me')).length
     expect(asked(emulated, 'getApps')).toBeLessThanOrEqual(5)
@@ -141,9 +141,9 @@ describe.concurrent('the pause between two reads', () => {
   })
 
   test('is the longer one as soon as realtime is connected', async ({ attach }) => {
-    const { emulated } = await attach({ pollInterval: 60_000, pollIntervalFallback: 1000 })
+    const { emulated } = await attach({ pollInterval: 60_000, pollIntervalFallback: 1000 }, { clock: QUICK })
     emulated.forgetRequests()
-    await new Promise((resolve) => setTimeout(resolve, 2500))
+    await new Promise((resolve) => setTimeout(resolve, 250))
     expect(asked(emulated, 'getApps')).toBe(0)
   })
 })
