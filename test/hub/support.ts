@@ -6,6 +6,7 @@ import { test as base, onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import type { Limiter } from '../../src/base/limiter.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { HubClient, type HubClientOptions } from '../../src/hub/client.ts'
 import { Hub, type HubOptions } from '../../src/hub/hub.ts'
 import { until } from '../support/until.ts'
 
@@ -145,6 +146,18 @@ export const test = base.extend<Fixtures>({
   emulated: async ({ emulate }, use) => use(await emulate()),
   watched: async ({ emulated, hold, options }, use) => use(await ready(hold(emulated.url, options))),
 })
+
+/** Returns a client of the hub's operations. */
+export function clientOf(url: string, options: Partial<HubClientOptions> = {}, clock: Clock = systemClock): HubClient {
+  const defaults = {
+    apiKey: () => 'key',
+    timeoutMs: 5000,
+    maxRequests: 4,
+    pathPrefix: 'auto',
+    hasApp: () => true,
+  } as const
+  return new HubClient({ url, ...defaults, ...options }, clock)
+}
 
 function untilFinished<T extends AsyncDisposable>(started: T): T {
   onTestFinished(() => started[Symbol.asyncDispose]())
