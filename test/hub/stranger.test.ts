@@ -322,7 +322,8 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
     expect(outcomes).toEqual(Object.fromEntries(Object.keys(WAYS).map((way) => [way, [atFirst, inPlace]])))
   })
 
-  test.for(REPLIES)(
+  // These tools use the same client, so each kind of body is sent only once.
+  test.for(REPLIES.filter(([{ body }]) => ['true', '{}', ''].includes(body)))(
     'by doctor, the setup page, and the conformance test of a hub: %j',
     async ([reply, atFirst], { impostor }) => {
       const { url, shown } = await impostor(reply)
