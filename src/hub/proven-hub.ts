@@ -104,6 +104,13 @@ export class ProvenHub {
     this.doubt()
   }
 
+  /** Checks the identity until it is certain. Returns the number of checks, including the given number. */
+  async #ensure(checks = 0): Promise<number> {
+    let all = checks
+    for (; this.#isUncertain(all); all += 1) await this.#prove()
+    return all
+  }
+
   /**
    * Sends no more writes, not even those that are waiting for a connection. Resolves when all writes that were sent
    * have been answered.
@@ -115,7 +122,7 @@ export class ProvenHub {
 
   /** Checks the identity if it is in doubt. Required before sending the API key without `request`. @throws HubError */
   async assure(): Promise<void> {
-    if (this.#isUncertain()) await this.#prove()
+    await this.#ensure()
   }
 
   /** Reads the identity of the hub for which all later calls are intended. @throws HubError */
@@ -163,10 +170,7 @@ export class ProvenHub {
     }
     for (let tries = 1; ; ) {
       try {
-        while (this.#isUncertain(checks)) {
-          await this.#prove()
-          checks += 1
-        }
+        if (this.#isUncertain(checks)) checks = await this.#ensure(checks)
         return this.#noteIdentity(method, await this.#send(method, path, { ...sending, key: true, mayLeave }))
       } catch (error) {
         if (error instanceof Unproven) {
@@ -212,7 +216,7 @@ export class ProvenHub {
     const firmware = header(answer, 'x-homey-version')
     // The firmware may have been unknown before, because a gateway removed the header.
     const isUpdated = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
-    if (isUpdated || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
+    if (isUpdated || isPage(answer) || (status >= 300 && status < 400)) this.distrust()
     const id = header(answer, 'x-homey-id')
     // Another hub may have carried out a write.
     this.#expect(id, method === 'GET' ? 'nonsense' : 'no_answer')
@@ -223,7 +227,7 @@ export class ProvenHub {
   #expect(id: string | null, code: HubErrorCode): void {
     const wanted = this.#identity?.id ?? null
     if (id === null || wanted === null || id === wanted) return
-    this.isProven = false
+    this.distrust()
     throw new HubError(code, 'Another hub answers at the address.')
   }
 
@@ -245,7 +249,7 @@ export class ProvenHub {
     try {
       return await this.observed('ping', this.#greeted())
     } catch (error) {
-      this.isProven = false
+      this.distrust()
       throw error
     }
   }
@@ -290,7 +294,7 @@ export class ProvenHub {
       }
       return answer
     } catch (error) {
-      if (error instanceof HubError) this.isProven = false
+      if (error instanceof HubError) this.distrust()
       throw error
     } finally {
       this.#pending -= 1

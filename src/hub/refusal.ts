@@ -36,7 +36,7 @@ export function refusal(
 ): HubError {
   const { status } = answer
   const { scope } = call.operation
-  const detail = hubWords(answer, clean)
+  const detail = hubText(answer, 'error_description', clean) || hubText(answer, 'error', clean)
   const reason = detail === '' ? '' : `, ${detail}`
   if (status === 401) return new HubError('unauthorized', 'The hub does not accept the API key.', { status })
   if (status === 403 && lacksLicence(`${hubText(answer, 'error', clean)} ${detail}`)) {
@@ -85,12 +85,11 @@ export function lacksLicence(words: string): boolean {
 }
 
 /** Returns the hub's own text about a failure, or an empty string. Untrusted text is shortened to one line. */
-function hubWords(answer: Answer, clean: Clean): string {
-  return hubText(answer, 'error_description', clean) || hubText(answer, 'error', clean)
-}
-
 function hubText(answer: Answer, key: 'error' | 'error_description', clean: Clean): string {
-  return oneLine(bodyOf(answer)[key], clean)
+  const value = bodyOf(answer)[key]
+  if (typeof value !== 'string') return ''
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it removes control characters.
+  return shortText(value, HUB_TEXT_LENGTH, (text) => clean(text).replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' '))
 }
 
 /** Limits the time for parsing a refusal's body, which happens several times. */
@@ -99,12 +98,6 @@ const MAX_BODY_BYTES = 64 * 1024
 function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {
   const parsed = answer.body.length > MAX_BODY_BYTES ? undefined : parse(answer)
   return isRecord(parsed) ? parsed : {}
-}
-
-function oneLine(value: unknown, clean: Clean): string {
-  if (typeof value !== 'string') return ''
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: it removes control characters.
-  return shortText(value, HUB_TEXT_LENGTH, (text) => clean(text).replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' '))
 }
 
 /**

@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
-import { checkSync } from 'recheck'
+import { check } from 'recheck'
 import { parseSync } from 'vite'
 import { describe, expect, test } from 'vitest'
 
@@ -38,19 +38,29 @@ function listed(): { rows: string[]; samples: Map<string, string> } {
 }
 
 const { rows, samples } = listed()
+const found = written()
 
 test('expressions.txt lists every regular expression below the input that it reads, with the maximum length of the input', () => {
-  expect(rows.toSorted()).toEqual(written().sort())
+  expect(rows.toSorted()).toEqual(found.toSorted())
 })
 
 /** Returns the expression of a row, or a sample if the expression is built at run time. */
 const expressionOf = (row: string) => samples.get(row) ?? row.slice(row.indexOf(' ') + 1)
-const expressions = [...new Set(written().map(expressionOf))]
+const expressions = [...new Set(found.map(expressionOf))]
+
+/** Returns the expression without upper limits of repetitions, in which an input has at least as many matches. */
+const unlimited = (source: string) =>
+  source.replace(/(?<!\\)\{(\d+),\d*\}/g, (_, least: string) => (least === '0' ? '*' : '+'))
 
 describe('no input makes a regular expression backtrack', () => {
-  test.each(expressions)('%s', (expression) => {
+  test.each(expressions)('%s', async (expression) => {
     const end = expression.lastIndexOf('/')
-    const found = checkSync(expression.slice(1, end), expression.slice(end + 1), { timeout: null })
-    expect(found).toMatchObject({ status: 'safe' })
+    const source = expression.slice(1, end)
+    // Only the number of steps counts, because a busy machine would exceed any time limit.
+    const limits = { timeout: null, attackTimeout: null, randomSeed: 1 }
+    const verdictOn = (text: string) => check(text, expression.slice(end + 1), limits)
+    // Large limits make a check slow, and are rarely what prevents the backtracking.
+    const { status } = await verdictOn(unlimited(source))
+    expect(status === 'safe' ? status : (await verdictOn(source)).status).toBe('safe')
   })
 })

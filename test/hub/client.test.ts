@@ -1,14 +1,13 @@
 import type { RequestListener } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type Clock, systemClock } from '../../src/base/clock.ts'
-import { HubClient, type HubClientOptions } from '../../src/hub/client.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import type { HubClient } from '../../src/hub/client.ts'
 import { type Endpoint, readEndpoint } from '../../src/hub/endpoints.ts'
 import { until } from '../support/until.ts'
-import { emulate, serve } from './support.ts'
+import { clientOf, emulate, serve } from './support.ts'
 
-function connect(url: string, options: Partial<HubClientOptions> = {}, clock: Clock = systemClock): HubClient {
-  const defaults = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, pathPrefix: 'auto', hasApp: () => true }
-  const client = new HubClient({ ...defaults, ...options } as HubClientOptions, clock)
+function connect(...given: Parameters<typeof clientOf>): HubClient {
+  const client = clientOf(...given)
   onTestFinished(() => client.close())
   return client
 }

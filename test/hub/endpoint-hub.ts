@@ -2,11 +2,9 @@
 import type { RequestListener } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
 import type { Json } from '../../src/base/json.ts'
-import { HubClient } from '../../src/hub/client.ts'
 import { type EndpointCall, readEndpoint } from '../../src/hub/endpoints.ts'
-import { serve } from './support.ts'
+import { clientOf, serve } from './support.ts'
 
 export interface Caller {
   readonly call: (line: string, more?: Partial<EndpointCall>) => Promise<Json>
@@ -23,15 +21,7 @@ export async function client(answer: RequestListener): Promise<Caller> {
       answer(request, response)
     })
   })
-  const options = {
-    url,
-    apiKey: () => 'key',
-    pathPrefix: 'auto',
-    timeoutMs: 2000,
-    maxRequests: 4,
-    hasApp: () => false,
-  } as const
-  const hub = new HubClient(options, systemClock)
+  const hub = clientOf(url, { hasApp: () => false })
   onTestFinished(() => hub.close())
   const call: Caller['call'] = (line, more = {}) => {
     const [method = '', item = '', path] = line.split(' ')

@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
-import { HubClient } from '../../src/hub/client.ts'
 import { OPERATIONS, type OperationName, type Parameters } from '../../src/hub/operations.ts'
+import { clientOf } from './support.ts'
 
 interface Case<N extends OperationName> {
   readonly parameters: Parameters<N>
@@ -110,9 +109,7 @@ async function connect(flavour: 'older' | 'newer' | 'self-hosted', scope: string
     settleMs: 0,
     store,
   })
-  const { url } = hub
-  const options = { url, apiKey: () => 'key', timeoutMs: 5000, maxRequests: 4, pathPrefix: 'manager' } as const
-  const client = new HubClient({ ...options, hasApp: (id) => id === APP }, systemClock)
+  const client = clientOf(hub.url, { pathPrefix: 'manager', hasApp: (id) => id === APP })
   onTestFinished(async () => {
     await client.close()
     await hub.close()

@@ -112,3 +112,12 @@ describe('reduce', () => {
     )
   })
 })
+
+test('a change of any single part of an offer changes the step', () => {
+  const known = patchApp(undefined, 'x', { version: '1.0.0', update_available: true, latest_version: '1.1.0' })
+  expect(known.update_severity).toBe('minor')
+  expect(patchApp(known, 'x', { version: '1.1.0' }).update_severity).toBe('none')
+  expect(patchApp(known, 'x', { latest_version: '2.0.0' }).update_severity).toBe('major')
+  expect(patchApp(known, 'x', { update_available: false }).update_severity).toBe('none')
+  expect(patchApp(known, 'x', { latest_version: null }).update_severity).toBeNull()
+})

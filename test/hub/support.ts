@@ -6,11 +6,19 @@ import { test as base, onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import type { Limiter } from '../../src/base/limiter.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { HubClient, type HubClientOptions } from '../../src/hub/client.ts'
 import { Hub, type HubOptions } from '../../src/hub/hub.ts'
 import { until } from '../support/until.ts'
 
 export const KEYS = { key: ['hub.app', 'hub.speech'] }
 const log = pino({ level: 'silent' })
+
+/** A clock that runs ten times as fast, so that pauses of seconds take tenths of a second. */
+export const QUICK: Clock = {
+  now: () => 10 * Date.now(),
+  elapsed: () => 10 * performance.now(),
+  after: (ms, task) => systemClock.after(ms / 10, task),
+}
 
 const startHub = (options?: EmulatedHubOptions) => EmulatedHub.start({ keys: KEYS, settleMs: 0, ...options })
 
@@ -34,6 +42,8 @@ function watch(
   options: Partial<HubOptions> = {},
   { clock = systemClock, random = () => 0.1, gate }: Surroundings = {},
 ): Watched {
+  // A request may take two seconds of the system's time.
+  const timeoutMs = clock === QUICK ? 20_000 : 2000
   const defaults: HubOptions = {
     url,
     apiKey: () => 'key',
@@ -42,7 +52,7 @@ function watch(
     realtime: true,
     pollInterval: 60_000,
     pollIntervalFallback: 10_000,
-    timeoutMs: 2000,
+    timeoutMs,
     maxRequests: 4,
   }
   const hub = new Hub({ ...defaults, ...options }, { clock, log, random, ...(gate && { gate }) })
@@ -109,6 +119,8 @@ interface Fixtures {
   ) => Promise<{ readonly emulated: EmulatedHub; readonly watched: Watched }>
   /** Options for the client of `watched`. */
   readonly options: Partial<HubOptions>
+  /** The surroundings of all clients. */
+  readonly surroundings: Surroundings
   /** The hub that `attach` starts. */
   readonly emulated: EmulatedHub
   readonly watched: Watched
@@ -121,17 +133,31 @@ export const test = base.extend<Fixtures>({
     await use(open)
   },
   emulate: ({ open }, use) => use(async (options) => open.use(await startHub(options))),
-  hold: ({ open }, use) => use((...given) => open.use(watch(...given))),
+  hold: ({ open, surroundings }, use) =>
+    use((url, options, given) => open.use(watch(url, options, { ...surroundings, ...given }))),
   listen: ({ open }, use) => use(async (...given) => open.use(await listen(...given))),
   attach: ({ emulate, hold }, use) =>
-    use(async ({ emulated: wanted, ...options } = {}, surroundings) => {
+    use(async ({ emulated: wanted, ...options } = {}, given) => {
       const emulated = await emulate(wanted)
-      return { emulated, watched: await ready(hold(emulated.url, options, surroundings)) }
+      return { emulated, watched: await ready(hold(emulated.url, options, given)) }
     }),
   options: {},
+  surroundings: {},
   emulated: async ({ emulate }, use) => use(await emulate()),
   watched: async ({ emulated, hold, options }, use) => use(await ready(hold(emulated.url, options))),
 })
+
+/** Returns a client of the hub's operations. */
+export function clientOf(url: string, options: Partial<HubClientOptions> = {}, clock: Clock = systemClock): HubClient {
+  const defaults = {
+    apiKey: () => 'key',
+    timeoutMs: 5000,
+    maxRequests: 4,
+    pathPrefix: 'auto',
+    hasApp: () => true,
+  } as const
+  return new HubClient({ url, ...defaults, ...options }, clock)
+}
 
 function untilFinished<T extends AsyncDisposable>(started: T): T {
   onTestFinished(() => started[Symbol.asyncDispose]())

@@ -11,7 +11,7 @@ const users = { bridge: 'right', reader: 'read' }
 const reader = { username: 'reader', password: 'read' }
 const login = { username: 'bridge', password: 'right' }
 
-describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
+describe.skipIf(withoutMosquitto)('a broker that refuses', { concurrent: true }, () => {
   test('a wrong password is tried again once a minute, logged once, and never shown', async () => {
     await using broker = await Mosquitto.start({ users })
     const clock = new FakeClock()
@@ -109,7 +109,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
   })
 })
 
-describe('a broker that reports more than Mosquitto', () => {
+describe.concurrent('a broker that reports more than Mosquitto', () => {
   test('a denied command filter is logged once and reported, and the others work', async () => {
     await using broker = await RawBroker.start({ suback: (filter) => (filter.startsWith('secret') ? 135 : 1) })
     const subscriptions = ['secret/cmd', 'b/+/cmd/+']
@@ -209,11 +209,12 @@ describe('a broker that reports more than Mosquitto', () => {
 
 describe.skipIf(withoutMosquitto)(
   'a broker that refuses a topic and then closes the connection, as Mosquitto 2.0.11 can',
+  { concurrent: true },
   () => {
     const acl = ['user bridge', 'topic readwrite b/#', 'topic deny b/app/2', 'user reader', 'topic readwrite #']
     const config = ['max_queued_messages 0']
 
-    test('only that topic is not sent, until it is permitted', { timeout: 60_000 }, async () => {
+    test('only that topic is not sent, until it is permitted', async () => {
       await using broker = await Mosquitto.start({ users, acl, config })
       const clock = new JumpClock()
       await using bridge = startLink({ url: broker.url, ...login, clock })
@@ -238,8 +239,8 @@ describe.skipIf(withoutMosquitto)(
   },
 )
 
-describe('a broker that closes the connection at a certain topic', () => {
-  test('the topic is found and not sent again, and everything else arrives', { timeout: 60_000 }, async () => {
+describe.concurrent('a broker that closes the connection at a certain topic', () => {
+  test('the topic is found and not sent again, and everything else arrives', async () => {
     await using broker = await startAedes()
     const port = portOf(broker.url)
     await using observer = await Observer.on(port, { filter: 'b/app/+' })

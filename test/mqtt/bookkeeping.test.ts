@@ -6,6 +6,7 @@ import { topicFault, topicMatcher } from '../../src/mqtt/names.ts'
 import { Outbox } from '../../src/mqtt/outbox.ts'
 import { type Entry, type PayloadSource, Retained } from '../../src/mqtt/retained.ts'
 import type { Message, Protocol } from '../../src/mqtt/types.ts'
+import { runs } from '../support/runs.ts'
 import { until } from '../support/until.ts'
 
 /** A simple model of a broker and of a connection with a send window. */
@@ -153,7 +154,7 @@ describe('the retained set', () => {
         expect(model.retained).toMatchObject({ awaiting: 0, waiting: 0, blocked: 0 })
         expect(unowned(model.retained)).toEqual([...model.foreign.keys()])
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -167,7 +168,7 @@ describe('the retained set', () => {
         model.drain()
         for (const [topic, payload] of model.wanted) expect(model.broker.get(topic) ?? null).toBe(payload)
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -114,7 +114,7 @@ describe('the embedded broker', () => {
     },
   )
 
-  test('disconnects a subscriber that does not read, and delays no other client', { timeout: 60_000 }, async () => {
+  test('disconnects a subscriber that does not read, and delays no other client', async () => {
     const log = new RecordingLog()
     await using broker = await startEmbeddedBroker({ ...local }, log.logger)
     const port = portOf(broker.url)
@@ -128,8 +128,8 @@ describe('the embedded broker', () => {
     await until('both answers', () => stuck.bytesRead >= 9)
     stuck.pause()
     await using publisher = await Observer.on(port, { filter: 'none' })
-    for (let i = 0; i < 150; i += 1) await publisher.publish('load', 'x'.repeat(500_000))
-    await until('everything', () => good.seen.length === 150, 30_000)
+    for (let i = 0; i < 100; i += 1) await publisher.publish('load', 'x'.repeat(500_000))
+    await until('everything', () => good.seen.length === 100, 30_000)
     await until('its end', () => log.lines.some(({ message }) => message.includes('does not read')))
     stuck.resume()
     await once(stuck, 'close')

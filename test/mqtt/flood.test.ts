@@ -9,28 +9,28 @@ import { settled, startLink } from './support.ts'
 const patient = () => Mosquitto.start({ config: ['max_queued_messages 0'] })
 
 describe.each(BROKERS)('with a connected broker (%s)', (kind) => {
-  test('every one of 3,000 pings is answered', { timeout: 60_000 }, async () => {
+  test('every one of 2,000 pings is answered', async () => {
     await using world = await World.start({ broker: kind === 'mosquitto' ? await patient() : kind })
     const { observer } = world
-    const pings = Array.from({ length: 3_000 }, (_, i) =>
+    const pings = Array.from({ length: 2_000 }, (_, i) =>
       observer.publish('hub2mqtt/bridge/cmd/ping', JSON.stringify({ transaction: i })),
     )
     await Promise.all(pings)
     const answers = () => observer.texts('hub2mqtt/bridge/result/ping')
-    await until('the answers', () => answers().length >= 3_000, 30_000)
+    await until('the answers', () => answers().length >= 2_000, 30_000)
     const transactions = answers().map((text) => JSON.parse(text).transaction)
-    expect(new Set(transactions).size).toBe(3_000)
-    expect(answers()).toHaveLength(3_000)
+    expect(new Set(transactions).size).toBe(2_000)
+    expect(answers()).toHaveLength(2_000)
   })
 
-  test('each of 5,000 events arrives, in order', async () => {
+  test('each of 2,000 events arrives, in order', async () => {
     await using broker = await startBroker(kind)
     await using observer = await Observer.on(broker.port, { filter: 'b/event' })
     await using bridge = startLink({ url: broker.url })
     await settled(bridge)
-    for (let i = 0; i < 5_000; i += 1) bridge.link.send('b/event', String(i))
-    await until('the last event', () => observer.last('b/event') === '4999')
-    expect(observer.seen.map(({ text }) => Number(text))).toEqual([...Array(5_000).keys()])
+    for (let i = 0; i < 2_000; i += 1) bridge.link.send('b/event', String(i))
+    await until('the last event', () => observer.last('b/event') === '1999')
+    expect(observer.seen.map(({ text }) => Number(text))).toEqual([...Array(2_000).keys()])
     expect(bridge.link.status().dropped).toBe(0)
   })
 })

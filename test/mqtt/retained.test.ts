@@ -31,22 +31,6 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(observer.seen.length).toBe(before)
   })
 
-  test('a bridge that restarts can hold more messages than Mosquitto queues', async ({ broker }) => {
-    const fill = (link: { hold(topic: string, payload: string): void }) => {
-      for (let i = 0; i < 6_000; i += 1) link.hold(`b/app/${i}`, String(i).padEnd(7_000))
-    }
-    await using first = startLink({ url: broker.url })
-    fill(first.link)
-    await settled(first)
-    await first.link.close({ deadlineMs: 2000 })
-    await using second = startLink({ url: broker.url })
-    fill(second.link)
-    await settled(second)
-    expect(second.link.status().reconnects).toBe(0)
-    await using observer = await Observer.on(broker.port, { filter: 'b/state' })
-    await until('online', () => observer.last('b/state') === 'online')
-  })
-
   test.each(['5', '3.1.1'] as const)(
     'everything is sent again under MQTT %s when the broker forgot it',
     async (protocol) => {

@@ -348,14 +348,6 @@ describe('the state of the bridge', () => {
     expect(rig.wire.sent.slice(-1)).toEqual(['event=3'])
   })
 
-  test('is offline also on a connection that was not used yet', async () => {
-    const rig = new Rig()
-    const finished = rig.sender.finish(rig.wire)
-    expect(rig.wire.sent).toEqual(['state=offline'])
-    rig.ack()
-    await finished
-  })
-
   test('ends immediately if the bridge may not write', async () => {
     const rig = new Rig().attach().ackAll()
     rig.sender.setWriting(false)
