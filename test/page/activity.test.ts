@@ -1,11 +1,9 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { FeedEvent, LiveFrame } from '../../src/web/server/api/protocol.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, profile, quit, type View, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, type View, visit } from './support/browser.ts'
 import { type House, rowWith, show, startHouse } from './support/house.ts'
-
-afterAll(quit)
 
 const HUE = 'com.athom.hue'
 const HASH = '#/activity'

@@ -1,12 +1,10 @@
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
-import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
+import { describe, expect, test } from 'vitest'
+import { canBrowse, expectAccessible, overflow, visit } from './support/browser.ts'
 import { asked, type HouseOptions, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const HASH = `#/app/home/${HUE}`
-
-afterAll(quit)
 
 const start = (options?: HouseOptions) => show(options, { hash: HASH })
 

@@ -1,13 +1,11 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, quit } from './support/browser.ts'
+import { canBrowse } from './support/browser.ts'
 import { asked, rowWith, show } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const BLINDS = 'io.bramblewood.blinds'
-
-afterAll(quit)
 
 describe.runIf(canBrowse)('the list of apps', () => {
   test('shows every app with state, version and usage, and follows the hub', async () => {

@@ -1,15 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, quit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow } from './support/browser.ts'
 import { show } from './support/house.ts'
 
 const ID = `org.odd 'x' $(id) {{ y }} "z"`
-
-afterAll(quit)
 
 const automate = (page: Page) => page.getByRole('region', { name: 'Automate' })
 

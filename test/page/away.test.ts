@@ -1,21 +1,16 @@
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
-import { canBrowse, expectAccessible, overflow, quit, type Theme, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, picture, type Theme, visit } from './support/browser.ts'
 import { type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
-
-afterAll(quit)
 
 const start = (options?: HouseOptions, hash = '') => show(options, { hash })
 
 const banner = (page: Page, text: string | RegExp) => page.getByRole('status').filter({ hasText: text })
 const colourOf = (page: Page, selector: string, property = 'color') =>
   page.evaluate<string>(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).${property}`)
-const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 const SINCE = /since \d\d:\d\d:\d\d: it cannot be reached/
 
 describe.runIf(canBrowse)('while the only hub is offline', () => {
@@ -126,7 +121,7 @@ describe.runIf(canBrowse)('the notice about a hub and a broker that are offline'
     await banner(page, 'The bridge has no connection to the MQTT broker since').waitFor()
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 900 })
-      await page.screenshot({ path: join(PICTURES, `away-${theme}-${width}.png`) })
+      await picture(page, `away-${theme}-${width}`)
       expect(await overflow(page), `${width} px`).toBeLessThanOrEqual(0)
       await expectAccessible(page)
     }

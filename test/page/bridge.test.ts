@@ -1,10 +1,8 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, visit } from './support/browser.ts'
 import { asked, type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
-
-afterAll(quit)
 
 const start = (hash: string, options?: HouseOptions) => show(options, { hash })
 

@@ -1,15 +1,13 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, profile, quit, type View, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, type View, visit } from './support/browser.ts'
 import { type House, type HouseOptions, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const HASH = `#/app/home/${HUE}`
 const METER = 'org.tidewater.meter'
 const SCRIPT = '<img src=x onerror="window.hacked=1">'
-
-afterAll(quit)
 
 interface Answer {
   readonly resolution_seconds: number

@@ -1,11 +1,10 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ownerOf } from '../../src/cluster/fleet.ts'
+import { BridgeProcess } from '../support/bridge-process.ts'
 import { freePort } from '../support/ports.ts'
-import { canBrowse, quit, visit } from './support/browser.ts'
+import { canBrowse, visit } from './support/browser.ts'
 import { type House, rowWith, startHouse } from './support/house.ts'
-
-afterAll(quit)
 
 const MEMBERS = ['shard-1', 'shard-2']
 const ROOMS = ['attic', 'barn', 'cabin', 'garage', 'home', 'loft', 'office', 'shed', 'studio', 'villa']
@@ -47,10 +46,8 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
     await rowOf(page, 'Members', 'shard-1').getByText('online').waitFor()
     await rowOf(page, 'Members', 'shard-2').getByText('unknown').waitFor()
     await rowOf(page, 'Hubs of other members', other).getByText('unknown').waitFor()
-    await using second = house.another({
-      HUB2MQTT_FLEET_SHARD: '2/2',
-      HUB2MQTT_HTTP_PORT: String(await freePort()),
-    })
+    const env = { HUB2MQTT_FLEET_SHARD: '2/2', HUB2MQTT_HTTP_PORT: String(await freePort()) }
+    await using second = new BridgeProcess({ config: house.file, env })
     await rowOf(page, 'Members', 'shard-2').getByText('online').waitFor()
     await rowOf(page, 'Hubs of other members', other).getByText('online').waitFor()
     await second.stop('SIGKILL')

@@ -1,14 +1,12 @@
 import { connect } from 'node:net'
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, profile, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, visit } from './support/browser.ts'
 import { House, rowWith, startHouse } from './support/house.ts'
 
 const SCRIPT = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 const PASSWORD = 'a password for tests'
-
-afterAll(quit)
 
 async function expectOnlyText(page: Page): Promise<void> {
   expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()

@@ -1,12 +1,10 @@
 import { existsSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import * as v from 'valibot'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, visit } from './support/browser.ts'
 import { asked, rowWith, show, startHouse } from './support/house.ts'
-
-afterAll(quit)
 
 const many = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ id: `com.app${i + 1000}`, name: `App ${i + 1000}`, version: '1.0.0' }))

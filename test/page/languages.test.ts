@@ -5,7 +5,7 @@ import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { english } from '../support/page-texts.ts'
 import { freePort } from '../support/ports.ts'
-import { canBrowse, expectAccessible, overflow, profile, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, visit } from './support/browser.ts'
 import { House, rowWith, startHouse } from './support/house.ts'
 
 let house: House
@@ -14,7 +14,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await house?.[Symbol.asyncDispose]()
-  await quit()
 })
 
 const tab = (page: Page, name: string) => page.getByRole('navigation').getByRole('link', { name, exact: true })

@@ -1,11 +1,9 @@
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { AppSeed } from '../../src/emulator/records.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, overflow, quit, visit } from './support/browser.ts'
+import { canBrowse, overflow, visit } from './support/browser.ts'
 import { rowWith, startHouse } from './support/house.ts'
-
-afterAll(quit)
 
 const SIZES = [
   { width: 390, height: 844 },

@@ -1,12 +1,10 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { HttpGateway } from '../support/http-gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, quit, visit } from './support/browser.ts'
+import { canBrowse, visit } from './support/browser.ts'
 import { rowWith, startHouse } from './support/house.ts'
-
-afterAll(quit)
 
 describe.runIf(canBrowse)('the live channel', () => {
   test('shows when the data is out of date, and reconnects', async () => {

@@ -1,11 +1,9 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, quit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow } from './support/browser.ts'
 import { asked, rowWith, show } from './support/house.ts'
-
-afterAll(quit)
 
 const DOORBELL = 'nl.vandermolen.doorbell'
 const SCOPES = ['hub.app', 'hub.system.readonly']

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, profile, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, visit } from './support/browser.ts'
 import { asked, type House, type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
@@ -19,8 +19,6 @@ const settings = {
 }
 
 const APP = { id: HUE, name: 'Lumen Lights', version: '7.0.12' }
-
-afterAll(quit)
 
 async function start(options: HouseOptions = {}): Promise<{ house: House; page: Page }> {
   const hubs = { home: { apps: [{ ...APP, settings }] } }

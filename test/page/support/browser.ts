@@ -1,5 +1,7 @@
-import { existsSync } from 'node:fs'
-import axe from 'axe-core'
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 import { mosquittoPath } from '../../support/brokers.ts'
@@ -36,7 +38,7 @@ export interface View {
 
 let browser: Promise<Browser> | undefined
 
-/** Starts the browser that all tests of a file share. The browser ends with the process. */
+/** Starts the browser that all tests share. The browser ends with the process. */
 export function launch(): Promise<Browser> {
   // CI runs as root, and Chromium has no sandbox for root.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
@@ -48,18 +50,44 @@ export async function quit(): Promise<void> {
   browser = undefined
 }
 
+/** A page that is not in use, because the start of a page takes longer than most of the tests. */
+let spare: Page | undefined
+
 /** Opens a page. Until the end of the test, it must have no errors and send no requests to other origins. */
 export async function visit(url: string, view: View = {}, context?: BrowserContext): Promise<Page> {
-  const { hash = '' } = view
-  const own = context ?? (await profile(view))
-  const page = await own.newPage()
+  const { hash = '', theme: colorScheme = 'light', width = 1280, height = 900, ...special } = view
+  const isPlain = context === undefined && Object.keys(special).length === 0
+  const page = (isPlain && takeSpare()) || (await (context ?? (await profile(view))).newPage())
+  if (context === undefined) {
+    await page.setViewportSize({ width, height })
+    await page.emulateMedia({ colorScheme })
+  }
   const faults = watch(page, url)
   onTestFinished(async () => {
-    await page.close()
-    if (context === undefined) await own.close()
+    if (isPlain && spare === undefined && !page.isClosed()) spare = await emptied(page)
+    else await page.close()
+    if (context === undefined && page !== spare) await page.context().close()
     expect(faults).toEqual([])
   })
   await page.goto(url + hash)
+  return page
+}
+
+function takeSpare(): Page | undefined {
+  const page = spare
+  spare = undefined
+  return page
+}
+
+/** Makes the page as good as new. */
+async function emptied(page: Page): Promise<Page> {
+  page.removeAllListeners()
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  await page.evaluate('localStorage.clear(); sessionStorage.clear()')
+  await page.mouse.move(0, 0)
+  await page.goto('about:blank')
+  await page.context().clearCookies()
+  await page.context().clearPermissions()
   return page
 }
 
@@ -102,14 +130,22 @@ function watch(page: Page, url: string): string[] {
   return faults
 }
 
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** The script takes longer to load than to run, so it is loaded only once into each document. */
+const AXE_RUN = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+  violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary)]))`
+
 export async function expectAccessible(page: Page): Promise<void> {
   // The page's content security policy blocks foreign scripts, so evaluate this script from outside.
-  await page.evaluate(axe.source)
-  const violations = await page.evaluate<unknown>(
-    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-      violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary)]))`,
-  )
-  expect(violations).toEqual([])
+  if (await page.evaluate<boolean>('globalThis.axe === undefined')) await page.evaluate(AXE)
+  expect(await page.evaluate<unknown>(AXE_RUN)).toEqual([])
+}
+
+const PICTURES = join(tmpdir(), 'hub2mqtt-page')
+
+/** With PICTURES=1, saves a screenshot in a temporary folder. */
+export async function picture(page: Page, name: string, fullPage = false): Promise<void> {
+  if (process.env['PICTURES'] === '1') await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage })
 }
 
 /** Returns by how many pixels the content is wider than the screen. */
