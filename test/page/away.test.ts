@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
-import { canBrowse, expectAccessible, overflow, picture, type Theme, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme, visit } from './support/browser.ts'
 import { type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
@@ -104,6 +104,7 @@ describe.runIf(canBrowse)('while the broker is offline', () => {
     await broker.getByText('it cannot be reached').waitFor()
     await broker.getByText('there is no connection').waitFor()
     expect(await broker.getByText('works').count()).toBe(0)
+    await seeAny(page, /the MQTT broker is not connected/)
   })
 })
 

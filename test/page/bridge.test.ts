@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, see, visit } from './support/browser.ts'
 import { asked, type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 const start = (hash: string, options?: HouseOptions) => show(options, { hash })
@@ -25,11 +25,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     const { page } = await start('#/bridge', { scopes: ['hub.app.readonly'] })
     const hub = page.getByRole('region', { name: 'Hub home' })
     await hub.getByText(/commands are unavailable/).click()
-    await hub
-      .locator('li')
-      .filter({ hasText: 'restart' })
-      .getByText(/hub\.app/)
-      .waitFor()
+    await see(hub.locator('li').filter({ hasText: 'restart' }), /hub\.app/)
     expect(await hub.getByRole('textbox').isDisabled()).toBe(true)
   })
 

@@ -2,7 +2,7 @@ import type { Page, WebSocketRoute } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import type { LiveFrame } from '../../src/web/server/api/protocol.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, profile, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, see, visit } from './support/browser.ts'
 import { asked, House, rowWith, show, startHouse } from './support/house.ts'
 
 const NAMES = ['Backyard Weather', 'Heat Pump', 'Lumen Lights']
@@ -112,9 +112,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     await startSlowRestart(house, page)
     await house.daemon.stop('SIGKILL')
     await progress(page, 'Restart').getByText('Stopped: Backyard Weather failed').waitFor()
-    await progress(page, 'Restart')
-      .getByText(/hub2mqtt does not answer/)
-      .waitFor()
+    await see(progress(page, 'Restart'), /hub2mqtt does not answer/)
     await page.getByText('No connection to hub2mqtt').waitFor()
     await progress(page, 'Restart')
       .getByRole('button', { name: /^Continue \(There is no connection/ })

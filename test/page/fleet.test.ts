@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { ownerOf } from '../../src/cluster/fleet.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { freePort } from '../support/ports.ts'
-import { canBrowse, visit } from './support/browser.ts'
+import { canBrowse, see, visit } from './support/browser.ts'
 import { type House, rowWith, startHouse } from './support/house.ts'
 
 const MEMBERS = ['shard-1', 'shard-2']
@@ -58,10 +58,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
   test('shows its own hubs with their owner, and those of others with theirs', async () => {
     const { page: url } = await start()
     const page = await visit(url, { hash: '#/bridge' })
-    await page
-      .getByRole('region', { name: `Hub ${hub}` })
-      .getByText('shard-1')
-      .waitFor()
+    await see(page.getByRole('region', { name: `Hub ${hub}` }), 'shard-1')
     for (const name of OTHERS) {
       await rowOf(page, 'Hubs of other members', name).getByText('shard-2').waitFor()
       expect(await page.getByRole('region', { name: `Hub ${name}` }).count()).toBe(0)

@@ -6,6 +6,8 @@ import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, visit } from './support/browser.ts'
 import { asked, rowWith, show, startHouse } from './support/house.ts'
 
+/** More apps than the page draws at once. */
+const COUNT = 110
 const many = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ id: `com.app${i + 1000}`, name: `App ${i + 1000}`, version: '1.0.0' }))
 const focused = (page: Page) => page.evaluate<string>('document.activeElement.textContent')
@@ -17,20 +19,20 @@ const inView = (page: Page) =>
 
 describe.runIf(canBrowse)('by keyboard', () => {
   test('the arrow keys reach the whole list, and Enter opens an app', async () => {
-    const { page } = await show({ hubs: { home: { apps: many(150) } } })
+    const { page } = await show({ hubs: { home: { apps: many(COUNT) } } })
     await rowWith(page, 'App 1000').waitFor()
     await page.keyboard.press('ArrowDown')
     expect(await focused(page)).toBe('App 1000')
-    for (let i = 1; i < 150; i += 1) {
+    for (let i = 1; i < COUNT; i += 1) {
       // A row is drawn when the previous row has scrolled into view.
       await rowWith(page, `App ${1000 + i}`).waitFor({ state: 'attached' })
       await page.keyboard.press('ArrowDown')
       await until(`App ${1000 + i}`, async () => (await focused(page)) === `App ${1000 + i}`)
     }
     await page.keyboard.press('ArrowUp')
-    expect(await focused(page)).toBe('App 1148')
+    expect(await focused(page)).toBe(`App ${998 + COUNT}`)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'App 1148' }).waitFor()
+    await page.getByRole('heading', { name: `App ${998 + COUNT}` }).waitFor()
   })
 
   test('the arrow keys move from the search to the list and back, and Enter opens the first match', async () => {

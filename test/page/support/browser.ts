@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 import { mosquittoPath } from '../../support/brokers.ts'
 import { available } from '../../support/skipped.ts'
@@ -34,6 +34,8 @@ export interface View {
   readonly now?: number
   /** The interval for everything that the page repeats each minute. */
   readonly minuteMs?: number
+  /** Called before the page is opened, to add listeners and routes. */
+  readonly prepare?: (page: Page) => unknown
 }
 
 let browser: Promise<Browser> | undefined
@@ -55,7 +57,7 @@ let spare: Page | undefined
 
 /** Opens a page. Until the end of the test, it must have no errors and send no requests to other origins. */
 export async function visit(url: string, view: View = {}, context?: BrowserContext): Promise<Page> {
-  const { hash = '', theme: colorScheme = 'light', width = 1280, height = 900, ...special } = view
+  const { hash = '', theme: colorScheme = 'light', width = 1280, height = 900, prepare, ...special } = view
   const isPlain = context === undefined && Object.keys(special).length === 0
   const page = (isPlain && takeSpare()) || (await (context ?? (await profile(view))).newPage())
   if (context === undefined) {
@@ -69,6 +71,7 @@ export async function visit(url: string, view: View = {}, context?: BrowserConte
     if (context === undefined && page !== spare) await page.context().close()
     expect(faults).toEqual([])
   })
+  await prepare?.(page)
   await page.goto(url + hash)
   return page
 }
@@ -129,6 +132,12 @@ function watch(page: Page, url: string): string[] {
   })
   return faults
 }
+
+/** Waits for the only element with this text. */
+export const see = (within: Page | Locator, text: string | RegExp) => within.getByText(text).waitFor()
+
+/** Waits for an element with this text, of which there may be several, such as a row and a notice. */
+export const seeAny = (within: Page | Locator, text: string | RegExp) => within.getByText(text).first().waitFor()
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 /** The script takes longer to load than to run, so it is loaded only once into each document. */
