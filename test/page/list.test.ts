@@ -1,9 +1,9 @@
 import type { Locator, Page } from 'playwright-core'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AppSeed } from '../../src/emulator/records.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, overflow, seeAny, visit } from './support/browser.ts'
-import { rowWith, startHouse } from './support/house.ts'
+import { House, rowWith, startHouse } from './support/house.ts'
 
 const SIZES = [
   { width: 390, height: 844 },
@@ -136,22 +136,22 @@ const LOOK = `(() => {
 })()`
 
 describe.runIf(canBrowse)('the list of apps at all sizes', () => {
-  test.for(SIZES)(
-    'shows the last of 200 apps at $width × $height: scrolled, by the End key, filtered',
-    async (size) => {
-      const house = await startHouse({ hubs: { home: { apps: mixed(200) } } })
-      await expectEnds(await visit(house.url, size), 200)
-    },
-  )
+  describe.each([
+    { count: 200, sizes: SIZES },
+    { count: 1000, sizes: [SIZES[0], SIZES[2]] },
+  ])('with $count apps', ({ count, sizes }) => {
+    let house: House
+    beforeAll(async () => {
+      house = await House.start({ hubs: { home: { apps: mixed(count) } } })
+    })
+    afterAll(() => house?.[Symbol.asyncDispose]())
 
-  test.for([SIZES[0], SIZES[2]])(
-    'shows the last of 1,000 apps at $width × $height',
-    { timeout: 180_000 },
-    async (size) => {
-      const house = await startHouse({ hubs: { home: { apps: mixed(1000) } } })
-      await expectEnds(await visit(house.url, size), 1000)
-    },
-  )
+    test.for(sizes)(
+      'shows the last app at $width × $height: scrolled, by the End key, filtered',
+      { timeout: 180_000 },
+      async (size) => expectEnds(await visit(house.url, size), count),
+    )
+  })
 
   async function expectEnds(page: Page, count: number): Promise<void> {
     const nameOf = (fromEnd: number) => `App ${1000 + count + fromEnd}`
