@@ -66,9 +66,9 @@ export async function visit(url: string, view: View = {}, context?: BrowserConte
   }
   const faults = watch(page, url)
   onTestFinished(async () => {
-    if (isPlain && spare === undefined && !page.isClosed()) spare = await emptied(page)
+    if (isPlain && spare === undefined && (await empty(page))) spare = page
+    else if (context === undefined) await page.context().close()
     else await page.close()
-    if (context === undefined && page !== spare) await page.context().close()
     expect(faults).toEqual([])
   })
   await prepare?.(page)
@@ -82,16 +82,20 @@ function takeSpare(): Page | undefined {
   return page
 }
 
-/** Makes the page as good as new. */
-async function emptied(page: Page): Promise<Page> {
-  page.removeAllListeners()
-  await page.unrouteAll({ behavior: 'ignoreErrors' })
-  await page.evaluate('localStorage.clear(); sessionStorage.clear()')
-  await page.mouse.move(0, 0)
-  await page.goto('about:blank')
-  await page.context().clearCookies()
-  await page.context().clearPermissions()
-  return page
+/** Makes the page as good as new; resolves to `false` if the page is closed or hangs. */
+async function empty(page: Page): Promise<boolean> {
+  try {
+    page.removeAllListeners()
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    await page.evaluate('localStorage.clear(); sessionStorage.clear()')
+    await page.mouse.move(0, 0)
+    await page.goto('about:blank')
+    await page.context().clearCookies()
+    await page.context().clearPermissions()
+    return true
+  } catch {
+    return false
+  }
 }
 
 export async function profile(view: View = {}): Promise<BrowserContext> {
