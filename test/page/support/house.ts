@@ -58,7 +58,7 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
     return House.#start(options, (file) => new LocalDaemon(file))
   }
 
-  /** The daemon is a process of its own, for tests that kill or suspend it. */
+  /** The daemon is a process of its own, for tests that kill or suspend it, and for measurements. */
   static startApart(options: HouseOptions = {}): Promise<House<BridgeProcess>> {
     return House.#start(options, (config) => new BridgeProcess({ config }))
   }
