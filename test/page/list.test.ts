@@ -20,9 +20,15 @@ const WIDTHS = [
 const expectInView = (page: Page, line: Locator, before = async () => {}) =>
   until(`${line} in view`, async () => {
     await before()
-    // The row can be removed between the two calls.
-    const box = (await line.count()) === 0 ? null : await line.boundingBox({ timeout: 500 }).catch(() => null)
-    return box !== null && box.y >= 0 && box.y + box.height <= (page.viewportSize()?.height ?? 0) + 1
+    const edges = await line.evaluateAll((rows) =>
+      rows.map((row) => {
+        const { top, bottom } = row.getBoundingClientRect()
+        return { top, bottom }
+      }),
+    )
+    const [first] = edges
+    const height = page.viewportSize()?.height ?? 0
+    return edges.length === 1 && first !== undefined && first.top >= 0 && first.bottom <= height + 1
   })
 const listed = (page: Page, count: number) => page.locator(`table[aria-rowcount="${Math.round(count) + 1}"]`).waitFor()
 /**
