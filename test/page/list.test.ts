@@ -2,7 +2,7 @@ import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AppSeed } from '../../src/emulator/records.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, overflow, seeAny, visit } from './support/browser.ts'
+import { canBrowse, overflow, profile, seeAny, visit } from './support/browser.ts'
 import { House, rowWith, startHouse } from './support/house.ts'
 
 const SIZES = [
@@ -158,7 +158,10 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
     test.for(sizes)(
       'shows the last app at $width × $height: scrolled, by the End key, filtered',
       { timeout: 180_000 },
-      async (size) => expectEnds(await visit(house.url, size), count),
+      async (size) => {
+        await using context = await profile(size)
+        await expectEnds(await visit(house.url, {}, context), count)
+      },
     )
   })
 
