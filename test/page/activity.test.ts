@@ -1,11 +1,9 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { FeedEvent, LiveFrame } from '../../src/web/server/api/protocol.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, profile, quit, type View, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, type View, visit } from './support/browser.ts'
 import { type House, rowWith, show, startHouse } from './support/house.ts'
-
-afterAll(quit)
 
 const HUE = 'com.athom.hue'
 const HASH = '#/activity'
@@ -81,12 +79,13 @@ describe.runIf(canBrowse)('the days of the activity', () => {
     const timezone = zoneAt(12, at)
     const context = await profile({ timezone })
     const midnight = new Date(at).setUTCMinutes(0, 0, 0) + 12 * HOUR_MS
-    await context.clock.install({ time: midnight - 4_000 })
+    await context.clock.install({ time: midnight - 30_000 })
     const page = await visit(house.page, { hash: HASH }, context)
     await ready(page)
     house.hub().crash(HUE, 'Error: before midnight')
     await page.getByText('Error: before midnight').waitFor()
     expect(await days(page).allInnerTexts()).toEqual(['Today'])
+    await context.clock.fastForward(31_000)
     await days(page).getByText('Yesterday').waitFor()
     expect(await days(page).allInnerTexts()).toEqual(['Yesterday'])
   })

@@ -1,12 +1,10 @@
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
-import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
+import { describe, expect, test } from 'vitest'
+import { canBrowse, expectAccessible, overflow, seeAny, visit } from './support/browser.ts'
 import { asked, type HouseOptions, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const HASH = `#/app/home/${HUE}`
-
-afterAll(quit)
 
 const start = (options?: HouseOptions) => show(options, { hash: HASH })
 
@@ -119,10 +117,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     const seen = page.getByRole('region', { name: 'Crashes and restarts' })
     await seen.getByText('Crash', { exact: true }).waitFor()
     await seen.getByText('Restart', { exact: true }).waitFor()
-    await seen
-      .getByText(/by the guardian/)
-      .first()
-      .waitFor()
+    await seeAny(seen, /by the guardian/)
     await guardian.getByRole('switch', { name: 'Watches this app' }).click()
     await guardian.getByText('off', { exact: true }).waitFor()
   })

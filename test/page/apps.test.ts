@@ -1,13 +1,11 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, quit } from './support/browser.ts'
+import { canBrowse, see } from './support/browser.ts'
 import { asked, rowWith, show } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const BLINDS = 'io.bramblewood.blinds'
-
-afterAll(quit)
 
 describe.runIf(canBrowse)('the list of apps', () => {
   test('shows every app with state, version and usage, and follows the hub', async () => {
@@ -15,9 +13,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     for (const { name = '' } of DEFAULT_APPS) await rowWith(page, name).waitFor()
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await rowWith(page, 'Lumen Lights').getByText('7.0.12').waitFor()
-    await rowWith(page, 'Lumen Lights')
-      .getByText(/61\.3 MB/)
-      .waitFor()
+    await see(rowWith(page, 'Lumen Lights'), /61\.3 MB/)
     await rowWith(page, 'Doorbell').getByText('Error: connect EHOSTUNREACH 192.0.2.77:554').waitFor()
     await rowWith(page, 'Heat Pump').getByText('→ 2.5.0').waitFor()
     house.hub().crash(HUE, 'Error: the lamp is dark')
@@ -31,10 +27,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
   test('restarts an app and shows the answer of the hub', async () => {
     const { house, page } = await show()
     await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'Restart Lumen Lights' }).click()
-    await page
-      .getByRole('status')
-      .getByText(/Lumen Lights – Restart: done in/)
-      .waitFor()
+    await see(page.getByRole('status'), /Lumen Lights – Restart: done in/)
     expect(asked(house, `/app/${HUE}/restart`)).toHaveLength(1)
   })
 
@@ -42,13 +35,8 @@ describe.runIf(canBrowse)('the list of apps', () => {
     const { house, page } = await show()
     house.hub().behave('answer-status', { operation: 'restartApp', status: 500 })
     await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'Restart Lumen Lights' }).click()
-    await page
-      .getByRole('alert')
-      .getByText(/Lumen Lights – Restart: /)
-      .waitFor()
-    await rowWith(page, 'Lumen Lights')
-      .getByText(/Restart: /)
-      .waitFor()
+    await see(page.getByRole('alert'), /Lumen Lights – Restart: /)
+    await see(rowWith(page, 'Lumen Lights'), /Restart: /)
   })
 
   test('asks before it disables an app, and does nothing without a confirmation', async () => {

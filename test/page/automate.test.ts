@@ -1,15 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, quit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, see } from './support/browser.ts'
 import { show } from './support/house.ts'
 
 const ID = `org.odd 'x' $(id) {{ y }} "z"`
-
-afterAll(quit)
 
 const automate = (page: Page) => page.getByRole('region', { name: 'Automate' })
 
@@ -48,9 +46,7 @@ describe.runIf(canBrowse)('the text for other programs', () => {
     const config = { commands: { deny: ['restart'] } }
     const { page } = await show({ config }, { hash: '#/app/home/com.athom.hue', width: 360, height: 740 })
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
-    await automate(page)
-      .getByText(/refuses this action: commands\.deny/)
-      .waitFor()
+    await see(automate(page), /refuses this action: commands\.deny/)
     const topic = 'hub2mqtt/home/app/com.athom.hue/cmd/restart'
     expect(parse(await copied(page, 'Home Assistant')).sequence[0].data).toEqual({ topic, payload: '', qos: 1 })
     expect(JSON.parse(await copied(page, 'Node-RED'))[1]).toMatchObject({ type: 'mqtt out', topic, retain: 'false' })

@@ -1,10 +1,8 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, see, visit } from './support/browser.ts'
 import { asked, type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
-
-afterAll(quit)
 
 const start = (hash: string, options?: HouseOptions) => show(options, { hash })
 
@@ -27,11 +25,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     const { page } = await start('#/bridge', { scopes: ['hub.app.readonly'] })
     const hub = page.getByRole('region', { name: 'Hub home' })
     await hub.getByText(/commands are unavailable/).click()
-    await hub
-      .locator('li')
-      .filter({ hasText: 'restart' })
-      .getByText(/hub\.app/)
-      .waitFor()
+    await see(hub.locator('li').filter({ hasText: 'restart' }), /hub\.app/)
     expect(await hub.getByRole('textbox').isDisabled()).toBe(true)
   })
 

@@ -1,15 +1,13 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, profile, quit, type View, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, type View, visit } from './support/browser.ts'
 import { type House, type HouseOptions, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const HASH = `#/app/home/${HUE}`
 const METER = 'org.tidewater.meter'
 const SCRIPT = '<img src=x onerror="window.hacked=1">'
-
-afterAll(quit)
 
 interface Answer {
   readonly resolution_seconds: number
@@ -34,18 +32,17 @@ interface Charts {
   readonly house: House
 }
 
-async function charts(of: (hours: number) => Answer | number, view: View = {}, house?: House): Promise<Charts> {
-  const own = house ?? (await startHouse())
-  const context = await profile(view)
+/** @param of returns the answer for a period, or the status of a failure */
+async function charts(of: (hours: number) => Answer | number, view: View = {}): Promise<Charts> {
   const asked: number[] = []
-  await context.route('**/history/*', async (route) => {
-    const hours = Number(route.request().url().split('/').at(-1))
-    asked.push(hours)
-    const told = of(hours)
-    await (typeof told === 'number' ? route.fulfill({ status: told, body: 'no' }) : route.fulfill({ json: told }))
-  })
-  const page = await visit(own.page, { hash: HASH }, context)
-  return { page, asked, house: own }
+  const prepare = (page: Page) =>
+    page.route('**/history/*', async (route) => {
+      const hours = Number(route.request().url().split('/').at(-1))
+      asked.push(hours)
+      const told = of(hours)
+      await (typeof told === 'number' ? route.fulfill({ status: told, body: 'no' }) : route.fulfill({ json: told }))
+    })
+  return { ...(await show({}, { hash: HASH, prepare, ...view })), asked }
 }
 
 const slider = (page: Page, name: RegExp | string = /^CPU/) =>
@@ -83,8 +80,7 @@ const isInked = (columns: readonly number[], from: number, to: number) => column
 describe.runIf(canBrowse)('the charts of an app', () => {
   test('show the figures of the bridge, also to readers, and load their library only then', async () => {
     const house = await startHouse({ hubs: { home: { usageMs: 100 } } })
-    const context = await profile()
-    const page = await visit(house.url, {}, context)
+    const page = await visit(house.url)
     const files: string[] = []
     page.on('request', (request) => files.push(request.url()))
     await page.getByText('Lumen Lights').first().waitFor()
@@ -97,7 +93,6 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     await page.getByRole('button', { name: '1 h' }).click()
     await page.getByText(/One point a minute/).waitFor()
     await expectAccessible(page)
-    await context.close()
   })
 
   test('read out each point by keyboard, with the events at that time, in both charts at the same time', async () => {
@@ -173,8 +168,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
 
   test('are read again each minute, and keep the focus and the selected point', async () => {
     let value = 1
-    const house = await startHouse()
-    const { page } = await charts(() => answer([value, value, value, value]), { minuteMs: 300 }, house)
+    const { page } = await charts(() => answer([value, value, value, value]), { minuteMs: 300 })
     await canvas(page)
     await slider(page).focus()
     await page.keyboard.press('ArrowLeft')
@@ -217,14 +211,13 @@ describe.runIf(canBrowse)('the charts of an app', () => {
   })
 
   test('are replaced with a notice and the figures in words if their library cannot be loaded', async () => {
-    const house = await startHouse()
-    const context = await profile()
-    await context.route(/uplot/i, (route) => route.abort())
-    await context.route('**/history/*', (route) => route.fulfill({ json: answer([1, 2]) }))
-    const page = await visit(house.page, { hash: HASH }, context)
+    const prepare = async (page: Page) => {
+      await page.route(/uplot/i, (route) => route.abort())
+      await page.route('**/history/*', (route) => route.fulfill({ json: answer([1, 2]) }))
+    }
+    const { page } = await show({}, { hash: HASH, prepare })
     await page.getByText('The chart could not be loaded.').first().waitFor()
     await page.getByText('Lowest 1%, mean 1.5%, highest 2%, latest 2%').waitFor()
-    await context.close()
   })
 
   test('follow the width of the window and the theme', async () => {

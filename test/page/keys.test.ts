@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import * as v from 'valibot'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, visit } from './support/browser.ts'
 import { asked, rowWith, show, startHouse } from './support/house.ts'
 
-afterAll(quit)
-
+/** More apps than the page draws at once. */
+const COUNT = 110
 const many = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ id: `com.app${i + 1000}`, name: `App ${i + 1000}`, version: '1.0.0' }))
 const focused = (page: Page) => page.evaluate<string>('document.activeElement.textContent')
@@ -19,20 +19,20 @@ const inView = (page: Page) =>
 
 describe.runIf(canBrowse)('by keyboard', () => {
   test('the arrow keys reach the whole list, and Enter opens an app', async () => {
-    const { page } = await show({ hubs: { home: { apps: many(150) } } })
+    const { page } = await show({ hubs: { home: { apps: many(COUNT) } } })
     await rowWith(page, 'App 1000').waitFor()
     await page.keyboard.press('ArrowDown')
     expect(await focused(page)).toBe('App 1000')
-    for (let i = 1; i < 150; i += 1) {
+    for (let i = 1; i < COUNT; i += 1) {
       // A row is drawn when the previous row has scrolled into view.
       await rowWith(page, `App ${1000 + i}`).waitFor({ state: 'attached' })
       await page.keyboard.press('ArrowDown')
       await until(`App ${1000 + i}`, async () => (await focused(page)) === `App ${1000 + i}`)
     }
     await page.keyboard.press('ArrowUp')
-    expect(await focused(page)).toBe('App 1148')
+    expect(await focused(page)).toBe(`App ${998 + COUNT}`)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'App 1148' }).waitFor()
+    await page.getByRole('heading', { name: `App ${998 + COUNT}` }).waitFor()
   })
 
   test('the arrow keys move from the search to the list and back, and Enter opens the first match', async () => {
@@ -180,19 +180,23 @@ describe.runIf(canBrowse)('the list of apps', () => {
     expect(heights).toEqual([33])
   })
 
-  test.for([320, 360, 390, 480])('has cards of two lines at %i px', async (width) => {
+  test('has cards of two lines at 320 to 480 px', async () => {
     const apps = [{ id: 'x.y', name: 'An app with a long name', version: '1.0.0', crashed: 'Error: gone' }, ...many(3)]
-    const { page } = await show({ hubs: { home: { apps } } }, { width, height: 820 })
+    const { page } = await show({ hubs: { home: { apps } } }, { width: 480, height: 820 })
     await rowWith(page, 'An app').waitFor()
-    const lines = await page.evaluate<number>(`(() => {
+    const countLines = () =>
+      page.evaluate<number>(`(() => {
       const tops = [...document.querySelectorAll('tr.app')[0].querySelectorAll('a, .badge, .figure, .switch, input, button')]
         .filter((part) => part.getBoundingClientRect().width > 0)
         .map((part) => { const { top, height } = part.getBoundingClientRect(); return Math.round((top + height / 2) / 16) })
       return new Set(tops).size
     })()`)
-    expect(lines).toBe(2)
-    expect(await inView(page)).toBe(4)
-    expect(await overflow(page)).toBeLessThanOrEqual(0)
+    for (const width of [320, 360, 390, 480]) {
+      await page.setViewportSize({ width, height: 820 })
+      expect(await countLines(), `${width} px`).toBe(2)
+      expect(await inView(page), `${width} px`).toBe(4)
+      expect(await overflow(page), `${width} px`).toBeLessThanOrEqual(0)
+    }
   })
 })
 

@@ -5,7 +5,7 @@ import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { english } from '../support/page-texts.ts'
 import { freePort } from '../support/ports.ts'
-import { canBrowse, expectAccessible, overflow, profile, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, seeAny, visit } from './support/browser.ts'
 import { House, rowWith, startHouse } from './support/house.ts'
 
 let house: House
@@ -14,7 +14,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await house?.[Symbol.asyncDispose]()
-  await quit()
 })
 
 const tab = (page: Page, name: string) => page.getByRole('navigation').getByRole('link', { name, exact: true })
@@ -57,11 +56,9 @@ describe.runIf(canBrowse)('the language of the page', () => {
   })
 
   test('is the only one whose texts are loaded', async () => {
-    const context = await profile()
-    await using _ = { [Symbol.asyncDispose]: () => context.close() }
     const asked: string[] = []
-    context.on('request', (request) => asked.push(new URL(request.url()).pathname))
-    const page = await visit(house.page, {}, context)
+    const prepare = (page: Page) => page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    const page = await visit(house.page, { prepare })
     await tab(page, 'Activity').waitFor()
     const ofLanguages = () => asked.filter((path) => /^\/assets\/[a-z]{2}-/.test(path)).map((path) => path.slice(8, 10))
     expect(ofLanguages()).toEqual([])
@@ -71,10 +68,9 @@ describe.runIf(canBrowse)('the language of the page', () => {
   })
 
   test('stays as it is if the texts of another one cannot be loaded, with a notice', async () => {
-    const context = await profile()
-    await using _ = { [Symbol.asyncDispose]: () => context.close() }
-    await context.route('**/assets/de-*', (route) => route.abort())
-    const page = await visit(house.page, {}, context)
+    const page = await visit(house.page, {
+      prepare: (page) => page.route('**/assets/de-*', (route) => route.abort()),
+    })
     await choose(page, 'Language', 'Deutsch')
     await page.getByText('The texts of this language could not be loaded.').waitFor()
     await tab(page, 'Activity').waitFor()
@@ -219,10 +215,7 @@ describe.runIf(canBrowse)('no view mixes languages:', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Restart' }).click()
     await page.getByText(/Stopped: .*failed|All done/).waitFor()
     await own.hub('cabin').close()
-    await page
-      .getByText(/hub is offline/)
-      .first()
-      .waitFor()
+    await seeAny(page, /hub is offline/)
     await expectTranslated(page)
   })
 

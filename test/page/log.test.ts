@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LogLines } from '../../src/web/server/api/protocol.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, visit } from './support/browser.ts'
 import { House, rowWith, startHouse } from './support/house.ts'
 
 let house: House
@@ -12,7 +12,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await house?.[Symbol.asyncDispose]()
-  await quit()
 })
 
 const APP = 'com.athom.hue'

@@ -1,15 +1,11 @@
-/** Saves screenshots of all views in a temporary folder. */
-import { mkdirSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+/** With PICTURES=1, saves screenshots of all views. */
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, quit, type Theme, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme, visit } from './support/browser.ts'
 import { House } from './support/house.ts'
 
-const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 const SIZES = [
   { width: 1280, height: 860 },
   { width: 768, height: 1024 },
@@ -23,7 +19,6 @@ let shared: House
 
 beforeAll(async () => {
   if (!canBrowse) return
-  mkdirSync(PICTURES, { recursive: true })
   const cabin = DEFAULT_APPS.slice(2, 6).map((app) => ({ ...app, id: `${app.id}.cabin` }))
   const hubs = { home: { usageMs: 400 }, cabin: { usageMs: 400, apps: cabin } }
   const config = { commands: { deny: ['get-std'] }, guard: { watch: ['*'], backoff: '10m', backoff_max: '10m' } }
@@ -37,7 +32,6 @@ afterAll(async () => {
   await open?.[Symbol.asyncDispose]()
   await closed?.[Symbol.asyncDispose]()
   await shared?.[Symbol.asyncDispose]()
-  await quit()
 })
 
 interface View {
@@ -171,12 +165,7 @@ const TINT = `(() => {
 describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
   test.each(SIZES)('the row of a crashed app is tinted at $width px, and its texts are readable', async (size) => {
     const page = await visit(open.page, { theme, ...size })
-    await page
-      .getByRole('row')
-      .filter({ hasText: 'Doorbell' })
-      .getByText(/^Crashed/)
-      .first()
-      .waitFor()
+    await seeAny(page.getByRole('row').filter({ hasText: 'Doorbell' }), /^Crashed/)
     const { tinted, plain, lowest } = await page.evaluate<{ tinted: string; plain: string; lowest: number }>(TINT)
     expect(tinted).not.toBe(plain)
     expect(lowest).toBeGreaterThanOrEqual(4.5)
@@ -193,10 +182,7 @@ describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
       } else await page.setViewportSize(size)
       // A chart adapts to the size of its container.
       await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
-      await page.screenshot({
-        path: join(PICTURES, `${name}-${theme}-${size.width}.png`),
-        fullPage: !name.startsWith('question'),
-      })
+      await picture(page, `${name}-${theme}-${size.width}`, !name.startsWith('question'))
       await expectAccessible(page)
       expect(await page.locator('.primary').count(), 'primary buttons').toBeLessThanOrEqual(1)
     }

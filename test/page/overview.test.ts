@@ -1,11 +1,9 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, quit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, see, seeAny } from './support/browser.ts'
 import { asked, rowWith, show } from './support/house.ts'
-
-afterAll(quit)
 
 const DOORBELL = 'nl.vandermolen.doorbell'
 const SCOPES = ['hub.app', 'hub.system.readonly']
@@ -86,9 +84,7 @@ describe.runIf(canBrowse)('the guardian in the list', () => {
     expect(await page.getByRole('columnheader', { name: 'Guardian' }).count()).toBe(0)
     await page.setViewportSize({ width: 1440, height: 900 })
     await rowWith(page, 'Doorbell').getByText('Waiting', { exact: true }).waitFor()
-    await rowWith(page, 'Doorbell')
-      .getByText(/^next try \d\d:\d\d:\d\d$/)
-      .waitFor()
+    await see(rowWith(page, 'Doorbell'), /^next try \d\d:\d\d:\d\d$/)
     await page.getByRole('columnheader', { name: 'Guardian' }).getByRole('button').click()
     await page.locator('tr.app').first().getByText('Doorbell').first().waitFor()
     await expectAccessible(page)
@@ -118,10 +114,7 @@ describe.runIf(canBrowse)('the guardian in the list', () => {
     expect(posts).toEqual([])
     await choose('Clear history and counts')
     await page.getByRole('dialog').getByRole('button', { name: 'Clear history and counts' }).click()
-    await page
-      .getByText(/Doorbell – Guardian: done/)
-      .first()
-      .waitFor()
+    await seeAny(page, /Doorbell – Guardian: done/)
     expect(posts).toEqual(['{"forget":true}'])
   })
 
@@ -134,9 +127,7 @@ describe.runIf(canBrowse)('the guardian in the list', () => {
     await figure(page, /^Given up 1$/).click()
     await listed(page, 1)
     await rowWith(page, 'Doorbell').getByText('Given up').waitFor()
-    await rowWith(page, 'Doorbell')
-      .getByText(/^next try /)
-      .waitFor()
+    await see(rowWith(page, 'Doorbell'), /^next try /)
     await figure(page, /^Needs attention 1$/).waitFor()
   })
 })

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, profile, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, see, visit } from './support/browser.ts'
 import { asked, type House, type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
@@ -19,8 +19,6 @@ const settings = {
 }
 
 const APP = { id: HUE, name: 'Lumen Lights', version: '7.0.12' }
-
-afterAll(quit)
 
 async function start(options: HouseOptions = {}): Promise<{ house: House; page: Page }> {
   const hubs = { home: { apps: [{ ...APP, settings }] } }
@@ -265,16 +263,12 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await edit(page, 'name')
     await field(page, 'name').fill('Sun')
     await save(page)
-    await lineOf(page, 'name')
-      .getByText(/The lamp is too hot/)
-      .waitFor()
+    await see(lineOf(page, 'name'), /The lamp is too hot/)
     expect(await field(page, 'name').inputValue()).toBe('Sun')
     expect(held(house)['name']).toBe('Lamp')
     house.hub().behave('answer-status', { operation: 'getAppSettings', status: 500 })
     await save(page)
-    await lineOf(page, 'name')
-      .getByText(/^Nothing was changed: /)
-      .waitFor()
+    await see(lineOf(page, 'name'), /^Nothing was changed: /)
   })
 
   test('is unknown after a command without an answer, until it is read again', async () => {
@@ -320,8 +314,7 @@ describe.runIf(canBrowse)('a setting is not offered for a change, with the reaso
   test('to readers', async () => {
     const hubs = { home: { apps: [{ id: HUE, name: 'Lumen Lights', settings }] } }
     const house = await startHouse({ hubs })
-    await using context = await profile()
-    const page = await visit(house.url, {}, context)
+    const page = await visit(house.url)
     await rowWith(page, 'Lumen Lights').getByRole('link').click()
     await page.getByRole('button', { name: /^Read settings \(You have read-only access/ }).waitFor()
   })

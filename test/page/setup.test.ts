@@ -1,17 +1,13 @@
-import { mkdirSync } from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { freePort } from '../support/ports.ts'
-import { canBrowse, expectAccessible, overflow, quit, type View, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, picture, type View, visit } from './support/browser.ts'
 
-afterAll(quit)
-
-const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 const KEY = 'key-of-the-hub'
 
 async function start(named: boolean) {
@@ -101,7 +97,6 @@ describe.runIf(canBrowse)('the setup page', () => {
     await page.getByText('and starts immediately').waitFor()
     await expectAccessible(page)
     expect(await overflow(page)).toBeLessThanOrEqual(0)
-    mkdirSync(PICTURES, { recursive: true })
-    await page.screenshot({ path: join(PICTURES, `setup ${name}.png`), fullPage: true })
+    await picture(page, `setup ${name}`, true)
   })
 })

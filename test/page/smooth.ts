@@ -17,7 +17,7 @@ const LONG_MS = 50
 
 exitOnSignals()
 
-await using house = await House.start({ hubs: { home: { apps: population(APPS), settleMs: 0 } } })
+await using house = await House.startApart({ hubs: { home: { apps: population(APPS), settleMs: 0 } } })
 const browser = await launch()
 const context = await profile()
 const page = await context.newPage()

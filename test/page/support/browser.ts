@@ -1,6 +1,8 @@
-import { existsSync } from 'node:fs'
-import axe from 'axe-core'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 import { mosquittoPath } from '../../support/brokers.ts'
 import { available } from '../../support/skipped.ts'
@@ -32,11 +34,13 @@ export interface View {
   readonly now?: number
   /** The interval for everything that the page repeats each minute. */
   readonly minuteMs?: number
+  /** Called before the page is opened, to add listeners and routes. */
+  readonly prepare?: (page: Page) => unknown
 }
 
 let browser: Promise<Browser> | undefined
 
-/** Starts the browser that all tests of a file share. The browser ends with the process. */
+/** Starts the browser that all tests share. The browser ends with the process. */
 export function launch(): Promise<Browser> {
   // CI runs as root, and Chromium has no sandbox for root.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
@@ -48,19 +52,50 @@ export async function quit(): Promise<void> {
   browser = undefined
 }
 
+/** A page that is not in use, because the start of a page takes longer than most of the tests. */
+let spare: Page | undefined
+
 /** Opens a page. Until the end of the test, it must have no errors and send no requests to other origins. */
 export async function visit(url: string, view: View = {}, context?: BrowserContext): Promise<Page> {
-  const { hash = '' } = view
-  const own = context ?? (await profile(view))
-  const page = await own.newPage()
+  const { hash = '', theme: colorScheme = 'light', width = 1280, height = 900, prepare, ...special } = view
+  const isPlain = context === undefined && Object.keys(special).length === 0
+  const page = (isPlain && takeSpare()) || (await (context ?? (await profile(view))).newPage())
+  if (context === undefined) {
+    await page.setViewportSize({ width, height })
+    await page.emulateMedia({ colorScheme })
+  }
   const faults = watch(page, url)
   onTestFinished(async () => {
-    await page.close()
-    if (context === undefined) await own.close()
+    if (isPlain && spare === undefined && (await empty(page))) spare = page
+    else if (context === undefined) await page.context().close()
+    else await page.close()
     expect(faults).toEqual([])
   })
+  await prepare?.(page)
   await page.goto(url + hash)
   return page
+}
+
+function takeSpare(): Page | undefined {
+  const page = spare
+  spare = undefined
+  return page
+}
+
+/** Makes the page as good as new; resolves to `false` if the page is closed or hangs. */
+async function empty(page: Page): Promise<boolean> {
+  try {
+    page.removeAllListeners()
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    await page.evaluate('localStorage.clear(); sessionStorage.clear()')
+    await page.mouse.move(0, 0)
+    await page.goto('about:blank')
+    await page.context().clearCookies()
+    await page.context().clearPermissions()
+    return true
+  } catch {
+    return false
+  }
 }
 
 export async function profile(view: View = {}): Promise<BrowserContext> {
@@ -102,14 +137,28 @@ function watch(page: Page, url: string): string[] {
   return faults
 }
 
+/** Waits for the only element with this text. */
+export const see = (within: Page | Locator, text: string | RegExp) => within.getByText(text).waitFor()
+
+/** Waits for an element with this text, of which there may be several, such as a row and a notice. */
+export const seeAny = (within: Page | Locator, text: string | RegExp) => within.getByText(text).first().waitFor()
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** The script takes longer to load than to run, so it is loaded only once into each document. */
+const AXE_RUN = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+  violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary)]))`
+
 export async function expectAccessible(page: Page): Promise<void> {
   // The page's content security policy blocks foreign scripts, so evaluate this script from outside.
-  await page.evaluate(axe.source)
-  const violations = await page.evaluate<unknown>(
-    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-      violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary)]))`,
-  )
-  expect(violations).toEqual([])
+  if (await page.evaluate<boolean>('globalThis.axe === undefined')) await page.evaluate(AXE)
+  expect(await page.evaluate<unknown>(AXE_RUN)).toEqual([])
+}
+
+const PICTURES = join(tmpdir(), 'hub2mqtt-page')
+
+/** With PICTURES=1, saves a screenshot in a temporary folder. */
+export async function picture(page: Page, name: string, fullPage = false): Promise<void> {
+  if (process.env['PICTURES'] === '1') await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage })
 }
 
 /** Returns by how many pixels the content is wider than the screen. */

@@ -1,4 +1,4 @@
-/** The environment of the page: emulated hubs, a real broker, and the daemon as a separate process. */
+/** The environment of the page: emulated hubs, a real broker, and the daemon. */
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +12,7 @@ import { Mosquitto } from '../../support/brokers.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { type View, visit } from './browser.ts'
+import { LocalDaemon } from './daemon.ts'
 
 const KEY = 'key-of-the-house'
 
@@ -21,83 +22,82 @@ export interface HouseOptions {
   /** Configuration of the daemon, in addition to hubs, broker and port. */
   readonly config?: Readonly<Record<string, unknown>>
   readonly scopes?: readonly string[]
-  /** The port of the daemon; default: any free port. */
-  readonly port?: number
 }
 
-export class House implements AsyncDisposable {
+type Daemon = LocalDaemon | BridgeProcess
+
+type Parts<D extends Daemon> = Pick<House<D>, 'hubs' | 'broker' | 'port' | 'file'> & {
+  readonly run: (file: string) => D
+}
+
+export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
   readonly hubs: ReadonlyMap<string, EmulatedHub>
   readonly broker: Mosquitto
-  readonly url: string
   readonly port: number
+  readonly url: string
   /** The address that the daemon has printed for its user; with a password, the same as `url`. */
   page: string
-  readonly #config: string
-  readonly #open: AsyncDisposableStack
-  daemon: BridgeProcess
+  daemon: D
+  /** The configuration file. */
+  readonly file: string
+  readonly #run: (file: string) => D
+  #open = new AsyncDisposableStack()
 
-  private constructor(parts: Pick<House, 'hubs' | 'broker' | 'url' | 'port' | 'daemon'> & Inner) {
-    this.hubs = parts.hubs
-    this.broker = parts.broker
-    this.url = parts.url
-    this.port = parts.port
-    this.page = parts.url
-    this.daemon = parts.daemon
-    this.#config = parts.config
-    this.#open = parts.open
+  private constructor({ hubs, broker, port, file, run }: Parts<D>) {
+    this.hubs = hubs
+    this.broker = broker
+    this.port = port
+    this.file = file
+    this.url = `http://127.0.0.1:${port}/`
+    this.page = this.url
+    this.#run = run
+    this.daemon = run(file)
   }
 
-  static async start({ hubs: wanted = { home: {} }, config = {}, scopes, port }: HouseOptions = {}): Promise<House> {
+  static start(options: HouseOptions = {}): Promise<House> {
+    return House.#start(options, (file) => new LocalDaemon(file))
+  }
+
+  /** The daemon is a process of its own, for tests that kill or suspend it, and for measurements. */
+  static startApart(options: HouseOptions = {}): Promise<House<BridgeProcess>> {
+    return House.#start(options, (config) => new BridgeProcess({ config }))
+  }
+
+  static async #start<D extends Daemon>(options: HouseOptions, run: (file: string) => D): Promise<House<D>> {
+    const { hubs: wanted = { home: {} }, config = {}, scopes = ['hub.app', 'hub.speech'] } = options
     await using open = new AsyncDisposableStack()
     const broker = open.use(await Mosquitto.start())
     const hubs = new Map<string, EmulatedHub>()
-    const keys = { [KEY]: scopes ?? ['hub.app', 'hub.speech'] }
     let id = 10
-    for (const [name, options] of Object.entries(wanted)) {
+    for (const [name, more] of Object.entries(wanted)) {
       id += 1
-      const own = { keys, settleMs: 150, flavour: 'older', id: `5f0c8a1b2d3e4f50617283${id}`, ...options } as const
-      hubs.set(name, open.use(await EmulatedHub.start(own)))
+      const own = { settleMs: 150, flavour: 'older', id: `5f0c8a1b2d3e4f50617283${id}` } as const
+      hubs.set(name, open.use(await EmulatedHub.start({ keys: { [KEY]: scopes }, ...own, ...more })))
     }
     const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'house-')))
     const file = join(folder, 'hub2mqtt.yaml')
-    const http = await listening(port ?? (await freePort()), config['http'])
+    const port = await freePort()
     const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY }])
+    const more = (key: string) => config[key] instanceof Object && config[key]
     // JSON is also valid YAML.
     const text = JSON.stringify({
       hubs: Object.fromEntries(addresses),
       ...config,
-      mqtt: { url: broker.url, ...(config['mqtt'] instanceof Object && config['mqtt']) },
-      http,
+      mqtt: { url: broker.url, ...more('mqtt') },
+      http: { ...more('http'), port },
     })
     await writeFile(file, text, { mode: 0o600 })
-    const daemon = new BridgeProcess({ config: file })
-    const house = new House({
-      hubs,
-      broker,
-      daemon,
-      port: http.port,
-      url: `http://127.0.0.1:${http.port}/`,
-      config: file,
-      open: open.move(),
-    })
-    try {
-      await house.#ready()
-      return house
-    } catch (error) {
-      await house[Symbol.asyncDispose]()
-      throw error
-    }
+    const house = new House({ hubs, broker, port, file, run })
+    open.defer(() => house.daemon.stop())
+    await house.#ready()
+    house.#open = open.move()
+    return house
   }
 
   hub(name = 'home'): EmulatedHub {
     const hub = this.hubs.get(name)
     if (hub === undefined) throw new Error(`there is no hub ${name}`)
     return hub
-  }
-
-  /** Starts a second daemon with the same configuration, except for these variables. */
-  another(env: Readonly<Record<string, string>>): BridgeProcess {
-    return new BridgeProcess({ config: this.#config, env })
   }
 
   /** Restarts the daemon on the same port. */
@@ -107,20 +107,19 @@ export class House implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    this.daemon = new BridgeProcess({ config: this.#config })
+    this.daemon = this.#run(this.file)
     await this.#ready()
   }
 
   async #ready(): Promise<void> {
-    await this.daemon.untilPort(this.port, 30_000)
-    await until('the daemon to be ready', async () => (await fetch(`${this.url}readyz`)).ok, 20_000, 20)
+    const isReady = async () => (await fetch(`${this.url}readyz`).catch(() => undefined))?.ok
+    await until('the daemon to be ready', isReady, 30_000, 20)
     if (v.parse(SESSION, await (await fetch(`${this.url}api/session`)).json()).login === 'token') {
       this.page = await this.daemon.page()
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.daemon.stop()
     await this.#open.disposeAsync()
   }
 }
@@ -140,13 +139,5 @@ export async function show(options?: HouseOptions, view?: View): Promise<{ house
 export const rowWith = (page: Page, text: string | RegExp) => page.getByRole('row').filter({ hasText: text })
 
 /** Returns the requests that the hub received and whose path contains `path`. */
-export const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))
-
-interface Inner {
-  readonly config: string
-  readonly open: AsyncDisposableStack
-}
-
-function listening(port: number, more: unknown): { readonly port: number } {
-  return { ...(typeof more === 'object' && more), port }
-}
+export const asked = (at: Pick<House, 'hub'>, path: string) =>
+  at.hub().requests.filter((request) => request.path.includes(path))

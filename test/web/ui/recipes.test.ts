@@ -20,12 +20,16 @@ const names = [
   ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
 ]
 
-function wordsOf(line: string): string[] {
-  const printed = execFileSync('sh', [
-    '-c',
-    `mosquitto_pub() { printf '%s\\0' "$@"; }; mosquitto_sub() { mosquitto_pub "$@"; }; ${line}`,
-  ])
-  return printed.toString('utf8').split('\0').slice(0, -1)
+/** Returns the arguments of each command, as a shell passes them. One shell reads all lines, because a start is slow. */
+function wordsOf(lines: readonly string[]): string[][] {
+  const define = `mosquitto_pub() { printf '%s\\0' "$#" "$@"; }; mosquitto_sub() { mosquitto_pub "$@"; }`
+  const printed = execFileSync('sh', ['-c', [define, ...lines].join('\n')])
+    .toString('utf8')
+    .split('\0')
+  const words = lines.map(() => printed.splice(0, 1 + Number(printed[0])).slice(1))
+  // Nothing else was executed.
+  expect(printed).toEqual([''])
+  return words
 }
 
 /** Returns what Home Assistant renders: the text itself, or the string in a template. */
@@ -49,6 +53,8 @@ describe('the text to paste into other programs', () => {
 
   test.each(BASES)('has the same topic and payload for each of them, below %s', (base) => {
     const topics = createTopics(base)
+    const shells: string[] = []
+    const words: string[][] = []
     for (const id of IDS) {
       const topic = topics.appCommand('home', id, 'uninstall')
       for (const payload of [payloadOf('uninstall', id), '', 'ON']) {
@@ -60,10 +66,12 @@ describe('the text to paste into other programs', () => {
         const [inject, out] = JSON.parse(nodeRed)
         expect([out.topic, inject.payload, inject.wires]).toEqual([topic, payload, [[out.id]]])
         const sent = payload === '' ? ['-n'] : ['-m', payload]
-        expect(wordsOf(shell)).toEqual(['-q', '1', '-t', topic, ...sent])
+        shells.push(shell)
+        words.push(['-q', '1', '-t', topic, ...sent])
         for (const text of [homeAssistant, nodeRed, shell]) expect(text).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/)
       }
     }
+    expect(wordsOf(shells)).toEqual(words)
   })
 
   test('receives the events of the app', () => {
@@ -72,7 +80,7 @@ describe('the text to paste into other programs', () => {
       const { homeAssistant, nodeRed, shell } = eventRecipe('events', topic)
       expect(rendered(parse(homeAssistant).triggers[0].topic)).toBe(topic)
       expect(JSON.parse(nodeRed)[0]).toMatchObject({ type: 'mqtt in', topic })
-      expect(wordsOf(shell)).toEqual(['-q', '1', '-t', topic])
+      expect(wordsOf([shell])).toEqual([['-q', '1', '-t', topic]])
     }
   })
 })

@@ -27,7 +27,7 @@ interface ButtonProps {
 type Attributes = Omit<ButtonHTMLAttributes<HTMLButtonElement>, keyof ButtonProps | 'title' | 'onClick'>
 type BaseProps = Attributes & Omit<ButtonProps, 'label'> & { readonly title?: string | undefined }
 
-function Button({ refused, busy = false, act, title, children, ...attributes }: BaseProps) {
+export function Button({ refused, busy = false, act, title, children, ...attributes }: BaseProps) {
   const isDisabled = busy || refused !== undefined
   return (
     <button
@@ -39,14 +39,6 @@ function Button({ refused, busy = false, act, title, children, ...attributes }: 
     >
       {children}
     </button>
-  )
-}
-
-export function Switch({ on, label, ...rest }: ButtonProps & { readonly on: boolean }) {
-  return (
-    <Button {...rest} role="switch" class="switch" aria-checked={on} aria-label={label}>
-      <span />
-    </Button>
   )
 }
 
@@ -105,17 +97,17 @@ export function Search(props: { label: string; value: Changeable<string>; shortc
 interface ChipsProps<K extends string> {
   readonly label: string
   readonly options: readonly K[]
+  readonly names: Readonly<Record<K, string>>
   readonly chosen: Changeable<K>
-  readonly children: (option: K) => ComponentChildren
 }
 
-export function Chips<K extends string>({ label, options, chosen, children }: ChipsProps<K>) {
+export function Chips<K extends string>({ label, options, names, chosen }: ChipsProps<K>) {
   return (
     <fieldset class="chips">
       <legend class="hidden">{label}</legend>
       {options.map((one) => (
         <button key={one} type="button" aria-pressed={chosen.value === one} onClick={() => set(chosen, one)}>
-          {children(one)}
+          {names[one]}
         </button>
       ))}
     </fieldset>

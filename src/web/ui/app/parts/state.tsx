@@ -7,7 +7,7 @@ import { type AppCommand, actOn, refusal } from '../commands.ts'
 import { type AppEntry, readTopic, type Store } from '../live/store.ts'
 import { usePage } from '../session.ts'
 import { defineStrings, formatCount, formatTime, terms } from '../terms.ts'
-import { Badge, Switch, type Tone } from './controls.tsx'
+import { Badge, Button, type Tone } from './controls.tsx'
 import { Glyph, type GlyphName } from './icons.tsx'
 
 const text = defineStrings('state', {
@@ -107,13 +107,17 @@ export function CommandSwitch(
   const { entry, command, label, on, act = () => actOn(entry, command, on ? 'OFF' : 'ON') } = props
   const page = usePage()
   return (
-    <Switch
-      on={on}
-      label={label}
+    <Button
+      role="switch"
+      class="switch"
+      aria-checked={on}
+      aria-label={label}
       busy={entry.running.value !== undefined}
       refused={refusal(page, entry.target, command)}
       act={() => void act()}
-    />
+    >
+      <span />
+    </Button>
   )
 }
 

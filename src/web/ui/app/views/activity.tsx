@@ -61,9 +61,7 @@ export function Activity() {
       <h1>{terms.views.activity}</h1>
       <div class="toolbar">
         <Search label={text.search} value={search} />
-        <Chips label={text.kind} options={KINDS} chosen={kind}>
-          {(one) => text.kinds[one]}
-        </Chips>
+        <Chips label={text.kind} options={KINDS} names={text.kinds} chosen={kind} />
         <Action
           label={
             paused.value === undefined ? terms.pause : missed === 0 ? text.resume : text.resumeNew({ count: missed })

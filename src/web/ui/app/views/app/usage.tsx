@@ -59,11 +59,7 @@ export function Usage({ entry }: AppProps) {
     () => answered && chartedOf(answered, marksOf(entry, store.recent.peek())),
     [answered, marked],
   )
-  const chips = (
-    <Chips label={text.range} options={RANGES} chosen={range}>
-      {(one) => text.ranges[one]}
-    </Chips>
-  )
+  const chips = <Chips label={text.range} options={RANGES} names={text.ranges} chosen={range} />
   const { cpu_percent: cpu, memory_bytes: memory, state } = entry.app.value
   return (
     <Card title={text.title} aside={chips}>

@@ -130,17 +130,14 @@ export function BulkProgress() {
           {text.stop}
         </button>
       ) : (
-        <Ended />
+        <Ended {...now} />
       )}
     </section>
   )
 }
 
-function Ended() {
+function Ended({ all, results, state }: NonNullable<typeof bulk.value>) {
   const page = usePage()
-  const now = bulk.value
-  if (now === undefined) return null
-  const { all, results, state } = now
   const count = (wanted: string) => results.filter(({ as }) => as === wanted).length
   const failures = results.flatMap((result, i) =>
     result.as === 'failed' ? [text.failure({ name: all[i]?.name ?? '', why: result.why })] : [],
