@@ -149,7 +149,6 @@ export class Theatre implements AsyncDisposable {
   async waitFor(topic: string, options: IClientPublishOptions, send: () => Promise<void>): Promise<void> {
     const before = this.#answers(topic, options)
     await send()
-    await this.rest()
     // `reach` advances the clock, because the bridge delays requests to a hub that has answered 429.
     await this.reach(`an answer to ${topic}`, () => this.#answers(topic, options) > before)
   }
@@ -168,14 +167,14 @@ export class Theatre implements AsyncDisposable {
     }
   }
 
-  /** Advances the clock from timer to timer, with a rest after each, until `probe` returns `true`. */
+  /** Advances the clock from timer to timer, with a rest before each, until `probe` returns `true`. */
   async reach(what: string, probe: () => boolean | undefined): Promise<void> {
-    for (let steps = 0; !probe(); steps += 1) {
-      if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)
+    for (let steps = 0; ; steps += 1) {
       await this.rest()
+      if (probe()) return
+      if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)
       if (this.clock.next <= NEAR_MS) this.clock.jump(Math.max(0, this.clock.next))
     }
-    await this.rest()
   }
 
   async pass(ms: number): Promise<void> {
@@ -183,10 +182,9 @@ export class Theatre implements AsyncDisposable {
     for (;;) {
       await this.rest()
       const left = end - this.clock.elapsed()
+      if (left <= 0) return
       this.clock.jump(Math.max(0, Math.min(left, this.clock.next)))
-      if (left <= 0) break
     }
-    await this.rest()
   }
 
   /** Resolves when no message is in transit between hubs, bridge, broker and clients. */
@@ -210,8 +208,7 @@ export class Theatre implements AsyncDisposable {
     this.#markers += 1
     const marker = markerOf(this.#markers)
     await this.asker.publish(this.#isThere ? PING : MARKER, `{"transaction":${marker}}`)
-    const clients = [this.watcher, this.asker]
-    await this.until('a round trip', () => clients.every((client) => client.marker.includes(marker)))
+    await Promise.all([this.watcher, this.asker].map((client) => client.untilMarker(marker)))
   }
 
   async startsOver(cause: () => void): Promise<void> {
