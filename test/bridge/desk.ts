@@ -83,12 +83,23 @@ export async function openDesk(
   await one.listed(held)
   emulated.forgetRequests()
   const clock = new FakeClock()
+  const configWith = (policy: Partial<Config['commands']>): Config => ({
+    ...CONFIG,
+    commands: { ...CONFIG.commands, ...policy },
+  })
+  // As in the daemon, the configuration stays the same object until it changes.
+  let config = configWith({
+    allow: ['*'],
+    deny: [],
+    read_only: false,
+    call: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
+  })
   const world: Desk['world'] = {
-    policy: {
-      allow: ['*'],
-      deny: [],
-      read_only: false,
-      call: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
+    get policy() {
+      return config.commands
+    },
+    set policy(policy) {
+      config = configWith(policy)
     },
     protocol: '5',
     connection: 1,
@@ -136,7 +147,7 @@ export async function openDesk(
     },
     live: {
       get value() {
-        return { ...CONFIG, commands: { ...CONFIG.commands, ...world.policy } }
+        return config
       },
     },
     clock,
