@@ -103,23 +103,6 @@ describe('the memory of answers', () => {
     expect([replay.recall('pay'), replay.recall('under way')]).toEqual([undefined, undefined])
   })
 
-  test('has room for 100,000 writes, and then for none until the oldest is five minutes old', async () => {
-    const clock = new FakeClock()
-    const replay = new Replay(clock)
-    replay.remember('first', done('null'), () => true)
-    await clock.advance(1000)
-    for (let i = 1; i < 100_000; i++) {
-      expect(replay.hasRoom).toBe(true)
-      replay.remember(`w${i}`, done('null'), () => true)
-    }
-    await turn()
-    expect(replay.hasRoom).toBe(false)
-    expect([replay.recall('first'), replay.recall('w99999')]).not.toContain(undefined)
-    await clock.advance(299_000)
-    expect(replay.hasRoom).toBe(true)
-    expect([replay.recall('first'), replay.recall('w1')].map((one) => one !== undefined)).toEqual([false, true])
-  })
-
   test('treats a write that failed before it was sent to the hub like a read, which needs no room', async () => {
     const replay = new Replay(new FakeClock())
     const failed = () => Promise.resolve({ ok: false, error: new CommandError('unknown_app') } as const)
