@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Replay, replayKey } from '../../src/bridge/replay.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
-import { CommandError, ERROR_CODES, isErrorCode } from '../../src/contract/errors.ts'
+import { CommandError } from '../../src/contract/errors.ts'
 import type { Message } from '../../src/mqtt/types.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
@@ -120,15 +120,6 @@ describe('the memory of answers', () => {
     }
     const answers = await Promise.all(['a', 'b', 'c'].map((name) => replay.recall(name)))
     expect(answers.map((one) => one?.ok && one.json.length)).toEqual([1.5 * MEBIBYTE, 1.5 * MEBIBYTE, 'null'.length])
-  })
-
-  test('keeps every failure except those that allow another attempt', async () => {
-    const replay = new Replay(new FakeClock())
-    const codes = Object.keys(ERROR_CODES).filter(isErrorCode)
-    for (const code of codes) replay.remember(code, Promise.resolve({ ok: false, error: new CommandError(code) }))
-    await turn()
-    const forgotten = codes.filter((code) => replay.recall(code) === undefined)
-    expect(forgotten).toEqual(['retained', 'expired', 'busy', 'hub_unreachable', 'rate_limited'])
   })
 
   test('is not changed when an earlier command with the same key ends', async () => {
