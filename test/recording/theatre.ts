@@ -1,4 +1,5 @@
 /** The environment of a scenario: broker, hubs, bridge and clients. Detects when all of them are at rest. */
+import { setTimeout } from 'node:timers/promises'
 import type { IClientPublishOptions } from 'mqtt'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { type Broker, type BrokerKind, startBroker } from '../support/brokers.ts'
@@ -17,6 +18,7 @@ const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
 /** The bridge is at rest after this many round trips without other messages. */
 const QUIET_ROUNDS = 5
+const ROUND_MS = 2
 /** `reach` advances to timers that are due within this time; `pass` is for later timers. */
 const NEAR_MS = 5_000
 const MAX_STEPS = 200
@@ -195,6 +197,8 @@ export class Theatre implements AsyncDisposable {
       const before = this.#activity
       await this.until('no timer to be due', () => !this.clock.busy)
       await this.#roundTrip()
+      // A request between bridge and hub may take longer than a few round trips.
+      await setTimeout(ROUND_MS)
       quiet = this.#activity === before ? quiet + 1 : 0
     }
   }
