@@ -122,9 +122,7 @@ test.concurrent('a bridge takes over from one that was cut off, and steps back w
 })
 
 // Alone, because the second bridge must be online within a second of the goodbye.
-test('a command that arrives after the goodbye of a bridge is left to the one that takes over', async ({
-  world,
-}) => {
+test('a command that arrives after the goodbye of a bridge is left to the one that takes over', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer, hub, app } = world
   await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
