@@ -67,8 +67,6 @@ export class HubFigures {
   readonly links = new Map<string, AppLinks | null>()
   /** The figures from which the links were computed; `undefined` until all permitted figures have been read. */
   #linksFrom: readonly unknown[] | undefined
-  /** In epoch milliseconds; `undefined` if the firmware has not changed since the bridge started. */
-  firmwareChangedAt: number | undefined
   #cancel: (() => void) | undefined
   #stopped = false
 
@@ -92,11 +90,7 @@ export class HubFigures {
     const before = this.#status
     const after = { online, id, firmware, scopes }
     this.#status = after
-    const isAnother = before !== undefined && before.id !== null && id !== before.id
-    if (isAnother) this.#forget()
-    else if (before?.firmware && firmware && firmware !== before.firmware) {
-      this.firmwareChangedAt = this.#options.clock.now()
-    }
+    if (before !== undefined && before.id !== null && id !== before.id) this.#forget()
     // The hub may have restarted.
     if (online && before?.online === false) this.#dueAt.delete('getInfo')
     if (!isDeepStrictEqual({ ...before, online }, after)) this.#permissionsChanged()
@@ -126,7 +120,6 @@ export class HubFigures {
     this.#failures.clear()
     this.#linksFrom = undefined
     this.health = undefined
-    this.firmwareChangedAt = undefined
   }
 
   #permits(name: Name): boolean {

@@ -1,6 +1,7 @@
 /** Converts a row of the entity table to the form that Home Assistant reads. */
 import type { Json } from '../base/json.ts'
 import { uniqueId } from '../contract/discovery.ts'
+import type { Topics } from '../contract/topics.ts'
 import type { Entity, Platform } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
@@ -24,10 +25,12 @@ export interface Software {
 /** The parts of a component that depend on its device, not on its row. */
 export interface Place {
   readonly objectId: string
+  readonly topics: Topics
+  /** Parameters of the topics that the entities read. */
+  readonly parameters: Readonly<Record<string, string>>
+  readonly command: (name: string, setting?: string) => string
   /** Set only for an app. */
   readonly software?: Software | undefined
-  readonly stateTopic: (entity: Entity) => string | undefined
-  readonly commandTopic: (entity: Entity) => string | undefined
 }
 
 export function componentOf(entity: Entity, place: Place): Component {
@@ -42,12 +45,18 @@ export function componentOf(entity: Entity, place: Place): Component {
     entity_picture: name === null || platform === 'update' ? place.software?.picture : undefined,
     // Home Assistant does not pass a device's `qos` on to its components.
     qos: 1,
-    state_topic: place.stateTopic(entity),
+    state_topic: stateTopic(entity, place),
     value_template: 'template' in entity ? entity.template?.jinja : undefined,
-    command_topic: place.commandTopic(entity),
+    command_topic: 'sends' in entity ? place.command(entity.sends, entity.setting) : undefined,
     command_template: 'sendsAs' in entity ? entity.sendsAs : undefined,
     ...ownKeys(entity, place),
   }
+}
+
+function stateTopic(entity: Entity, { topics, parameters }: Place): string | undefined {
+  if (!('reads' in entity) || entity.reads === undefined) return undefined
+  const { reads, setting: name } = entity
+  return topics.fill(reads, name === undefined ? parameters : { ...parameters, name })
 }
 
 /** Returns the component of a trigger, which Home Assistant identifies by its device, type and subtype. */
@@ -81,7 +90,7 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
         device_class: entity.deviceClass,
         payload_on: entity.on,
         payload_off: entity.off,
-        json_attributes_topic: entity.attributes === undefined ? undefined : place.stateTopic(entity),
+        json_attributes_topic: entity.attributes === undefined ? undefined : stateTopic(entity, place),
         json_attributes_template: entity.attributes?.jinja,
       }
     case 'switch':

@@ -4,7 +4,7 @@ import { ORIGIN, type Owner, objectIdOf } from '../contract/discovery.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { ApiPrefix } from '../hub/proven-hub.ts'
-import { type Component, componentOf, type Place, type Software, triggerOf } from './component.ts'
+import { type Component, componentOf, type Place, triggerOf } from './component.ts'
 import type { Entity } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
@@ -135,14 +135,10 @@ function below(publicUrl: string | null, path: string): string | undefined {
   return publicUrl === null ? undefined : `${publicUrl}/${path}`
 }
 
-interface Parts {
+interface Parts extends Omit<Place, 'objectId' | 'topics'> {
   readonly owner: Owner
   readonly info: Omit<DeviceInfo, 'identifiers'>
-  readonly software?: Software
   readonly triggers?: readonly Trigger[]
-  /** Parameters of the topics that the entities read. */
-  readonly parameters: Readonly<Record<string, string>>
-  readonly command: (name: string, setting?: string) => string
 }
 
 function assemble(entities: readonly Entity[], { topics, version }: Surroundings, parts: Parts) {
@@ -151,16 +147,7 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
   const bridge: Availability = { topic: topics.hubsAvailability }
   const availability = hub === undefined ? [bridge] : [bridge, { topic: topics.of('hubState', { hub }) }]
   const objectId = objectIdOf(parts.owner)
-  const place: Place = {
-    objectId,
-    software: parts.software,
-    stateTopic: (entity) => {
-      if (!('reads' in entity) || entity.reads === undefined) return undefined
-      const { reads, setting: name } = entity
-      return topics.fill(reads, name === undefined ? parameters : { ...parameters, name })
-    },
-    commandTopic: (entity) => ('sends' in entity ? parts.command(entity.sends, entity.setting) : undefined),
-  }
+  const place: Place = { objectId, topics, ...parts }
   const needs = { nothing: [], bridge: [bridge] } as const
   const offered = entities.map((entity): [string, OfferedComponent] => [
     entity.key,

@@ -49,8 +49,6 @@ export class HomeAssistant implements Discovery {
   readonly #link: DiscoveryLink
   readonly #publisher: Publisher
   readonly #discovered = new Map<string, DiscoveredHub>()
-  /** Id of a discovered hub → its name. */
-  readonly #names = new Map<string, string>()
   /** Names of duplicate hubs. Of several names for one hub, only one is published. */
   readonly #duplicates = new Set<string>()
   #bridgeId: string | null = null
@@ -115,7 +113,7 @@ export class HomeAssistant implements Discovery {
     const entities = { app: this.#offered('app', hub), hub: this.#offered('hub', hub) }
     const signature = this.#signature(facts, [...entities.app, ...entities.hub], hub)
     if (this.#discovered.get(name)?.signature === signature) return false
-    this.#setDiscovered(name, { facts, signature, entities })
+    this.#discovered.set(name, { facts, signature, entities })
     this.#bridgeChanged()
     this.#wantHub(name)
     for (const app of hub.apps.all.values()) this.#appChanged(name, app)
@@ -124,7 +122,7 @@ export class HomeAssistant implements Discovery {
 
   hubRemoved(name: string): void {
     const discovered = this.#discovered.get(name)
-    this.#setDiscovered(name, undefined)
+    this.#discovered.delete(name)
     this.#duplicates.delete(name)
     this.#bridgeChanged()
     if (discovered !== undefined) {
@@ -135,7 +133,7 @@ export class HomeAssistant implements Discovery {
 
   hubReleased(name: string): void {
     const discovered = this.#discovered.get(name)
-    this.#setDiscovered(name, undefined)
+    this.#discovered.delete(name)
     this.#duplicates.delete(name)
     if (discovered !== undefined) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }))
   }
@@ -144,20 +142,10 @@ export class HomeAssistant implements Discovery {
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#discovered.get(name)?.facts.id
     if (former === undefined || former === id) return false
-    this.#setDiscovered(name, undefined)
+    this.#discovered.delete(name)
     this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: former }))
     for (const other of [...this.#duplicates]) this.hubChanged(other)
     return true
-  }
-
-  #setDiscovered(name: string, discovered: DiscoveredHub | undefined): void {
-    const before = this.#discovered.get(name)?.facts.id
-    if (before !== undefined && this.#names.get(before) === name) this.#names.delete(before)
-    if (discovered === undefined) this.#discovered.delete(name)
-    else {
-      this.#discovered.set(name, discovered)
-      this.#names.set(discovered.facts.id, name)
-    }
   }
 
   hubAdded(): void {
@@ -166,8 +154,10 @@ export class HomeAssistant implements Discovery {
 
   /** Returns whether the hub is also configured under another name, because its devices cannot exist twice. */
   #isDuplicate(name: string, hubId: string): boolean {
-    const first = this.#names.get(hubId) ?? name
-    if (first === name) {
+    const isKnown = this.#discovered.get(name)?.facts.id === hubId
+    // Do not search for a known hub, because all hubs are checked whenever one is added.
+    const first = isKnown ? undefined : this.#discovered.values().find(({ facts }) => facts.id === hubId)?.facts.name
+    if (first === undefined) {
       this.#duplicates.delete(name)
       return false
     }

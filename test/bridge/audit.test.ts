@@ -20,14 +20,6 @@ describe.concurrent('the audit', () => {
     ])
     expect(lines(world).find(({ msg }) => msg === 'log level changed')).toMatchObject({ log_level: 'fatal' })
   })
-
-  test('records a change of the level by configuration too', async () => {
-    await using world = await World.start({ file: 'log: {level: info}\n' })
-    world.bridge.reload('log: {level: fatal}\n')
-    world.bridge.reload('log: {level: error}\n')
-    const changed = lines(world).filter(({ msg }) => msg === 'log level changed')
-    expect(changed).toMatchObject([{ log_level: 'fatal' }, { log_level: 'error' }])
-  })
 })
 
 describe.concurrent('a write that is refused or fails', () => {

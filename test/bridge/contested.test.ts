@@ -53,7 +53,7 @@ describe.skipIf(mosquittoPath === undefined)(
 
 test.skipIf(mosquittoPath === undefined)(
   'a bridge that returns executes no command that its replacement executes',
-  { timeout: 60_000 },
+  { concurrent: true },
   async () => {
     const KEYS = ['key-of-the-elder', 'key-of-the-younger']
     await using broker = await Mosquitto.start({ config: ['max_queued_messages 0'] })

@@ -54,9 +54,12 @@ commands: { response_topics: [me] }
 hubs: { attic: { url: "http://127.0.0.1:9", api_key: key } }`
 const CONFIG = loadConfig({ env: {}, file: 'x.yaml', readFile: () => FILE, requireHub: false }).config
 
-function lines(into: Record<string, unknown>[]) {
+/** Parses its lines only when they are read, because a test may cause 100,000 of them. */
+function recordingLog() {
+  const lines: string[] = []
   const options = { level: 'debug', base: null, timestamp: false, messageKey: 'message' }
-  return pino(options, { write: (line) => into.push(JSON.parse(line)) })
+  const log = pino(options, { write: (line) => lines.push(line) })
+  return { log, read: (): Record<string, unknown>[] => lines.map((line) => JSON.parse(line)) }
 }
 
 export interface DeskOptions {
@@ -80,12 +83,23 @@ export async function openDesk(
   await one.listed(held)
   emulated.forgetRequests()
   const clock = new FakeClock()
+  const configWith = (policy: Partial<Config['commands']>): Config => ({
+    ...CONFIG,
+    commands: { ...CONFIG.commands, ...policy },
+  })
+  // As in the daemon, the configuration stays the same object until it changes.
+  let config = configWith({
+    allow: ['*'],
+    deny: [],
+    read_only: false,
+    call: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
+  })
   const world: Desk['world'] = {
-    policy: {
-      allow: ['*'],
-      deny: [],
-      read_only: false,
-      call: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
+    get policy() {
+      return config.commands
+    },
+    set policy(policy) {
+      config = configWith(policy)
     },
     protocol: '5',
     connection: 1,
@@ -96,17 +110,24 @@ export async function openDesk(
     ends: [] as CommandEnd[],
     failed: [] as FailedWrite[],
     runs: [] as CommandRun[],
-    log: [] as Record<string, unknown>[],
-    audit: [] as Record<string, unknown>[],
     levels: [] as LogLevel[],
   }
+  const [log, audit] = [recordingLog(), recordingLog()]
   const dispatcher = new Dispatcher({
     hubs: new Map([['home', { hub: held.hub, concurrency }]]),
     topics: createTopics('b'),
     link: {
       isCurrent: ({ connection }) => connection === world.connection,
       status: () => ({ protocol: world.protocol }),
-      send: (topic, payload, options = {}) => records.sent.push({ topic, answer: JSON.parse(payload), options }),
+      send: (topic, payload, options = {}) => {
+        records.sent.push({
+          topic,
+          options,
+          get answer() {
+            return JSON.parse(payload)
+          },
+        })
+      },
       hold: (topic, payload) => {
         if (payload === null) records.cleared.push(topic)
       },
@@ -126,12 +147,12 @@ export async function openDesk(
     },
     live: {
       get value() {
-        return { ...CONFIG, commands: { ...CONFIG.commands, ...world.policy } }
+        return config
       },
     },
     clock,
-    log: lines(records.log),
-    audit: lines(records.audit),
+    log: log.log,
+    audit: audit.log,
   })
   dispatcher.start({
     onRun: (run) => records.runs.push(run),
@@ -156,7 +177,15 @@ export async function openDesk(
   }
   const operations = () => emulated.requests.map(({ operation }) => operation)
   const writes = () => emulated.requests.filter(({ method }) => method !== 'GET').map(({ operation }) => operation)
-  return { emulated, dispatcher, clock, world, hand, ask, operations, writes, ...records }
+  return {
+    ...{ emulated, dispatcher, clock, world, hand, ask, operations, writes, ...records },
+    get log() {
+      return log.read()
+    },
+    get audit() {
+      return audit.read()
+    },
+  }
 }
 
 export const test = one.test.extend<{ readonly desk: Desk }>({

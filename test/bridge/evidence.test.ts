@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { Evidence } from '../../src/bridge/evidence.ts'
 import { usageHistory } from '../../src/bridge/hub-history.ts'
 import { limitLargeReads } from '../../src/bridge/hub-state.ts'
@@ -11,6 +11,7 @@ import { retainedOn } from '../support/observer.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
+import { test } from '../support/world-test.ts'
 
 const BROKER = 'mosquitto'
 const STACK =
@@ -32,9 +33,12 @@ const untilCrash = (world: World, app: string, is: (crash: Crash) => boolean = (
     return crash !== undefined && is(crash) ? crash : undefined
   })
 
-describe('the evidence of a crash', () => {
-  test('has the data from before the crash, with settings by name only, and survives a restart of the bridge', async () => {
-    await using world = await World.start({ broker: BROKER })
+describe.concurrent('the evidence of a crash', () => {
+  test.override({ options: { broker: BROKER } })
+
+  test('has the data from before the crash, with settings by name only, and survives a restart of the bridge', async ({
+    world,
+  }) => {
     const { app, hub } = world
     await until('its usage', () => world.state(app)?.['memory_bytes'])
     hub.change(app, { usage: { cpu: 0.25, mem: 77 * 2 ** 20 } })
@@ -71,8 +75,9 @@ describe('the evidence of a crash', () => {
     expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual(data)
   })
 
-  test('names other apps that crashed within ten minutes, in both directions, and each is logged once', async () => {
-    await using world = await World.start({ broker: BROKER })
+  test('names other apps that crashed within ten minutes, in both directions, and each is logged once', async ({
+    world,
+  }) => {
     const [one = '', two = '', three = ''] = [...world.hub.apps.values()].flatMap(({ id, state }) =>
       state === 'running' ? [id] : [],
     )
@@ -117,8 +122,7 @@ describe('the evidence of a crash', () => {
     expect(data).toEqual({ markdown: expect.stringContaining('| Free memory of the hub |') })
   })
 
-  test('is removed with the app', async () => {
-    await using world = await World.start({ broker: BROKER })
+  test('is removed with the app', async ({ world }) => {
     const { app } = world
     world.hub.crash(app, 'Error: oh')
     await untilCrash(world, app)
@@ -142,8 +146,7 @@ describe('the evidence of a crash', () => {
     expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
   })
 
-  test('is removed by the same command while the guardian is off, without any other effect', async () => {
-    await using world = await World.start({ broker: BROKER })
+  test('is removed by the same command while the guardian is off, without any other effect', async ({ world }) => {
     const { app } = world
     world.hub.crash(app, 'Error: oh')
     await untilCrash(world, app)
@@ -156,8 +159,7 @@ describe('the evidence of a crash', () => {
     await until('nothing', () => world.observer.last(topicOf(app)) === '')
   })
 
-  test('is created once for an app that is found crashed, and its time is kept over restarts', async () => {
-    await using world = await World.start({ broker: BROKER })
+  test('is created once for an app that is found crashed, and its time is kept over restarts', async ({ world }) => {
     const { app } = world
     await world.bridge.stop()
     world.hub.crash(app, 'Error: while away')
@@ -172,10 +174,9 @@ describe('the evidence of a crash', () => {
     expect(crashOf(world, app)?.at).toBe(found.at)
   })
 
-  test.each(['is still', 'was no longer'])(
+  test.for(['is still', 'was no longer'])(
     'is replaced after a restart if an app that %s crashed has crashed again with the same message',
-    async (state) => {
-      await using world = await World.start({ broker: BROKER })
+    async (state, { world }) => {
       const { app, hub } = world
       hub.crash(app, 'Error: same')
       const first = await untilCrash(world, app)
@@ -196,8 +197,7 @@ describe('the evidence of a crash', () => {
     },
   )
 
-  test('includes a message that the hub sends after the crash', async () => {
-    await using world = await World.start({ broker: BROKER })
+  test('includes a message that the hub sends after the crash', async ({ world }) => {
     const { app, hub } = world
     hub.change(app, { crashed: true, state: 'stopped' })
     expect((await untilCrash(world, app)).message).toBeNull()
@@ -207,37 +207,40 @@ describe('the evidence of a crash', () => {
   })
 })
 
+const crashedApp = (crash_count: number | null, crash_message = 'Error: oh') =>
+  patchApp(undefined, 'x', { version: '1.0.0', crashed: true, crash_count, crash_message })
+
+/** Returns the evidence of an app that a list contains. */
+function found(evidence: Evidence, after: App) {
+  const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
+  evidence.of('home').appsChanged([{ id: 'x', before: undefined, after, events: [] }], then, true)
+  return evidence.of('home').crashes.get('x')
+}
+
 describe.each(['after', 'before', 'by another member, before'])('evidence that is read %s the list', (order) => {
   const clock = new FakeClock()
-  const appWith = (crash_count: number | null, crash_message = 'Error: oh') =>
-    patchApp(undefined, 'x', { version: '1.0.0', crashed: true, crash_count, crash_message })
-  const found = (evidence: Evidence, after: App) => {
-    const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
-    evidence.of('home').appsChanged([{ id: 'x', before: undefined, after, events: [] }], then, true)
-    return evidence.of('home').crashes.get('x')
-  }
-  const own = found(new Evidence(clock, silentLog), appWith(1))
+  const own = found(new Evidence(clock, silentLog), crashedApp(1))
   const held = JSON.stringify(own)
   clock.step(60_000)
 
   test.each([
-    ['of the same crash is adopted', 2, appWith(2), held, own],
-    ['of the same crash is adopted from a hub that does not count', null, appWith(null), held, own],
+    ['of the same crash is adopted', 2, crashedApp(2), held, own],
+    ['of the same crash is adopted from a hub that does not count', null, crashedApp(null), held, own],
     ['is adopted without the state', 2, undefined, held, own],
-    ['that was cleared is not created again', 2, appWith(2), '', null],
-    ['of an earlier crash is replaced', 2, appWith(1), held, undefined],
-    ['that was cleared is created for another crash', 2, appWith(1), '', undefined],
-    ['that was cleared is created for another message', 2, appWith(2, 'Error: no'), '', undefined],
-    ['that is invalid is replaced', 2, appWith(2), '{}', undefined],
+    ['that was cleared is not created again', 2, crashedApp(2), '', null],
+    ['of an earlier crash is replaced', 2, crashedApp(1), held, undefined],
+    ['that was cleared is created for another crash', 2, crashedApp(1), '', undefined],
+    ['that was cleared is created for another message', 2, crashedApp(2, 'Error: no'), '', undefined],
+    ['that is invalid is replaced', 2, crashedApp(2), '{}', undefined],
   ] as const)('%s', (_, count, state, crash, expected) => {
     const isOfMember = order.startsWith('by')
     const evidence = new Evidence(clock, silentLog)
     if (isOfMember && own) evidence.of('home').crashes.set('x', own)
-    if (order === 'after') found(evidence, appWith(count))
+    if (order === 'after') found(evidence, crashedApp(count))
     if (crash !== '' || isOfMember) evidence.learn('home', 'x', crash, !isOfMember)
     if (state !== undefined) evidence.learnState('home', 'x', JSON.stringify(state), isOfMember)
-    if (order !== 'after') found(evidence, appWith(count))
-    evidence.of('home').adoptAll([appWith(count)], false)
+    if (order !== 'after') found(evidence, crashedApp(count))
+    evidence.of('home').adoptAll([crashedApp(count)], false)
     const isNew = { ...own, at: new Date(clock.now()).toISOString() }
     expect(evidence.of('home').crashes.get('x')).toEqual(expected === undefined ? isNew : expected)
   })
@@ -245,26 +248,20 @@ describe.each(['after', 'before', 'by another member, before'])('evidence that i
 
 test('evidence that was forgotten stays so for an app that runs again on a hub that does not count crashes', () => {
   const evidence = new Evidence(new FakeClock(), silentLog)
-  const crashed = patchApp(undefined, 'x', { version: '1.0.0', crashed: true, crash_count: null, crash_message: 'oh' })
-  const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
-  const home = evidence.of('home')
-  home.appsChanged([{ id: 'x', before: undefined, after: crashed, events: [] }], then, true)
-  expect(home.crashes.get('x')).toMatchObject({ message: 'oh' })
+  const crashed = crashedApp(null)
+  expect(found(evidence, crashed)).toMatchObject({ message: 'Error: oh' })
   const running = { ...crashed, crashed: false }
   evidence.readsBack()
   evidence.learnState('home', 'x', JSON.stringify(running), false)
-  expect(home.adoptAll([running], true)).toEqual(['x'])
-  expect(home.crashes.get('x')).toBeNull()
+  expect(evidence.of('home').adoptAll([running], true)).toEqual(['x'])
+  expect(evidence.of('home').crashes.get('x')).toBeNull()
 })
 
 test('evidence of another member is forgotten when that member publishes some that cannot be read', () => {
   const evidence = new Evidence(new FakeClock(), silentLog)
-  const home = evidence.of('home')
-  const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
-  const app = patchApp(undefined, 'x', { version: '1.0.0', crashed: true, crash_count: 1, crash_message: 'oh' })
-  home.appsChanged([{ id: 'x', before: undefined, after: app, events: [] }], then, true)
+  expect(found(evidence, crashedApp(1))).toBeDefined()
   evidence.learn('home', 'x', 'x'.repeat(MAX_CRASH_BYTES + 1), false)
-  expect(home.crashes.get('x')).toBeUndefined()
+  expect(evidence.of('home').crashes.get('x')).toBeUndefined()
 })
 
 describe('the reads of evidence', () => {
@@ -318,6 +315,16 @@ describe("the hub's logs", () => {
   const asked = ({ hub }: World) =>
     hub.requests.flatMap(({ operation }) => (operation?.startsWith('getLog') ? [operation] : []))
 
+  let older: World
+  beforeAll(async () => {
+    older = await start()
+  })
+  beforeEach(() => {
+    older.hub.behaveWell()
+    older.hub.forgetRequests()
+  })
+  afterAll(() => older[Symbol.asyncDispose]())
+
   test.each([
     ['older', 1, 60],
     ['older', 2, 300],
@@ -325,7 +332,8 @@ describe("the hub's logs", () => {
     ['self-hosted', 30, 3600],
     ['older', 168, 3600],
   ] as const)('of the %s kind give %d hours, every %d s, with three requests', async (flavour, hours, seconds) => {
-    await using world = await start([INSIGHTS], flavour)
+    await using own = flavour === 'older' ? undefined : await start([INSIGHTS], flavour)
+    const world = own ?? older
     const { cpu_percent, memory_bytes, ...rest } = await history(world, hours)
     expect(rest).toEqual({ resolution_seconds: seconds, source: 'hub' })
     for (const points of [cpu_percent, memory_bytes]) {
@@ -390,20 +398,17 @@ describe("the hub's logs", () => {
     ['invalid figures', 'wrong-shape', { value: [[1, -1], ['never', 2], [9e99, 3], null] }],
     ['a body that is too large', 'big-body', { megabytes: 9 }],
   ] as const)('are replaced by the samples of the bridge if the hub answers with %s', async (_, behaviour, options) => {
-    await using world = await start()
     for (const operation of ['getLogEntries', 'getLogs'] as const) {
-      world.hub.behave(behaviour, { ...options, operation })
-      const { source, memory_bytes } = await history(world, 24)
+      older.hub.behave(behaviour, { ...options, operation })
+      const { source, memory_bytes } = await history(older, 24)
       expect(source).toBe('bridge')
-      expect(memory_bytes).toHaveLength(1)
-      expect(asked(world)).toContain(operation)
+      expect(memory_bytes.at(-1)?.[1]).toBe(older.state(older.app)?.['memory_bytes'])
+      expect(asked(older)).toContain(operation)
     }
-    expect(world.state(world.app)?.['memory_bytes']).toBeGreaterThan(0)
   })
 
   test('give figures in the order of their times, the last one for each time, and none from the far future', async () => {
-    await using world = await start()
-    const now = Math.floor(world.clock.now() / 1000)
+    const now = Math.floor(older.clock.now() / 1000)
     const [three, four, five] = [3, 4, 5].map((hours) => now - hours * 3600)
     const value = [
       [three, 1],
@@ -413,8 +418,8 @@ describe("the hub's logs", () => {
       [four, 4.04],
       [now - 100 * 3600, 2],
     ]
-    world.hub.behave('wrong-shape', { operation: 'getLogEntries', value })
-    expect(await history(world, 24)).toEqual({
+    older.hub.behave('wrong-shape', { operation: 'getLogEntries', value })
+    expect(await history(older, 24)).toEqual({
       resolution_seconds: 3600,
       cpu_percent: [
         [five, 3],
@@ -440,11 +445,10 @@ describe("the hub's logs", () => {
     ],
     ['another name', [{ id: 'cpu' }, { id: 'memory_of_the_camera' }]],
   ])('that have %s are not used as usage of the app', async (_, logs) => {
-    await using world = await start()
-    const value = logs.map((log) => ({ ...log, uri: `homey:app:${world.app}` }))
-    world.hub.behave('wrong-shape', { operation: 'getLogs', value })
-    expect((await history(world, 24)).source).toBe('bridge')
-    expect(asked(world)).toEqual(['getLogs'])
+    const value = logs.map((log) => ({ ...log, uri: `homey:app:${older.app}` }))
+    older.hub.behave('wrong-shape', { operation: 'getLogs', value })
+    expect((await history(older, 24)).source).toBe('bridge')
+    expect(asked(older)).toEqual(['getLogs'])
   })
 
   test.each(['getLogs', 'getLogEntries'] as const)(

@@ -5,7 +5,7 @@
 import { pathToFileURL } from 'node:url'
 import type { AppSeed } from '../../src/emulator/hub.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, type Answer, KEY, World } from '../support/world.ts'
+import { type Answer, KEY, World } from '../support/world.ts'
 
 export const COLUMNS = [
   'ok',
@@ -150,15 +150,23 @@ const seeds: AppSeed[] = [
 
 const code = (answer: Answer) => (answer.ok ? (answer.replayed ? 'replayed' : 'ok') : (answer.error?.code ?? '?'))
 
+const ENV = { COMMANDS_ALLOW: '*', GUARD_WATCH: 'no.such.app' }
+type Put = (row: Row, column: Column, answer: Answer) => void
+
 /** Uses one world with a working hub, and one for each kind of refusal. */
 export async function runMatrix(): Promise<Table> {
   const table: Table = new Map(ROWS.map(({ name }) => [name, {}]))
-  const put = (row: Row, column: Column, answer: Answer) => {
+  const put: Put = (row, column, answer) => {
     const cells = table.get(row.name)
     if (cells !== undefined) cells[column] = code(answer)
   }
-  const env = { COMMANDS_ALLOW: '*', GUARD_WATCH: 'no.such.app' }
-  await using good = await World.start({ broker: 'mosquitto', env, hub: { apps: seeds } })
+  await useWorkingHub(put)
+  await Promise.all([useKey(READ_ONLY, put), useKey(['hub.speech'], put), useNewerHubThatFails(put)])
+  return table
+}
+
+async function useWorkingHub(put: Put): Promise<void> {
+  await using good = await World.start({ broker: 'mosquitto', env: ENV, hub: { apps: seeds } })
   for (const row of ROWS) {
     put(row, 'ok', await good.request(row.topic('ok'), row.payload('ok')))
     put(row, 'invalid', await good.request(row.topic('invalid'), Buffer.from([0x7b, 0xff, 0x7d])))
@@ -168,16 +176,18 @@ export async function runMatrix(): Promise<Table> {
     await good.request(row.topic('duplicate'), row.payload('duplicate'), again)
     put(row, 'duplicate', await good.request(row.topic('duplicate'), row.payload('duplicate'), again))
   }
-  for (const lacking of [READ_ONLY, ['hub.speech']]) {
-    await using poor = await World.start({
-      env: { ...env, HUB_REALTIME: 'false' },
-      hub: { apps: seeds, keys: { [KEY]: lacking } },
-    })
-    for (const row of ROWS.filter((one) => one.lacking?.join() === lacking.join())) {
-      put(row, 'forbidden', await poor.request(row.topic('forbidden'), row.payload('forbidden')))
-    }
+}
+
+async function useKey(lacking: readonly string[], put: Put): Promise<void> {
+  const env = { ...ENV, HUB_REALTIME: 'false' }
+  await using poor = await World.start({ env, hub: { apps: seeds, keys: { [KEY]: lacking } } })
+  for (const row of ROWS.filter((one) => one.lacking?.join() === lacking.join())) {
+    put(row, 'forbidden', await poor.request(row.topic('forbidden'), row.payload('forbidden')))
   }
-  await using newer = await World.start({ env, hub: { apps: seeds, flavour: 'newer', keys: { [KEY]: ALL_SCOPES } } })
+}
+
+async function useNewerHubThatFails(put: Put): Promise<void> {
+  await using newer = await World.start({ env: ENV, hub: { apps: seeds, flavour: 'newer' } })
   for (const row of ROWS.filter(({ olderOnly }) => olderOnly)) {
     put(row, 'unsupported', await newer.request(row.topic('unsupported'), row.payload('unsupported')))
   }
@@ -186,7 +196,6 @@ export async function runMatrix(): Promise<Table> {
   for (const row of ROWS.filter(({ lacking }) => lacking !== undefined)) {
     put(row, 'offline', await newer.request(row.topic('offline'), row.payload('offline')))
   }
-  return table
 }
 
 /** Uses `expires_at` if the payload can have it, otherwise the message expiry of MQTT 5. */

@@ -76,21 +76,6 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(world.observer.texts('hub2mqtt/bridge/state').at(-1)).toBe('offline')
   })
 
-  test('the same transaction on the same topic is executed once and answered each time', async ({ world }) => {
-    world.hub.behave('slow-headers', { ms: 100, operation: 'restartApp' })
-    const topic = `hub2mqtt/${restartOf(world.app)}`
-    await Promise.all([1, 2, 3].map(() => world.observer.publish(topic, '{"transaction":"t"}')))
-    await until('three answers', () => resultsOf(world, world.app).length === 3)
-    await world.request(restartOf(world.app), '{"transaction":"t"}')
-    const answers = resultsOf(world, world.app)
-    expect(answers.map(({ ok }) => ok)).toEqual([true, true, true, true])
-    expect(answers.filter(({ replayed }) => replayed === true)).toHaveLength(3)
-    expect(world.requestCount('restartApp')).toBe(1)
-    await world.request(restartOf(world.app), '{"transaction":7}')
-    await world.request(restartOf(world.app), '{"transaction":"7"}')
-    expect(world.requestCount('restartApp')).toBe(3)
-  })
-
   test('at most four requests reach the hub at a time', async ({ world }) => {
     const apps = [...world.hub.apps.keys()].slice(0, 8)
     world.hub.behave('never-answer', { operation: 'disableApp' })

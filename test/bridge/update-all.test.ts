@@ -8,14 +8,12 @@ const APPS = [
   { id: 'c.none' },
   { id: 'd.three', update: '2.0.0' },
 ]
-const start = (hub: object = {}, env: Readonly<Record<string, string>> = {}) =>
-  World.start({ hub: { apps: APPS, ...hub }, env })
 const installs = ({ hub }: World) =>
   hub.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => Object(body).id)
 
 describe.concurrent('update-all', () => {
   test('shows the progress of each app, logs a line for each, and installs one at a time', async () => {
-    await using world = await start()
+    await using world = await World.start({ hub: { apps: APPS } })
     world.hub.behave('slow-headers', { ms: 1000, times: 1, operation: 'installFromAppStore' })
     const first = world.request('home/cmd/update-all', '{"transaction":"first"}')
     await until('the first', () => installs(world).length === 1)

@@ -214,10 +214,6 @@ describe('the presentation', () => {
     )
   })
 
-  test('links a hub to its own address', () => {
-    expect(deviceOf('hub2mqtt--abc123/').configuration_url).toBe('http://hub.local')
-  })
-
   const shown = (device?: string, missing: readonly OperationName[] = EVIDENCE) =>
     Object.entries<{ unique_id?: string; enabled_by_default?: boolean }>(components({ missing }, device))
       .filter(([, component]) => component.unique_id !== undefined && component.enabled_by_default !== false)

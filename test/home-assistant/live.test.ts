@@ -44,23 +44,23 @@ const told = (world: World, since: number) =>
     .filter(({ topic }) => topic.startsWith('homeassistant/') && topic.endsWith('/config'))
 const componentsOf = (payload: string | undefined) => Object.keys(JSON.parse(payload ?? '{}').components ?? {})
 
+test.concurrent.each(['older', 'newer'] as const)(
+  'Home Assistant accepts every device of a hub of the %s kind',
+  async (flavour) => {
+    await using world = await World.start({ hub: { flavour } })
+    const held = await settled(world)
+    for (const [topic, payload] of held) expect(faultsOf(topic, payload), topic).toEqual([])
+    const updates = [...(await retainedOn(world.broker.port))].filter(([topic]) => topic.endsWith('/update'))
+    expect(updates).toHaveLength(world.hub.apps.size)
+    for (const [topic, payload] of updates) expect(faultsOfUpdate(payload), topic).toEqual([])
+    expect(componentsOf(held.get(HUE)).includes('garbage_collect')).toBe(flavour === 'older')
+    const hub = componentsOf(held.get(`homeassistant/device/hub2mqtt--${HUB}/config`))
+    expect(hub.includes('speak')).toBe(flavour === 'older')
+  },
+)
+
 describe.concurrent.each(BROKERS)('on %s', (broker) => {
   test.override({ options: { broker } })
-
-  test.each(['older', 'newer'] as const)(
-    'Home Assistant accepts every device of a hub of the %s kind',
-    async (flavour) => {
-      await using world = await World.start({ broker, hub: { flavour } })
-      const held = await settled(world)
-      for (const [topic, payload] of held) expect(faultsOf(topic, payload), topic).toEqual([])
-      const updates = [...(await retainedOn(world.broker.port))].filter(([topic]) => topic.endsWith('/update'))
-      expect(updates).toHaveLength(world.hub.apps.size)
-      for (const [topic, payload] of updates) expect(faultsOfUpdate(payload), topic).toEqual([])
-      expect(componentsOf(held.get(HUE)).includes('garbage_collect')).toBe(flavour === 'older')
-      const hub = componentsOf(held.get(`homeassistant/device/hub2mqtt--${HUB}/config`))
-      expect(hub.includes('speak')).toBe(flavour === 'older')
-    },
-  )
 
   test('nothing is published again when the bridge starts and nothing has changed', async ({ world }) => {
     await settled(world)

@@ -4,6 +4,8 @@ import { type IClientPublishOptions, type IPublishPacket, MqttClient } from 'mqt
 import type { BrokerKind } from '../support/brokers.ts'
 import { isMarker, PING } from './marker.ts'
 
+const TIMEOUT_MS = 30_000
+
 export interface ClientOptions {
   readonly url: string
   /** MQTT 5 for Mosquitto, 3.1.1 for the embedded broker. */
@@ -15,7 +17,8 @@ export interface ClientOptions {
 export class Client implements AsyncDisposable {
   readonly seen: IPublishPacket[] = []
   /** The latest received marker; `seen` contains no markers. */
-  marker = ''
+  #marker = ''
+  #onMarker = () => {}
   readonly #client: MqttClient
   readonly #broker: BrokerKind
 
@@ -24,7 +27,10 @@ export class Client implements AsyncDisposable {
     this.#broker = broker
     client.on('message', (topic, payload, packet) => {
       if (!isMarker(packet)) this.seen.push(packet)
-      else if (topic !== PING) this.marker = payload.toString()
+      else if (topic !== PING) {
+        this.#marker = payload.toString()
+        this.#onMarker()
+      }
     })
   }
 
@@ -55,6 +61,20 @@ export class Client implements AsyncDisposable {
   ): Promise<void> {
     const more = properties !== undefined && this.#broker === 'mosquitto' ? { properties } : {}
     await this.#client.publishAsync(topic, payload, { qos: 1, ...options, ...more })
+  }
+
+  /** Resolves when this marker is the latest one. Does not poll, because a recording waits for thousands of markers. */
+  async untilMarker(marker: string): Promise<void> {
+    const timeout = setTimeout(
+      () => arrival.reject(new Error(`timed out waiting for the marker ${marker}`)),
+      TIMEOUT_MS,
+    )
+    const arrival = Promise.withResolvers<void>()
+    this.#onMarker = () => {
+      if (this.#marker.includes(marker)) arrival.resolve()
+    }
+    this.#onMarker()
+    await arrival.promise.finally(() => clearTimeout(timeout))
   }
 
   texts(topic: string): string[] {

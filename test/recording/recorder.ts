@@ -1,4 +1,3 @@
-import { until } from '../support/until.ts'
 import type { Client, ClientOptions } from './client.ts'
 import { MARKER } from './marker.ts'
 import { pack } from './pack.ts'
@@ -6,7 +5,6 @@ import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './r
 
 /** aedes mixes retained and live messages; retained messages are complete after some quiet round trips. */
 const RETAINED_ROUNDS = 5
-const TIMEOUT_MS = 30_000
 
 /** Topics on which time and number of equal messages do not matter, because the bridge repeats probes and presence. */
 const COUNTLESS: ReadonlySet<string> = new Set(['hub2mqtt/bridge/probe', 'hub2mqtt/bridge/presence'])
@@ -67,8 +65,9 @@ export class Recorder {
     await using latecomer = await join({ id: 'latecomer', filters: ['#'] })
     const found = () => latecomer.seen.filter(({ retain }) => retain)
     for (let quiet = 0, round = 0, before = -1; quiet < RETAINED_ROUNDS; round += 1) {
-      await latecomer.publish(MARKER, String(round))
-      await until('the end of the retained messages', () => latecomer.marker === String(round), TIMEOUT_MS)
+      const marker = `round ${round}.`
+      await latecomer.publish(MARKER, marker)
+      await latecomer.untilMarker(marker)
       quiet = found().length === before ? quiet + 1 : 0
       before = found().length
     }

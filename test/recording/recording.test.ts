@@ -4,10 +4,10 @@ import { differences } from './compare.ts'
 import { expected } from './golden.ts'
 import { record } from './scenario.ts'
 
-/** The test takes ten seconds on an idle machine, and longer on a busy machine. */
+/** Both tests together take ten seconds on an idle machine, and longer on a busy machine. */
 const LIMIT_MS = 180_000
 
-test.each(BROKERS)(
+test.concurrent.each(BROKERS)(
   'subscribers on %s receive exactly the recorded messages',
   async (kind) => {
     const found = differences(expected(kind), await record(kind))

@@ -1,4 +1,5 @@
 /** The environment of a scenario: broker, hubs, bridge and clients. Detects when all of them are at rest. */
+import { setTimeout } from 'node:timers/promises'
 import type { IClientPublishOptions } from 'mqtt'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { type Broker, type BrokerKind, startBroker } from '../support/brokers.ts'
@@ -17,6 +18,7 @@ const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
 /** The bridge is at rest after this many round trips without other messages. */
 const QUIET_ROUNDS = 5
+const ROUND_MS = 2
 /** `reach` advances to timers that are due within this time; `pass` is for later timers. */
 const NEAR_MS = 5_000
 const MAX_STEPS = 200
@@ -149,7 +151,6 @@ export class Theatre implements AsyncDisposable {
   async waitFor(topic: string, options: IClientPublishOptions, send: () => Promise<void>): Promise<void> {
     const before = this.#answers(topic, options)
     await send()
-    await this.rest()
     // `reach` advances the clock, because the bridge delays requests to a hub that has answered 429.
     await this.reach(`an answer to ${topic}`, () => this.#answers(topic, options) > before)
   }
@@ -168,14 +169,14 @@ export class Theatre implements AsyncDisposable {
     }
   }
 
-  /** Advances the clock from timer to timer, with a rest after each, until `probe` returns `true`. */
+  /** Advances the clock from timer to timer, with a rest before each, until `probe` returns `true`. */
   async reach(what: string, probe: () => boolean | undefined): Promise<void> {
-    for (let steps = 0; !probe(); steps += 1) {
-      if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)
+    for (let steps = 0; ; steps += 1) {
       await this.rest()
+      if (probe()) return
+      if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)
       if (this.clock.next <= NEAR_MS) this.clock.jump(Math.max(0, this.clock.next))
     }
-    await this.rest()
   }
 
   async pass(ms: number): Promise<void> {
@@ -183,10 +184,9 @@ export class Theatre implements AsyncDisposable {
     for (;;) {
       await this.rest()
       const left = end - this.clock.elapsed()
+      if (left <= 0) return
       this.clock.jump(Math.max(0, Math.min(left, this.clock.next)))
-      if (left <= 0) break
     }
-    await this.rest()
   }
 
   /** Resolves when no message is in transit between hubs, bridge, broker and clients. */
@@ -197,6 +197,8 @@ export class Theatre implements AsyncDisposable {
       const before = this.#activity
       await this.until('no timer to be due', () => !this.clock.busy)
       await this.#roundTrip()
+      // A request between bridge and hub may take longer than a few round trips.
+      await setTimeout(ROUND_MS)
       quiet = this.#activity === before ? quiet + 1 : 0
     }
   }
@@ -210,8 +212,7 @@ export class Theatre implements AsyncDisposable {
     this.#markers += 1
     const marker = markerOf(this.#markers)
     await this.asker.publish(this.#isThere ? PING : MARKER, `{"transaction":${marker}}`)
-    const clients = [this.watcher, this.asker]
-    await this.until('a round trip', () => clients.every((client) => client.marker.includes(marker)))
+    await Promise.all([this.watcher, this.asker].map((client) => client.untilMarker(marker)))
   }
 
   async startsOver(cause: () => void): Promise<void> {
