@@ -17,7 +17,9 @@ const ELSEWHERE = ['test/container/**', 'test/package/**', 'test/node-red/**', '
 const APART = [
   'test/{chaos,clusters,depth,fuzz,recording,tooling}/**/*.test.ts',
   'test/base/expressions.test.ts',
-  'test/cluster/!(fleet|leased).test.ts',
+  // Their support closes at the end of the file what the tests have started.
+  'test/cli/{conformance,doctor}/*.test.ts',
+  'test/cluster/!(leased).test.ts',
   // Sets an environment variable.
   'test/config/instance.test.ts',
   'test/emulator/processes/*.test.ts',

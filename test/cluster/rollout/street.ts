@@ -37,6 +37,9 @@ interface StreetOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
+/** The id of the hub of a house, from 0. */
+export const idOf = (house: number): string => String(house).padStart(24, '0')
+
 export class Street implements AsyncDisposable {
   readonly hubs = new Map<string, EmulatedHub>()
   readonly broker: Broker
@@ -67,7 +70,7 @@ export class Street implements AsyncDisposable {
     const street = new Street({ broker, observer }, options, new AsyncDisposableStack())
     for (let i = 0; i < houses; i += 1) {
       const keys = { [KEY]: ALL_SCOPES }
-      const hub = await EmulatedHub.start({ keys, settleMs: 0, flavour: 'older', apps: [...apps] })
+      const hub = await EmulatedHub.start({ id: idOf(i), keys, settleMs: 0, flavour: 'older', apps: [...apps] })
       street.hubs.set(`h${i}`, open.use(hub))
     }
     street.#open.use(open.move())
