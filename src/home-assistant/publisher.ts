@@ -108,6 +108,8 @@ export class Publisher {
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
       if (!belongsTo(wanted, objectId)) continue
       this.#wanted.delete(wanted)
+      // Without this, the first connection would remove the device of its new owner.
+      this.#waiting?.delete(wanted)
       for (const topic of this.#published.get(wanted)?.topics ?? []) topics.add(topic)
       this.#published.delete(wanted)
       this.#found.delete(wanted)

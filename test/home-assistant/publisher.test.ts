@@ -263,6 +263,17 @@ describe('discovery', () => {
     expect(link.take()).toEqual([])
   })
 
+  test('of a hub that another bridge takes over before the first connection stays on the broker', async () => {
+    const [clock, link, wanted] = [new FakeClock(), new FakeLink(), device('x', { a: 'switch' })]
+    const publisher = new Publisher({ link, clock, topics, form: 'device', rate: 20 })
+    link.held.set(topics.device(wanted.objectId), '{}')
+    want(publisher, wanted)
+    publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: 'h' }))
+    publisher.connected()
+    await clock.advance(60_000)
+    expect(link.take().filter((call) => !call.startsWith('release'))).toEqual([])
+  })
+
   test('is restored once when another client clears its topics, and not when the publisher cleared them', async () => {
     const { clock, link, publisher } = await published(
       [device('x', { a: 'switch', b: 'sensor' }), device('y', { a: 'switch' })],
