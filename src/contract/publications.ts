@@ -13,7 +13,6 @@ import type { LogLevel } from './log-levels.ts'
 import * as schemas from './schemas.ts'
 import type { TemplateParameter } from './templates.ts'
 import { updateOf } from './update-state.ts'
-import { CONTRACT_VERSION } from './version.ts'
 
 /** The owner of a retained topic, with the parameters of the topic's template. */
 export type Owner =
@@ -161,7 +160,7 @@ export const PUBLICATIONS = {
       protocol === null
         ? undefined
         : {
-            contract: CONTRACT_VERSION,
+            contract: schemas.CONTRACT_VERSION,
             version,
             started_at: startedAt,
             hubs,

@@ -8,7 +8,9 @@ import { APP_EVENT_TYPES, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from './events.ts
 import { GUARD_STATES, HISTORY_KINDS, MAX_APPS_NAMED, MAX_GUARD_MESSAGE, MAX_HISTORY, REASONS } from './guard.ts'
 import { LOG_LEVELS } from './log-levels.ts'
 import { ROLLOUT_COMMANDS, ROLLOUT_REASONS, ROLLOUT_STATES } from './rollout.ts'
-import { CONTRACT_VERSION } from './version.ts'
+
+/** Version of the MQTT contract. A change that could break automations requires a new version. */
+export const CONTRACT_VERSION = 1 as const
 
 const text = v.string()
 const flag = v.boolean()

@@ -1,8 +1,7 @@
 /** The metrics that are read from the daemon's parts on each scrape. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { HubHealth } from '../contract/crash.ts'
-import type { HealthReport, Role } from '../contract/schemas.ts'
-import { CONTRACT_VERSION } from '../contract/version.ts'
+import { CONTRACT_VERSION, type HealthReport, type Role } from '../contract/schemas.ts'
 import { APP_STATES } from '../hub/app.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Pulse } from '../hub/pulse.ts'

@@ -2,7 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { EVENT_TYPES, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from '../../../src/contract/events.ts'
-import { CONTRACT_VERSION } from '../../../src/contract/version.ts'
+import { CONTRACT_VERSION } from '../../../src/contract/schemas.ts'
 import { pages } from '../../../src/tooling/docs/generate.ts'
 
 const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'test/**/*.md', 'config/**/*.md']).sort()
