@@ -81,6 +81,11 @@ export class ProvenHub {
     this.prefix = options.pathPrefix === 'auto' ? 'manager' : options.pathPrefix
   }
 
+  /** As in the latest identity check; `undefined` before the first. */
+  get firmware(): Identity['firmware'] | undefined {
+    return this.#identity?.firmware
+  }
+
   /** Whether the hub does not limit requests, and no request is waiting or running. */
   get isIdle(): boolean {
     return this.#pending === 0 && this.#clock.elapsed() >= this.#limitedUntil
@@ -144,8 +149,10 @@ export class ProvenHub {
   async confirm(): Promise<void> {
     if (this.#identity === undefined) return void (await this.identify())
     const losses = this.#losses
-    const { id } = await this.#ping()
+    const { id, firmware } = await this.#ping()
     this.#expect(id, 'nonsense')
+    // Otherwise, each response of an updated hub would cast doubt on it.
+    this.#identity = { ...this.#identity, firmware }
     this.#trust(losses)
   }
 

@@ -156,12 +156,17 @@ export class Session {
 
   async #makeSure(): Promise<void> {
     // During the first check, a second check may become necessary, for example because of a new API key.
-    for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
+    for (let rounds = 0; rounds < 2 && this.#mustGreet(); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined
       })
       await this.#greeting
     }
+  }
+
+  #mustGreet(): boolean {
+    const { isProven, firmware } = this.#client.hub
+    return this.#stale || !isProven || firmware !== this.#greeted?.firmware
   }
 
   async #greet(): Promise<void> {

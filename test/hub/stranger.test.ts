@@ -252,6 +252,30 @@ test.concurrent('a hub whose every response casts doubt on it can be used, with 
   }
 })
 
+test.concurrent('a hub whose firmware changes without a lost connection executes 16 calls at once, and reports the new firmware', async ({
+  listen,
+  hold,
+}) => {
+  let version = '1'
+  let pings = 0
+  const { url } = await listen((request, response) => {
+    if (request.url?.endsWith('/ping')) pings += 1
+    const identity = { 'x-homey-id': HOME, 'x-homey-version': version }
+    response.writeHead(200, { 'content-type': JSON_TYPE, ...identity }).end(hub(request))
+  })
+  const watched = hold(url, { realtime: false, pollInterval: 500, pollIntervalFallback: 500 })
+  await listed(watched)
+  for (version of ['2', '3', '4']) {
+    const before = pings
+    const calls = Array.from({ length: 16 }, () => watched.hub.call('restartApp', { id: 'com.a' }))
+    await Promise.all(calls)
+    await until('the new firmware', () => watched.hub.status.firmware === version)
+    await watched.hub.call('restartApp', { id: 'com.a' })
+    expect(pings - before).toBeLessThanOrEqual(5)
+  }
+  expect(watched.history.filter((entry) => entry.startsWith('offline'))).toEqual([])
+})
+
 test.concurrent('calls between which connections are lost share one more identity check', async ({
   listen,
   client,
