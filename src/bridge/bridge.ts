@@ -53,8 +53,6 @@ export class Bridge {
   /** Set while another bridge may have published newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
-  /** Set during a deliberate reconnect, before which no `offline` is published. */
-  #startingOver = false
   /** The retained state of the bridge when the connection began. */
   #foundState: string | undefined
   readonly #prefixes: Prefixes
@@ -92,7 +90,7 @@ export class Bridge {
       states: this.#states,
       prefixes: this.#prefixes,
       onSettled: () => this.#state.set({ prefixes: this.#prefixes.all }),
-      readEverything: () => this.#startOver(),
+      readEverything: () => this.#link.startOver(),
     })
     this.#presence = new Presence({
       ...common,
@@ -119,10 +117,7 @@ export class Bridge {
     this.#state.set({})
     this.#link.start({
       observer: handlers.observer,
-      onStatus: (status) => {
-        if (status.state === 'waiting') this.#startingOver = false
-        handlers.onStatus?.(status)
-      },
+      onStatus: handlers.onStatus,
       onReadBack: (topic, payload) => {
         handlers.onReadBack?.(topic, payload)
         return this.#additionalFilters(topic, payload)
@@ -132,7 +127,7 @@ export class Bridge {
         this.#onTouched(topic, payload)
       },
       onAccepted: () => {
-        this.#early.pause(this.#startingOver)
+        this.#early.pause()
         this.evidence.readsBack()
       },
       onConnected: (status) => this.#onConnected(status),
@@ -143,9 +138,6 @@ export class Bridge {
         if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
         else this.#early.run(() => this.#dispatcher.receive(message))
-      },
-      onMove: () => {
-        this.#startingOver = true
       },
       // A move to a different address would make running commands expire.
       isBusy: () => this.#dispatcher.isBusy,
@@ -234,11 +226,9 @@ export class Bridge {
 
   #onConnected({ protocol, probe }: LinkStatus): void {
     this.#protocol = protocol
-    const keepsRole = this.#early.role === 'active' && this.#startingOver
-    this.#startingOver = false
     this.#early.role = 'undecided'
     this.#upkeep.forget()
-    this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online' || this.contested))
+    this.#presence.connected(probe !== 'ok' || this.#foundState === 'online' || this.contested)
     this.#foundState = undefined
     this.#followRole()
   }
@@ -276,7 +266,7 @@ export class Bridge {
   #onPresence(before: Role): void {
     this.#followRole()
     // The other bridge has changed the retained messages, so reconnect to read them again.
-    if (before === 'standby' && this.role === 'undecided') this.#startOver()
+    if (before === 'standby' && this.role === 'undecided') this.#link.startOver()
     this.#handlers.onPresence?.()
   }
 
@@ -289,11 +279,7 @@ export class Bridge {
 
   #startOverLater(): void {
     this.#cancelStartOver()
-    this.#cancelStartOver = this.#options.clock.after(FAREWELL_MS, () => this.#startOver())
-  }
-
-  #startOver(): void {
-    if (this.#link.startOver()) this.#startingOver = true
+    this.#cancelStartOver = this.#options.clock.after(FAREWELL_MS, () => this.#link.startOver())
   }
 
   /** Returns filters for the topics of earlier configurations. */

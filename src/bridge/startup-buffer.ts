@@ -18,12 +18,9 @@ export class StartupBuffer {
     this.#clock = clock
   }
 
-  /**
-   * Call this for a new connection. Tasks wait until the role is decided again.
-   * @param isSure whether no other bridge can be active, because this bridge ended the last connection on purpose
-   */
-  pause(isSure: boolean): void {
-    if (this.role === 'active' && !isSure) this.role = 'undecided'
+  /** Call this for a new connection. Tasks wait until the role is decided again. */
+  pause(): void {
+    if (this.role === 'active') this.role = 'undecided'
   }
 
   /** Runs a task when this bridge is active; drops the task if another bridge is active. */

@@ -30,7 +30,6 @@ export interface ConnectionLoopOptions {
   readonly onLost?: (failure: Failure) => boolean
   /** Whether ending the connection now would resend messages or affect a running command. */
   readonly isBusy?: () => boolean
-  readonly onMove?: () => void
 }
 
 export class ConnectionLoop {
@@ -49,7 +48,6 @@ export class ConnectionLoop {
     this.#options = options
     this.#addresses = new Addresses(options.link, options)
     const onOpen = () => {
-      options.onMove?.()
       this.startOver()
       this.#addresses.prefer()
     }
@@ -93,14 +91,13 @@ export class ConnectionLoop {
     this.#failbackProbe.stop()
   }
 
-  /** Ends the current connection cleanly and reconnects immediately. Returns whether there was a connection. */
-  startOver(): boolean {
+  /** Ends the current connection cleanly and reconnects immediately. Does nothing while disconnected. */
+  startOver(): void {
     const { connection } = this
-    if (!connection?.isAccepted) return false
+    if (!connection?.isAccepted) return
     this.#startingOver = true
     void connection.end()
     this.#options.clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
-    return true
   }
 
   /** Runs `task` on a separate connection without a will. Resolves to the failure of that connection, if any. */

@@ -98,7 +98,6 @@ export class MqttLink implements AsyncDisposable {
         const { queued, unacknowledged } = this.status()
         return queued > 0 || unacknowledged > 0 || (this.#handlers?.isBusy?.() ?? false)
       },
-      onMove: () => this.#guard('onMove', () => this.#handlers?.onMove?.()),
     })
   }
 
@@ -157,9 +156,9 @@ export class MqttLink implements AsyncDisposable {
     void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
 
-  /** Reconnects to read back the broker's messages. Returns `false` while disconnected. */
-  startOver(): boolean {
-    return this.#loop.startOver()
+  /** Reconnects to read back the broker's messages. Does nothing while disconnected. */
+  startOver(): void {
+    this.#loop.startOver()
   }
 
   /** Sends an event or answer at least once. While disconnected, queues at most 1,000 of each, for at most a minute. */

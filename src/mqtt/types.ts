@@ -161,8 +161,6 @@ export interface LinkHandlers {
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
   /** Receives each retained message of the read-back. Returns more filters to read, such as those of former prefixes. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** Called before the link moves to the preferred address, without publishing `offline`. */
-  readonly onMove?: () => void
   /** Returns whether a command is running, so that the link should stay at its current address. Default: never. */
   readonly isBusy?: () => boolean
   /**

@@ -51,10 +51,28 @@ describe.skipIf(mosquittoPath === undefined)(
   },
 )
 
-test.skipIf(mosquittoPath === undefined)(
-  'a bridge that returns executes no command that its replacement executes',
-  { concurrent: true },
-  async () => {
+interface Absence {
+  readonly elder: BridgeProcess
+  readonly line: TcpProxy
+}
+
+const ABSENCES = {
+  cut: ({ line }: Absence) => {
+    line.refuse(true)
+    line.reset()
+    return () => line.refuse(false)
+  },
+  // Each suspension after the first begins before the deliberate reconnect that follows the previous return.
+  suspended: ({ elder, line }: Absence) => {
+    elder.signal('SIGSTOP')
+    line.reset()
+    return () => elder.signal('SIGCONT')
+  },
+}
+
+test.skipIf(mosquittoPath === undefined).concurrent.for(Object.entries(ABSENCES))(
+  'a bridge that was %s executes no command that its replacement executes',
+  async ([, leave]) => {
     const KEYS = ['key-of-the-elder', 'key-of-the-younger']
     await using broker = await Mosquitto.start({ config: ['max_queued_messages 0'] })
     await using line = await TcpProxy.to(broker.port)
@@ -68,7 +86,7 @@ test.skipIf(mosquittoPath === undefined)(
       HUB2MQTT_MQTT_CLIENT_ID: `bridge-${i}`,
       HUB2MQTT_HTTP_ENABLED: 'false',
     })
-    await using _elder = new BridgeProcess({ env: envOf(0, line.port) })
+    await using elder = new BridgeProcess({ env: envOf(0, line.port) })
     await until('the elder', () => observer.last('hub2mqtt/home/state') === 'online')
     await using younger = new BridgeProcess({ env: envOf(1, broker.port) })
     await younger.untilLine('this one stands by')
@@ -77,15 +95,14 @@ test.skipIf(mosquittoPath === undefined)(
     let sent = 0
     for (let time = 1; time <= 3; time += 1) {
       const by = (i: number) => writes().filter(({ key }) => key === KEYS[i]).length
-      const [elder, before] = [by(0), by(1)]
-      line.refuse(true)
-      line.reset()
+      const [beforeElder, before] = [by(0), by(1)]
+      const comeBack = leave({ elder, line })
       await until(
         'writes of both, one after the other',
         async () => {
           await observer.publish(`hub2mqtt/home/app/${app}/cmd/set-setting/n${sent++}`, '1')
-          if (by(1) > before) line.refuse(false)
-          return by(1) > before && by(0) > elder + 20
+          if (by(1) > before) comeBack()
+          return by(1) > before && by(0) > beforeElder + 20
         },
         30_000,
         5,

@@ -135,12 +135,14 @@ describe('the preferred address', () => {
 
   test('is used again when it is reachable, without offline, and nothing is lost', async () => {
     const sent: string[] = []
-    const onMove = () => {
+    /** The link asks right before it moves. */
+    const isBusy = () => {
       sent.push(`event ${sent.length}`)
       bridge.link.send('b/event', sent.at(-1) ?? '')
       bridge.link.hold('b/app/x', 'changed meanwhile')
+      return false
     }
-    const { first, second, bridge, observer } = await atTheSecond({ onMove: () => onMove() })
+    const { first, second, bridge, observer } = await atTheSecond({ isBusy: () => isBusy() })
     const before = first.accepted
     await until('two failed probes', () => first.accepted >= before + 2)
     expect(second.open).toBe(1)
