@@ -24,7 +24,7 @@ export const isJson = (path: string | undefined): boolean => path?.endsWith('.js
 
 export const noFile: ConfigFile = { isEmpty: false, root: new Map(), where: () => '', resolvePath: (path) => path }
 
-/** Enough for repeated blocks, but too few to exhaust memory. */
+/** Maximum number of aliases in YAML: enough for repeated blocks, but too few to exhaust memory. */
 const MAX_ALIASES = 50
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -46,7 +46,7 @@ export function readFailure(error: unknown): string {
   return REASONS[code] ?? code
 }
 
-/** Deeper than any configuration, but far below the limit of the stack. */
+/** Maximum depth of nested values: deeper than any configuration, but too shallow to overflow the stack. */
 const MAX_DEPTH = 64
 const TOO_DEEP = 'its values are nested too deeply'
 

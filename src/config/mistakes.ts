@@ -2,7 +2,7 @@
 import { UsageError } from '../base/errors.ts'
 import type { Keys } from './file.ts'
 
-/** The process exits before it opens any connection or listener. */
+/** The mistakes of a configuration. At the start, the process exits before it opens any connection or listener. */
 export class ConfigError extends UsageError {
   override readonly name = 'ConfigError'
   /** Each line contains the key and its place, what was expected, and how to fix the mistake. */
@@ -68,7 +68,7 @@ export class Mistakes {
   }
 
   #hasSecret(text: string): boolean {
-    // A short secret is part of many words, so masking these words would reveal the secret.
+    // Compare a short secret only with the whole text, because masking all words that contain it would reveal it.
     return [...this.#secrets].some((secret) => (secret.length < 4 ? text === secret : text.includes(secret)))
   }
 

@@ -6,7 +6,7 @@ import { fromText } from './schemas.ts'
 import { environmentName, fileKeys, nest, type Table, VARIABLE_PREFIX, valueAt } from './table.ts'
 
 export interface Source {
-  /** The file; `undefined` for the environment. */
+  /** The path of the file; `undefined` for the environment. */
   readonly path?: string | undefined
   readonly root: FileMap
   /** Returns the place of an option or the existing part of its path: `hub2mqtt.yaml line 3`, or a variable's name. */
