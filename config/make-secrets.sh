@@ -78,7 +78,7 @@ fi
 # Brokers and NATS run as other users and must read these files; only their owner can open the folder.
 chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_password
 
-# The demo's configuration, with the address of this hub.
+# Copies the demo's configuration, and enters the address of this hub.
 if [ ! -e hub2mqtt/hub2mqtt.yaml ]; then
   sed "s#http://emulated-hub:8080#$(printf %s "$1" | sed 's/[\\#&]/\\&/g')#" config/demo/hub2mqtt/hub2mqtt.yaml > "$partial"
   mv "$partial" hub2mqtt/hub2mqtt.yaml

@@ -93,7 +93,7 @@ function strip(source) {
   try {
     return readFileSync(kept, 'utf8')
   } catch {
-    // Nothing is stored yet.
+    // The result is not stored yet, so strip the types now.
   }
   const { emitWarning } = process
   // Suppress the warning that `stripTypeScriptTypes` is experimental.
@@ -106,7 +106,7 @@ function strip(source) {
     writeFileSync(`${kept}.${process.pid}`, stripped)
     renameSync(`${kept}.${process.pid}`, kept)
   } catch {
-    // The folder is not writable.
+    // The folder is not writable, so nothing is stored.
   }
   return stripped
 }

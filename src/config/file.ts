@@ -116,7 +116,7 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
     .find((fault) => fault !== undefined)
 }
 
-/** Returns the content, or the faults with their places: ` line 3, column 1`, or an empty string for the whole file. */
+/** Returns the content, or the faults with their places, such as ` line 3, column 1` (empty for the whole file). */
 function parse(text: string) {
   const lines = new (yaml().LineCounter)()
   const doc = documentOf(text, lines)

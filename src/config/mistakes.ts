@@ -19,7 +19,7 @@ const LONGEST_QUOTE = 20
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 export class Mistakes {
-  /** A set, because lines whose values are omitted may be equal. */
+  /** The lines of the report. This is a set, because two lines may be equal if their values are omitted. */
   readonly #lines = new Set<string>()
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()

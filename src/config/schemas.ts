@@ -96,7 +96,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
       const meant = values.length > MAX_LISTED ? nearest(String(input), values) : undefined
       return `expected one of ${meant === undefined ? values.join(', ') : `${values.length} words such as ${meant}`}`
     }),
-    // `picklist` permits only the words and their numbers.
+    // The cast is safe, because `picklist` accepts only the words and the numbers that some words consist of.
     v.transform((given) => String(given) as T),
     v.metadata({ name: name ?? values.map((value) => `\`${value}\``).join(', '), quotable: true }),
   )

@@ -70,7 +70,7 @@ export function checkVariables(env: Environment, known: readonly string[], mista
   }
 }
 
-/** Checks the keys at a place in the file, the top if `at` is empty. `allowed` are paths below that place. */
+/** Checks the keys below the path `at` in the file (empty: the whole file). `allowed` are paths below `at`. */
 export function checkKeys(
   file: ConfigFile,
   at: readonly string[],

@@ -100,7 +100,7 @@ const cut = (text: unknown) => (typeof text === 'string' ? text.slice(0, MAX_TEX
 
 /** Returns the most important fields of a long line, and its beginning. */
 function shortened(line: string): string {
-  // Masking a secret may have broken the JSON.
+  // The line may not be JSON, because masking a secret may break the JSON.
   const parsed = parseJson(line)
   const fields = isRecord(parsed) ? parsed : {}
   const short = ['level', 'time', 'part', 'hub', 'app'].map((key) => [key, cut(fields[key])?.slice(0, 100)])
