@@ -4,7 +4,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** Returns the host for connections from this machine: the loopback address if the listener uses all interfaces. */
+/** Returns the host for connections from this machine, which is the loopback address if `host` is all interfaces. */
 export function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host

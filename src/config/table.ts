@@ -7,7 +7,7 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly doc: string
   /** The schema of the value as written in a file. Without a default, an omitted option is `null`. */
   readonly schema: S
-  /** Whether a change takes effect at run time; with `ifSame`, only while the named option is set and unchanged. */
+  /** Set if a change takes effect at run time. With `ifSame`, the named option must also be set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
   /** Set for a secret, which is masked in the log and wherever it is shown, and can be read from a file (`…_file`). */
   readonly sensitive?: true

@@ -166,7 +166,7 @@ interface Sought {
   readonly plain: number
 }
 
-/** Intermediate results of one search, so that the time of the search is proportional to the length of the text. */
+/** Stores intermediate results of one search, whose time is therefore proportional to the length of the text. */
 class Progress {
   readonly text: string
   readonly #agreement: Agreement
