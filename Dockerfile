@@ -14,7 +14,7 @@ COPY tsconfig.json ./
 COPY src ./src
 RUN npm run build && npm run build:page
 
-# Without the optional dependencies: they contain Node, which the base image already has.
+# Omits the optional dependencies: they contain Node, which the base image already has.
 FROM ${BASE} AS dependencies
 WORKDIR /hub2mqtt
 COPY package.json package-lock.json .npmrc ./
@@ -22,7 +22,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional \
  # The bill of materials lists only what is installed here: packages that were omitted on purpose would count as missing.
  && npm pkg delete devDependencies optionalDependencies \
  && npm sbom --sbom-format=cyclonedx > sbom.cdx.json \
- # The program reads no types, source maps, browser bundles, tests or documentation. Keeps the licences.
+ # Removes files that the program does not read: types, source maps, browser bundles, tests and documentation.
  && rm -rf node_modules/@types node_modules/undici-types node_modules/.package-lock.json \
       node_modules/mqtt/dist node_modules/socket.io/client-dist node_modules/socket.io-client/dist \
       node_modules/engine.io-client/dist node_modules/yaml/browser \
@@ -48,11 +48,11 @@ RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /us
       /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn* \
  && ln -s /app/src/bin.js /usr/local/bin/hub2mqtt
 # The listener accepts connections from outside the container (probes, Prometheus); the embedded broker does not.
-# Memory, as in npm start: small semi-spaces, because most objects of an event become garbage immediately; one malloc
-# arena, because glibc otherwise keeps one for each thread and returns little memory.
+# Two settings save memory, as in npm start: small semi-spaces, because most objects of an event become garbage at once,
+# and a single malloc arena, because glibc otherwise keeps an arena for each thread and returns little memory.
 ENV NODE_ENV=production HUB2MQTT_HTTP_HOST=0.0.0.0 NODE_OPTIONS=--max-semi-space-size=8 MALLOC_ARENA_MAX=1
 WORKDIR /app
-# For parsers loaded on demand, and for image scanners; the bundle contains all other dependencies.
+# The packages are for the parsers that are loaded on demand and for image scanners; the bundle contains all others.
 COPY --from=dependencies /hub2mqtt/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/src/web/ui/dist ./src/web/ui/dist

@@ -29,7 +29,7 @@ for folder in secrets hub2mqtt; do
   [ -w "$folder" ] || { say "$folder belongs to another user, probably because the container engine created it. Remove it: sudo rmdir $folder"; exit 1; }
 done
 
-# Temporary files, with passwords. A run that is killed leaves them; the next run removes them.
+# These temporary files contain passwords. If a run is killed, its files remain until the next run removes them.
 plain=secrets/mosquitto_passwords.new hashed=secrets/mosquitto_passwords.hashed partial=secrets/partial
 trap 'rm -f "$plain" "$hashed" "$partial"' EXIT
 trap 'stty echo 2>/dev/null; exit 1' HUP INT TERM
@@ -53,7 +53,7 @@ if [ ! -s secrets/hub_api_key ]; then
 fi
 write nats_password "$(random)"
 
-# Users without a password, or without a hash for the broker.
+# Lists each user who lacks a password or a hash for the broker, with the existing or a new password.
 changed=''
 for user in $users; do
   file=secrets/mqtt_${user}_password
@@ -78,7 +78,7 @@ fi
 # Brokers and NATS run as other users and must read these files; only their owner can open the folder.
 chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_password
 
-# The demo's configuration, with the address of this hub.
+# Copies the demo's configuration, and enters the address of this hub.
 if [ ! -e hub2mqtt/hub2mqtt.yaml ]; then
   sed "s#http://emulated-hub:8080#$(printf %s "$1" | sed 's/[\\#&]/\\&/g')#" config/demo/hub2mqtt/hub2mqtt.yaml > "$partial"
   mv "$partial" hub2mqtt/hub2mqtt.yaml

@@ -27,7 +27,7 @@ export interface RunOptions
   /** Reads the configuration again on a reload, and when a hub or the broker refuses the credentials. */
   readonly load: Load
   readonly random: () => number
-  /** Default: the public app store. */
+  /** The address of the app store; default: the public app store. */
   readonly storeUrl?: string | undefined
   /** Called once, when the bridge is ready for the first time. */
   readonly onReady?: () => void
@@ -87,7 +87,7 @@ export async function run(options: RunOptions): Promise<void> {
 
   health.subscribe((report) => {
     bridge.healthChanged(report)
-    // The link publishes this topic itself, also as its will, without notifying the observer.
+    // Pass the bridge's state to the feed here, because the link publishes it without notifying the observer.
     feed?.held(topics.of('bridgeState', {}), health.isOnline ? 'online' : 'offline')
   })
   void health.ready.then(options.onReady)

@@ -30,7 +30,7 @@ function bundledNode() {
       const node = join(dirname(file), bin.node)
       if (existsSync(node)) return node
     } catch {
-      // This package is for a different kind of machine.
+      // npm has not installed this package, because it is for a different kind of machine.
     }
   }
   return undefined
@@ -38,7 +38,7 @@ function bundledNode() {
 
 function handOver(node) {
   const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
-    // The channel carries no messages. It closes if this process is killed, which ends the child.
+    // The channel carries no messages. If this process is killed, the channel closes, and the child ends.
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, [HANDED_OVER]: '1' },
   })
@@ -52,7 +52,7 @@ function handOver(node) {
   child.on('exit', (code, signal) => {
     for (const name of signals) process.off(name, forward)
     if (signal === null) process.exit(code ?? 1)
-    // End with the child's signal, so that a supervisor sees the signal. The exit code is for signals that do not kill.
+    // End with the child's signal, so that a supervisor sees it. The exit code is used if the signal does not end Node.
     process.exitCode = 128 + (constants.signals[signal] ?? 0)
     process.kill(process.pid, signal)
   })
@@ -93,10 +93,10 @@ function strip(source) {
   try {
     return readFileSync(kept, 'utf8')
   } catch {
-    // Nothing is stored yet.
+    // The result is not stored yet, so strip the types now.
   }
   const { emitWarning } = process
-  // This function is experimental, and prints a warning.
+  // Suppress the warning that `stripTypeScriptTypes` is experimental.
   process.emitWarning = () => {}
   const stripped = module.stripTypeScriptTypes(source)
   process.emitWarning = emitWarning
@@ -106,7 +106,7 @@ function strip(source) {
     writeFileSync(`${kept}.${process.pid}`, stripped)
     renameSync(`${kept}.${process.pid}`, kept)
   } catch {
-    // The folder is not writable.
+    // The folder is not writable, so nothing is stored.
   }
   return stripped
 }

@@ -15,7 +15,7 @@ const PROGRAM = new URL('../../src/bin.js', import.meta.url)
 const USER_ID = 1000
 const TIMEOUT_MS = 10_000
 
-/** Option of the app → variable of hub2mqtt. */
+/** The variable of hub2mqtt that corresponds to each option of the app. */
 const VARIABLES = {
   hub_url: 'HUB2MQTT_HUB_URL',
   hub_api_key: 'HUB2MQTT_HUB_API_KEY',
@@ -37,7 +37,7 @@ export function brokerOptions({ host, port, ssl, username, password }) {
   }
 }
 
-/** Returns the environment for hub2mqtt. A broker in the options wins over the Supervisor's. */
+/** Returns the environment for hub2mqtt. A broker in the options takes precedence over the Supervisor's broker. */
 export function environment(options, broker, file) {
   const all = options.mqtt_url || broker === undefined ? options : { ...options, ...brokerOptions(broker) }
   const given = Object.entries(VARIABLES).filter(([option]) => ![undefined, null, ''].includes(all[option]))
@@ -45,7 +45,7 @@ export function environment(options, broker, file) {
   return Object.fromEntries(file === undefined ? own : [['HUB2MQTT_CONFIG', file], ...own])
 }
 
-/** Ignores mistakes in the file, which hub2mqtt reports. */
+/** Returns whether the file sets `mqtt.url`. Ignores mistakes in the file, because hub2mqtt reports them. */
 export function namesBroker(text) {
   try {
     return Boolean(parse(text)?.mqtt?.url)
@@ -54,7 +54,7 @@ export function namesBroker(text) {
   }
 }
 
-/** The folder contains keys: no other user except root may read it. */
+/** Makes the folder readable only by hub2mqtt's user and root, because the folder contains keys. */
 function makePrivate(folder) {
   try {
     const inside = readdirSync(folder, { recursive: true }).map((name) => join(folder, name))

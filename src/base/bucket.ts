@@ -10,7 +10,7 @@ interface Rate {
 export class Bucket {
   readonly #clock: Clock
   readonly #rate: Rate
-  /** Number of tokens in use; decreases over time. */
+  /** Number of tokens that were taken and not yet refilled at the time `#at`. */
   #used = 0
   #at: number
 

@@ -7,8 +7,8 @@ export interface Clock {
   /** Monotonic milliseconds since an arbitrary start, for durations, deadlines and ages. */
   elapsed(): number
   /**
-   * Milliseconds since the machine started, including suspended time, which `elapsed` may exclude. Not defined if
-   * `elapsed` includes suspended time. Needs a system call.
+   * Milliseconds since the machine started, including the time when it was suspended. A clock whose `elapsed` also
+   * includes this time does not need this method. Each call is a system call.
    */
   uptime?(): number
   /** Runs `task` once after `ms`. The returned function cancels the task, if it has not run yet. */

@@ -22,7 +22,7 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Caches the next match of each expression, which is expensive to compute, and valid until its time has passed. */
+/** Caches the next match of each expression until the time of this match, because computing it is expensive. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
 const MAX_KNOWN = 100
 

@@ -4,7 +4,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** Returns the host for connections from this machine: the loopback address if the listener uses all interfaces. */
+/** Returns the host for connections from this machine, which is the loopback address if `host` is all interfaces. */
 export function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host
@@ -24,13 +24,13 @@ export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` :
 
 /**
  * Returns whether a `Host` header is an IP address, `localhost` or one of `names`. Prevents DNS rebinding, where the
- * domain of a web page resolves to this machine. A request without the header does not come from a browser.
+ * domain of a web page resolves to this machine. Accepts a missing header, because browsers always send the header.
  */
 export function isAllowedHost(header: string | undefined, names: readonly string[]): boolean {
   if (header === undefined) return true
   const [, address, name = ''] = /^(?:\[([^\]]*)\]|([^\s:/?#@[\]]+))(?::\d*)?$/.exec(header) ?? []
   if (address !== undefined) return isIP(address) === 6
-  // A name may end in the dot of the root zone.
+  // A name may end in a dot, which stands for the root zone of the DNS.
   const host = (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase()
   return isIP(host) === 4 || host === 'localhost' || names.some((allowed) => allowed.toLowerCase() === host)
 }

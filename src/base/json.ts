@@ -11,7 +11,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 export const DROPPED_KEYS = ['__proto__', 'prototype', 'constructor']
 export const hasDroppedKey = (record: object): boolean => DROPPED_KEYS.some((key) => Object.hasOwn(record, key))
 
-/** More values than a hub sends, but few enough to parse without blocking the event loop noticeably. */
+/** Maximum number of values in a text. Hubs send fewer, and parsing more would block the event loop noticeably. */
 export const MAX_VALUES = 200_000
 
 /** Counts the values without parsing the text, because parsing many values would block the event loop. */
@@ -48,7 +48,7 @@ export function isShallow(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))
 }
 
-/** Ignores the order of keys, `undefined` values and the sign of 0. */
+/** Returns whether two values are equal, regardless of the order of keys, `undefined` values and the sign of 0. */
 export function sameJson(one: Json, other: Json): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
 }

@@ -13,12 +13,12 @@ export interface LimiterOptions extends Limits {
   readonly maxWaiting?: number
   /** How long a task keeps its slot unless it calls `keep`, in milliseconds; default: until the task ends. */
   readonly slotTimeoutMs?: number
-  /** Creates the error if too many tasks wait (`busy`) or the deadline has passed (`expired`). */
+  /** Creates the error for a refused task: too many tasks wait (`busy`), or its deadline has passed (`expired`). */
   readonly refusal?: (why: 'busy' | 'expired') => Error
 }
 
 export interface Turn {
-  /** Tasks of the same lane run one after another, and lanes take turns. By default, tasks start in order. */
+  /** Tasks of a lane run one after another, and lanes take turns. Tasks without a lane only start in order. */
   readonly lane?: string
   /** The latest start, in `clock.elapsed()` milliseconds. A task that is still waiting then is refused. */
   readonly deadline?: number
@@ -38,7 +38,7 @@ export class Limiter {
   readonly #options: LimiterOptions
   readonly #clock: Clock
   #limits: Limits
-  /** In `clock.elapsed()` milliseconds. */
+  /** When the limits that `restrict` has set end, in `clock.elapsed()` milliseconds. */
   #restrictedUntil = 0
   #underWay = 0
   #startedAt = Number.NEGATIVE_INFINITY
@@ -59,7 +59,7 @@ export class Limiter {
     this.#restrictedUntil = this.#clock.elapsed() + ms
   }
 
-  /** @throws the error that `refusal` returns */
+  /** Runs `work` as soon as a slot is free. @throws the error that `refusal` returns */
   async run<T>(turn: Turn, work: (slot: Slot) => Promise<T>): Promise<T> {
     const { lane, deadline = Number.POSITIVE_INFINITY } = turn
     const isLate = () => this.#clock.elapsed() >= deadline
@@ -77,7 +77,7 @@ export class Limiter {
     const { slotTimeoutMs } = this.#options
     const keep = slotTimeoutMs === undefined ? () => {} : this.#clock.after(slotTimeoutMs, leave)
     try {
-      // The slot may become free just as the deadline passes.
+      // Check again, because the deadline may have passed while the task was waiting for its slot.
       if (isLate()) throw this.#refusal('expired')
       return await work({ isLate, keep, leave })
     } finally {

@@ -1,7 +1,7 @@
 /** Reads regular files that users name. A pipe would block the event loop, and a device may never end. */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 
-/** Larger than any configuration, key or certificate. */
+/** Maximum size of a file, which is larger than any configuration, key or certificate. */
 export const MAX_BYTES = 1024 * 1024
 
 // Without these flags, opening a pipe waits for a writer, and a terminal may become the controlling terminal of this
@@ -25,7 +25,7 @@ export function readPlain(path: string): Buffer {
 
 export const readPlainText = (path: string): string => readPlain(path).toString('utf8')
 
-/** Ignores the reported size, because the file may grow, and files in `/proc` report no size. */
+/** Reads until the end, regardless of the reported size: the file may grow, and files in `/proc` report no size. */
 function contentOf(file: number): Buffer {
   const chunks: Buffer[] = []
   for (let length = 0; length <= MAX_BYTES; ) {

@@ -12,7 +12,7 @@ const derive = promisify<string, Buffer, number, { N: number; r: number; p: numb
 /** Computing a hash takes 32 MiB of memory, and about a third of a second on a small computer. */
 const COST = { N: 32_768, r: 8, p: 3 }
 const KEY_BYTES = 32
-/** Maximum memory for a configured hash, in bytes. */
+/** Maximum memory for checking a password against a configured hash, in bytes. */
 const MAX_MEMORY = 64 * 1024 * 1024
 const MAX_PARALLEL = 16
 

@@ -1,6 +1,6 @@
 const MAX_NAME = 100
 
-/** Shortens a text to one line that fits in Home Assistant; returns `undefined` if nothing is left. */
+/** Shortens a text to one line of at most `max` characters; returns `undefined` if the line would be empty. */
 export function tidy(text: string | null | undefined, max = MAX_NAME): string | undefined {
   if (text === null || text === undefined) return undefined
   const line = text

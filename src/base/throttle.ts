@@ -1,4 +1,4 @@
-/** Runs a cheap task on each request, and an expensive task rarely, to keep the event loop free. */
+/** Runs a task at once if it is cheap. After an expensive run, pauses before the next one, to free the event loop. */
 import type { Clock } from './clock.ts'
 
 /** A task that takes at most this long runs on each request. */
@@ -9,7 +9,7 @@ const REST = 20
 export class Throttle {
   readonly #clock: Clock
   readonly #task: () => void
-  /** In `clock.elapsed()` milliseconds. */
+  /** When the pause after the last run ends, in `clock.elapsed()` milliseconds. */
   #restsUntil = Number.NEGATIVE_INFINITY
   #cancel: (() => void) | undefined
 

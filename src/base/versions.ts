@@ -1,6 +1,6 @@
 /** Compares versions according to semantic versioning. Missing parts count as 0. */
 
-/** Accepts `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
+/** Matches versions such as `1.2`, `1.2.3`, `2.0.0-beta.1` and `1.0.0+7`. */
 export const VERSION =
   /^\d{1,9}(\.\d{1,9}){0,3}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?(\+[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$/
 

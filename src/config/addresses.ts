@@ -6,7 +6,7 @@ import { fixedKeys, oneOrMore, text } from './schemas.ts'
 const AUTHORITY = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::\d*)?`
 const PATH = String.raw`(?:/[^\s?#@]*)?`
 
-/** Patterns in a JSON Schema cannot ignore case. */
+/** Returns a pattern for a scheme in any case: `[mM][qQ]…`. Patterns in a JSON Schema cannot ignore the case. */
 const scheme = (name: string) => name.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`)
 
 interface UrlRules {
@@ -88,7 +88,7 @@ const TOPIC_FAULTS: readonly (readonly [RegExp, string])[] = [
   [/[\p{Cc}\p{Cs}]/u, ', without control characters'],
 ]
 
-/** MQTT permits more, but wildcards and empty levels are always mistakes here. */
+/** A topic, or the first levels of topics. MQTT permits empty levels, but in a configuration they are mistakes. */
 export const topicPrefix = v.pipe(
   v.string(TOPIC),
   v.regex(/^(?!\$)[^/+#\p{Cc}\p{Cs}]+(?:\/[^/+#\p{Cc}\p{Cs}]+)*$/u, ({ input }) => {
@@ -105,7 +105,7 @@ export const host = text({
   pattern: /^[A-Za-z0-9.:_-]{1,255}$/u,
 })
 
-/** An HTTP header permits only printable Latin-1 characters. */
+/** The API key is sent in an HTTP header, which permits only printable Latin-1 characters. */
 export const apiKey = text({
   name: 'secret',
   expected: 'the key as the hub shows it: one line of printable Latin-1 characters, without surrounding spaces',

@@ -27,7 +27,7 @@ export async function openBroker(config: Config, log: Logger) {
 }
 
 export async function openEmbeddedBroker({ mqtt, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
-  // Loaded on demand, because most installations have their own broker.
+  // Load the embedded broker on demand, because most installations have a broker of their own.
   const { startEmbeddedBroker } = await import('../mqtt/embedded.ts')
   const { username, password } = camelKeys(mqtt)
   const { commandFilters } = createTopics(mqtt.base_topic)
@@ -108,7 +108,7 @@ function stableClientId(base: string, instance: number): string {
 
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12)
 
-/** Maximum number of instances; additional instances share the last number. */
+/** Number of instances that have a number of their own. All further instances share the next number. */
 const MAX_INSTANCES = 64
 
 /** `number` is 0 for the first process, 1 for a process that starts while the first is running, and so on. */
@@ -131,7 +131,7 @@ export async function claimInstance(name: string, platform: NodeJS.Platform = pr
   return instance(MAX_INSTANCES)
 }
 
-/** Returns the path of a socket. It ends with the process on Linux and Windows; elsewhere, a crash leaves a file. */
+/** Returns the path of a socket. On systems other than Linux and Windows, a crash leaves the socket's file behind. */
 function pathOf(name: string, platform: NodeJS.Platform): string {
   if (platform === 'linux') return `\0${name}`
   return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)

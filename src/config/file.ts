@@ -24,7 +24,7 @@ export const isJson = (path: string | undefined): boolean => path?.endsWith('.js
 
 export const noFile: ConfigFile = { isEmpty: false, root: new Map(), where: () => '', resolvePath: (path) => path }
 
-/** Enough for repeated blocks, but too few to exhaust memory. */
+/** Maximum number of aliases in YAML: enough for repeated blocks, but too few to exhaust memory. */
 const MAX_ALIASES = 50
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -46,7 +46,7 @@ export function readFailure(error: unknown): string {
   return REASONS[code] ?? code
 }
 
-/** Deeper than any configuration, but far below the limit of the stack. */
+/** Maximum depth of nested values: deeper than any configuration, but too shallow to overflow the stack. */
 const MAX_DEPTH = 64
 const TOO_DEEP = 'its values are nested too deeply'
 
@@ -116,7 +116,7 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
     .find((fault) => fault !== undefined)
 }
 
-/** Returns the content, or the faults with their places: ` line 3, column 1`, or an empty string for the whole file. */
+/** Returns the content, or the faults with their places, such as ` line 3, column 1` (empty for the whole file). */
 function parse(text: string) {
   const lines = new (yaml().LineCounter)()
   const doc = documentOf(text, lines)

@@ -15,7 +15,7 @@ export interface Reloaded {
   readonly after: Config
 }
 
-/** How long the hubs are kept if `hubs_dir` is empty, because its volume may be unmounted only for a moment. */
+/** How long the hubs are kept after `hubs_dir` has become empty, because its volume may be unmounted only briefly. */
 export const EMPTY_MS = 60_000
 
 type Log = Logger & { addSecret(secret: string): void }
@@ -28,7 +28,7 @@ export class LiveConfig implements Live {
   readonly #load: Load
   readonly #log: Log
   readonly #clock: Clock
-  /** Number of files in the folder when its content was last accepted; `null` without a folder. */
+  /** Number of files in the folder of `hubs_dir` when it was last applied; `null` if no folder is configured. */
   #hubFiles: number | null
   #isRecheck = false
   #onReload: (reloaded: Reloaded | undefined) => void = () => {}
@@ -79,7 +79,7 @@ export class LiveConfig implements Live {
     }
   }
 
-  /** Returns `undefined` if the new configuration is invalid, or must wait because its folder of hubs is empty. */
+  /** Returns `undefined` if the new configuration is invalid, or is not applied yet because `hubs_dir` is empty. */
   #readValid(): Loaded | undefined {
     const log = this.#log
     const loaded = this.#read()
@@ -137,10 +137,10 @@ export class LiveConfig implements Live {
     return true
   }
 
-  /** Call this when the broker has refused the user name or password. */
+  /** Reads the user name and password for the broker again. Call this when the broker has refused them. */
   readonly credentials = (): Credentials => this.#renewLogin('mqtt', ({ mqtt }) => mqtt.url)
 
-  /** Call this when NATS has refused the user name or password. */
+  /** Reads the user name and password for NATS again. Call this when NATS has refused them. */
   readonly natsCredentials = (): Credentials => this.#renewLogin('fleet', ({ fleet }) => fleet.nats)
 
   #renewLogin(section: 'mqtt' | 'fleet', addressOf: (config: Config) => unknown): Credentials {

@@ -17,9 +17,9 @@ export interface LoadOptions {
   /** Path of the configuration file (`--config`); default: the value of `HUB2MQTT_CONFIG`, otherwise no file. */
   readonly file?: string | undefined
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Default: reads from disk. */
+  /** Reads a file; default: from disk. */
   readonly readFile?: ReadFile
-  /** Default: reads from disk. */
+  /** Lists the files of a folder; default: from disk. */
   readonly readFolder?: ReadFolder
   /** Whether a configuration without a hub is a mistake; default: `true`. */
   readonly requireHub?: boolean
@@ -63,17 +63,17 @@ function readTop<T extends Table>(table: T, { sources, reading }: Opened): Value
   return values
 }
 
-/** Returns the same, but collects mistakes separately. */
+/** Returns a copy of `opened` that collects its mistakes separately. */
 function withOwnMistakes(opened: Opened): Opened {
   return { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
 }
 
-/** Returns the source whose value of an option applies. */
+/** Returns the source that determines the value of an option; `undefined` if no source sets the option. */
 function sourceOf(path: string, { sources }: Opened) {
   return sources.findLast((one) => valueIn(one, path) !== undefined)
 }
 
-/** Returns `undefined` if no folder is configured. */
+/** Reads the hubs in the folder of `hubs_dir`; returns `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
   // Ignore mistakes here, because a mistake in the option itself is reported later, with all other mistakes.
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, withOwnMistakes(opened))
@@ -132,15 +132,15 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 const ADDRESS = ['http.host', 'http.port'] as const
 
 /**
- * Loads the HTTP options for programs other than the daemon. The rest of the configuration may be invalid, or contain
- * secrets that the program does not need. The file may not even be valid YAML. If one of these options has a mistake,
- * its default is returned. `ofAddress`: the mistakes of host and port, but none found in the text of a file that is not
- * valid YAML, because what looks like a port there may be something else.
+ * Loads the HTTP options for programs other than the daemon. All other options may be invalid, and the file need not
+ * be valid YAML. Returns the default of an option that has a mistake. `ofAddress` has the mistakes in the host and the
+ * port. If the file is not valid YAML, its text is searched for these options, and mistakes in this text are ignored,
+ * because the text that was found may be something else.
  */
 export function loadHttpConfig(request: LoadOptions) {
   const opened = open(request)
   const { reading, sources, file, env } = opened
-  // If a colon or a space is missing, the value may be a valid YAML string instead of a map.
+  // If a colon or a space is missing in the file, `http` may be a string instead of a map.
   const isMap = file.root.get('http') instanceof Map
   const salvaged = isMap ? [] : [httpInText(textOf(opened), httpOptions)]
   const { http } = readTop(httpOptions, { ...opened, sources: [...salvaged, ...sources] })
@@ -148,7 +148,7 @@ export function loadHttpConfig(request: LoadOptions) {
   const { mistakes } = address.reading
   protectSecrets(file.root, env, [hubOptions, options], mistakes)
   for (const path of ADDRESS) {
-    // An overridden value does not matter.
+    // Check only the value that applies, not the values that it overrides.
     const source = sourceOf(path, opened)
     if (source !== undefined) readTop({ [path]: httpOptions[path] }, { ...address, sources: [source] })
   }

@@ -2,7 +2,7 @@
 import { UsageError } from '../base/errors.ts'
 import type { Keys } from './file.ts'
 
-/** The process exits before it opens any connection or listener. */
+/** The mistakes of a configuration. At the start, the process exits before it opens any connection or listener. */
 export class ConfigError extends UsageError {
   override readonly name = 'ConfigError'
   /** Each line contains the key and its place, what was expected, and how to fix the mistake. */
@@ -19,7 +19,7 @@ const LONGEST_QUOTE = 20
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 export class Mistakes {
-  /** A set, because lines whose values are omitted may be equal. */
+  /** The lines of the report. This is a set, because two lines may be equal if their values are omitted. */
   readonly #lines = new Set<string>()
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
@@ -68,7 +68,7 @@ export class Mistakes {
   }
 
   #hasSecret(text: string): boolean {
-    // A short secret is part of many words, so masking these words would reveal the secret.
+    // Compare a short secret only with the whole text, because masking all words that contain it would reveal it.
     return [...this.#secrets].some((secret) => (secret.length < 4 ? text === secret : text.includes(secret)))
   }
 

@@ -317,7 +317,7 @@ export const HUB_NAME =
   '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout, constructor, prototype and __proto__'
 export const EXPECTED_NAME = `expected a hub name such as home: ${HUB_NAME}`
 
-/** The name of a hub is a topic level, like `bridge`. Three of the excluded names are properties of every object. */
+/** Excludes names that are levels of the bridge's own topics, and names of properties that every object has. */
 export const hubName = v.pipe(
   v.string(),
   v.regex(/^(?!(?:bridge|fleet|rollout|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/u, EXPECTED_NAME),

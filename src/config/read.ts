@@ -162,7 +162,7 @@ function readOption(place: Place): unknown {
 
 interface ReadRequest<T extends Table> {
   readonly table: T
-  /** From lowest to highest precedence. */
+  /** The sources from lowest to highest precedence. */
   readonly sources: readonly Source[]
   /** The place of the table in the whole configuration, such as `hubs.home.`; empty for the top level. */
   readonly prefix?: string

@@ -47,7 +47,7 @@ export function fromText(schema: v.GenericSchema, text: string): unknown {
 }
 
 function listIn(text: string): unknown {
-  // A JSON list can have items that are not strings.
+  // A list may also be written as JSON, because its items may be of other types than strings.
   if (text.trimStart().startsWith('[')) return jsonAsMaps(text)
   return text
     .split(',')
@@ -96,7 +96,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
       const meant = values.length > MAX_LISTED ? nearest(String(input), values) : undefined
       return `expected one of ${meant === undefined ? values.join(', ') : `${values.length} words such as ${meant}`}`
     }),
-    // `picklist` permits only the words and their numbers.
+    // The cast is safe, because `picklist` accepts only the words and the numbers that some words consist of.
     v.transform((given) => String(given) as T),
     v.metadata({ name: name ?? values.map((value) => `\`${value}\``).join(', '), quotable: true }),
   )
@@ -143,10 +143,10 @@ export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput
 export const secret = <S extends v.GenericSchema>(schema: S, example: string) =>
   ({ schema, sensitive: true, example }) as const
 
-/** A string, or a list of at least `least` strings; the value is a list. In the environment, it is comma-separated. */
+/** A string, or a list of at least `least` strings (in the environment, separated by commas). The value is a list. */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
-  // Report the problem with an invalid string, not that a list is possible.
+  // If a string is invalid, report what is wrong with the string, not that a list is also possible.
   const why = ({ issues }: v.UnionIssue<v.BaseIssue<unknown>>) =>
     issues?.find(({ kind }) => kind === 'validation')?.message ?? expected
   return v.pipe(
@@ -205,11 +205,11 @@ function quantity(name: string, units: Units) {
   }
 }
 
-/** `500ms`, `10s`, `2m`, `1h`; the value is in milliseconds. */
+/** A duration such as `500ms`, `10s`, `2m` or `1h`; the value is in milliseconds. */
 export const duration = quantity('duration', DURATION_UNITS)
 
 /** A duration that can also be written in days, such as `7d`. */
 export const longDuration = quantity('duration', { d: 24 * 3_600_000, ...DURATION_UNITS })
 
-/** `64KiB`, `1MiB`; the value is in bytes. */
+/** A size such as `64KiB` or `1MiB`; the value is in bytes. */
 export const size = quantity('size', { MiB: 1_048_576, KiB: 1024, B: 1 })

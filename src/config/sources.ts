@@ -6,7 +6,7 @@ import { fromText } from './schemas.ts'
 import { environmentName, fileKeys, nest, type Table, VARIABLE_PREFIX, valueAt } from './table.ts'
 
 export interface Source {
-  /** The file; `undefined` for the environment. */
+  /** The path of the file; `undefined` for the environment. */
   readonly path?: string | undefined
   readonly root: FileMap
   /** Returns the place of an option or the existing part of its path: `hub2mqtt.yaml line 3`, or a variable's name. */
@@ -85,7 +85,7 @@ export function protectSecrets(root: FileMap, env: Environment, tables: readonly
   const sensitive = tables.map((table) => Object.fromEntries(Object.entries(table).filter(([, row]) => row.sensitive)))
   const names = new Set(sensitive.flatMap(fileKeys).map((path) => path.slice(path.lastIndexOf('.') + 1)))
   const walk = (value: unknown, secret: boolean): void => {
-    // The `access` of a token is a common word, not a secret.
+    // Do not protect the `access` of a token, which is a common word, not a secret.
     const isSecret = (key: unknown) => (secret && key !== 'access') || names.has(String(key))
     if (value instanceof Map) for (const [key, child] of value) walk(child, isSecret(key))
     else if (Array.isArray(value)) for (const child of value) walk(child, secret)

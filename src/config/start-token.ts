@@ -16,7 +16,7 @@ export function tokenFileOf(
   return token_file ?? (configFile === null ? null : `${configFile}.token`)
 }
 
-/** Returns the stored token; `undefined` unless its file is plain, and no other user can read or has created it. */
+/** Returns the stored token; `undefined` if another user can read or has created its file, or it is no regular file. */
 export function readToken(file: string): string | undefined {
   const found = readTokenFile(file)
   return found?.isPrivate ? found.token : undefined
@@ -39,7 +39,7 @@ function readTokenFile(file: string): { readonly token: string; readonly isPriva
   }
 }
 
-/** Returns whether no other user can read the file. Root may use other users' tokens to start their daemons. */
+/** Returns whether only the owner can read the file, and this user is its owner or root, who may start any daemon. */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))

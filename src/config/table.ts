@@ -7,7 +7,7 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly doc: string
   /** The schema of the value as written in a file. Without a default, an omitted option is `null`. */
   readonly schema: S
-  /** Whether a change takes effect at run time; with `ifSame`, only while the named option is set and unchanged. */
+  /** Set if a change takes effect at run time. With `ifSame`, the named option must also be set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
   /** Set for a secret, which is masked in the log and wherever it is shown, and can be read from a file (`…_file`). */
   readonly sensitive?: true
@@ -38,7 +38,7 @@ type LiveTable<T> = { readonly [P in keyof T]: T[P] & { readonly live: true } }
 export function liveOptions<T extends Table>(
   rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> },
 ): LiveTable<T> {
-  // The code adds to each row the key that the type adds.
+  // The cast is safe, because the code adds `live: true` to each row, as the type does.
   return Object.fromEntries(Object.entries(rows).map(([path, row]) => [path, { ...row, live: true }])) as LiveTable<T>
 }
 
@@ -108,7 +108,7 @@ export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<st
   const config = convict(toObject(nest<convict.SchemaObj>(defaults)), { env: {}, args: [] })
   for (const values of layers) for (const [path, value] of values) config.set(path, value)
   config.validate({ allowed: 'strict' })
-  // Each value was produced by its schema, and the type is inferred from the schemas.
+  // The cast is safe, because each value was parsed by its schema, and the type is inferred from the schemas.
   return config.getProperties() as Values<T>
 }
 
@@ -123,6 +123,6 @@ export function camelKeys<T extends object>(slice: T): CamelKeys<T> {
   const entries = Object.entries(slice).map(([key, value]) => {
     return [key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), value ?? undefined]
   })
-  // The code above changes the keys just as the type does.
+  // The cast is safe, because the code above changes the keys just as the type does.
   return Object.fromEntries(entries) as CamelKeys<T>
 }

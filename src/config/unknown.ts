@@ -10,7 +10,7 @@ import { environmentName, type Table, VARIABLE_PREFIX } from './table.ts'
 const NO_WEBSOCKET =
   'the embedded broker has not supported WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that supports it, such as Mosquitto'
 
-/** Removed options, and what to do instead. The default is the value that corresponds to the current behaviour. */
+/** Removed options. `doc` explains what to do instead; `default` is the value that matches the current behaviour. */
 const REMOVED: Table = {
   'mqtt.embedded.ws_port': { doc: NO_WEBSOCKET, schema: integer(0, 65_535), default: 0 },
   'mqtt.embedded.ws_origins': { doc: NO_WEBSOCKET, schema: list(label), default: null },
@@ -70,7 +70,7 @@ export function checkVariables(env: Environment, known: readonly string[], mista
   }
 }
 
-/** Checks the keys at a place in the file, the top if `at` is empty. `allowed` are paths below that place. */
+/** Checks the keys below the path `at` in the file (empty: the whole file). `allowed` are paths below `at`. */
 export function checkKeys(
   file: ConfigFile,
   at: readonly string[],

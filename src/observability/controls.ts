@@ -2,7 +2,7 @@
 
 /** Control characters, including DEL and C1, line separators, and characters that change the direction of text. */
 const CONTROLS = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
-/** The same characters, except those that JSON escapes. */
+/** Those of the characters above that JSON does not escape. */
 const BEYOND_JSON = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
 
 const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
@@ -14,7 +14,7 @@ export function shownLine(line: string): unknown {
   try {
     return shown(JSON.parse(line))
   } catch {
-    // Masking a secret may have broken the JSON.
+    // The line is not JSON, because masking a secret may break the JSON.
     return shownText(line)
   }
 }

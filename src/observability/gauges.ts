@@ -123,7 +123,7 @@ function registerHubGauges(registry: AnyRegistry, { hubs, healthOf }: Pick<Gauge
   }
 }
 
-/** Metrics of the health of hubs whose API keys permit reading it. */
+/** Metrics of a hub's health, which the bridge can read only if the API key permits it. */
 const MACHINE: Readonly<
   Record<string, readonly [help: string, figure: (health: HubHealth) => number | boolean | null]>
 > = {

@@ -11,10 +11,10 @@ export type HubHealth = HealthReport['hubs'][string]
 
 export interface HealthFacts {
   readonly version: string
-  /** ISO 8601. */
+  /** When the daemon started, as an ISO 8601 timestamp. */
   readonly startedAt: string
   readonly mqtt: LinkStatus
-  /** Whether events or answers were lost recently, because too many waited for the broker, or they waited too long. */
+  /** Whether the bridge recently dropped events or answers, because the queue was full or they waited too long. */
   readonly losing: boolean
   readonly contested: boolean
   readonly role: Role
@@ -82,13 +82,13 @@ function hubProblems(name: string, { online, reason, read, task }: HubHealth): s
   return problems
 }
 
-/** Milliseconds between updates if nothing changes. */
+/** Milliseconds between two health reports if nothing changes. */
 const INTERVAL_MS = 15_000
 
 /** How long a loss is considered recent, which is long enough for users to notice the loss. */
 const RECENT_MS = 10 * 60_000
 
-/** The returned function returns whether a count has grown in the last ten minutes. Call it regularly. */
+/** Returns a function that returns whether a count has grown in the last ten minutes. It must be called regularly. */
 export function recentGrowth(clock: Clock): (count: number) => boolean {
   let last = 0
   let grewAt = Number.NEGATIVE_INFINITY

@@ -84,13 +84,13 @@ export function createLog(options: LogOptions) {
     isPretty ? harmless(prettyPrinter(output, isTTY)) : output,
   )
   const audit = logger.child({ part: 'audit' }, { level: 'info' })
-  // pino gives a child its own level only if that level differs from the parent's level. Otherwise, the child's level
-  // would change with the parent's level.
+  // Set the level again: pino ignores the level of the new child if it equals the parent's level, and would later
+  // change the child's level together with the parent's level.
   audit.level = 'info'
-  // The audit keeps its level when `setLevel` changes the level of all children.
+  // Remove the audit from the list of children, so that `setLevel` does not change its level.
   children.clear()
   return Object.assign(logger, {
-    /** Logs the audit of commands, regardless of the log level. */
+    /** The logger for the audit of commands, which does not depend on the log level. */
     audit,
     recent,
     /** Masks an additional value, such as a changed key, in all later lines of this logger and its children. */

@@ -12,7 +12,7 @@ export const OTHER_APPS = 'all others'
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** The default, 100 per second, would cause most of an idle bridge's load. Only the lag at each scrape is reported. */
+/** Almost turns off the sampling of the event loop's lag, which by default causes most of an idle bridge's load. */
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
 
@@ -21,7 +21,7 @@ interface EventSource {
   onEvent(listener: (event: EventPayload) => void): void
 }
 
-/** Prints only open hubs. A hub that opens again continues from its previous values. */
+/** Prints only the values of open hubs. When a closed hub is opened again, its values continue. */
 class OpenHubsCounter extends Counter<'hub' | 'type' | 'app'> {
   hubs: { has(name: string): boolean } = new Set<string>()
 
@@ -123,7 +123,7 @@ export class Metrics {
     return { contentType: registry.contentType, text: await registry.metrics() }
   }
 
-  /** Adds the CPU time before the library's first call, which the library does not count. */
+  /** Adds the CPU time that the process used before prom-client began to count. */
   #addUsage({ user, system }: NodeJS.CpuUsage): void {
     const microseconds = { user_seconds: user, system_seconds: system, seconds: user + system }
     for (const [unit, value] of Object.entries(microseconds)) {

@@ -13,7 +13,7 @@ const LONGEST_LINE_BYTES = 4096
 const MAX_BYTES_PER_CHARACTER = 3
 const DRAIN_STEP_MS = 5
 
-/** Writes a part of the chunk, and returns the size of this part. */
+/** Writes the chunk or its beginning, and returns the number of bytes that were written. */
 type Write = (chunk: Buffer) => number
 
 const isBusy = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'EAGAIN'
@@ -85,7 +85,7 @@ export class RecentLines {
   }
 
   /**
-   * Returns the lines after a cursor (an earlier `next`), or all if it is invalid, and the number of `missed` lines.
+   * Returns the lines since `cursor` (an earlier `next`), or all if it is invalid. `missed` counts lines dropped since.
    */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)
@@ -100,7 +100,7 @@ const cut = (text: unknown) => (typeof text === 'string' ? text.slice(0, MAX_TEX
 
 /** Returns the most important fields of a long line, and its beginning. */
 function shortened(line: string): string {
-  // Masking a secret may have broken the JSON.
+  // The line may not be JSON, because masking a secret may break the JSON.
   const parsed = parseJson(line)
   const fields = isRecord(parsed) ? parsed : {}
   const short = ['level', 'time', 'part', 'hub', 'app'].map((key) => [key, cut(fields[key])?.slice(0, 100)])

@@ -81,25 +81,25 @@ export class Scrubber {
 /** Returns whether text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
 function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
   if (plain.areIn(text)) return 'some'
-  // Most strings have no encoded characters.
+  // Search for encoded characters only if the text may contain any; most texts contain none.
   const maySpell = text.includes('\\') || text.includes('%') || (spellings.hasSpaces && text.includes('+'))
   return maySpell ? spellings.findEncoded(text) : 'none'
 }
 
 const BLOCK = 3
 const TABLE_SIZE = 1 << 14
-/** In ordinary text, a larger window would not let the search skip more characters. */
+/** Maximum of `#window`. A larger window would not make the search of ordinary text faster. */
 const MAX_WINDOW = 64
 
 /**
  * Searches a text for many needles in one pass, in time proportional to the length of the text, because a thousand hubs
- * have a thousand keys, and each payload is searched for all of them. This is the algorithm of Wu and Manber: if a
- * block of the text is not part of any needle's beginning, no needle begins near that block.
+ * have a thousand keys, and each payload is searched for all of them. This is the algorithm of Wu and Manber: after a
+ * block of the text that is not part of any needle's beginning, the search skips many characters.
  */
 class Needles {
-  /** How many characters of each needle are compared by blocks (the length of the shortest needle, at most 64). */
+  /** Length of the needles' beginnings: the length of the shortest needle, at most 64. */
   readonly #window: number
-  /** How far the search may skip ahead, by the hash of a block. */
+  /** The number of characters that the search may skip after a block, by the hash of the block. */
   readonly #skips: Uint8Array
   /** Needles, by the hash of the last block of their beginnings. */
   readonly #candidates = new Map<number, string[]>()

@@ -13,15 +13,15 @@ const BACKSLASH = 0x5c
 const PERCENT = 0x25
 const PLUS = 0x2b
 const SPACE = 0x20
-/** No reader decodes more levels of encoding. */
+/** Maximum number of nested encodings. Programs that read the text decode fewer. */
 const MAX_LEVELS = 8
 const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
-/** If a text contains more encoded characters that also occur in secrets, the whole text is masked. */
+/** A text is masked as a whole if it contains more encoded characters than this, counting only those in secrets. */
 const MAX_ENCODED = 4096
 /**
- * Maximum number of comparisons per character of the text, but at least `MIN_COMPARED` in total. Comparisons of plain
- * characters do not count.
+ * A text is hostile if the search needs more comparisons than this for each character, and more than `MIN_COMPARED` in
+ * total. Comparisons of plain characters do not count.
  */
 const MAX_COMPARED = 4
 const MIN_COMPARED = 1 << 20
@@ -91,14 +91,14 @@ function percentAt(text: string, at: number): Unit | undefined {
 function encodedAt(text: string, at: number): readonly Unit[] {
   let { code, end }: Unit = { code: text.charCodeAt(at), end: at + 1 }
   if (code === PLUS) return [{ code: SPACE, end }]
-  // Inside a run of backslashes, other decodings make no difference.
+  // If eight more backslashes follow a backslash, every decoding is a backslash too, so the plain character suffices.
   if (!isSign(code) || text.startsWith(BACKSLASHES, at)) return NONE
   let units = NONE
   while (units.length < MAX_LEVELS && (code === BACKSLASH || code === PERCENT)) {
     const unit = code === PERCENT ? percentAt(text, end) : jsonAt(text, end)
     if (unit === undefined) break
     units = [...units, unit]
-    // Stop here, because a run of encoded backslashes would have as many decodings as characters.
+    // Stop after an encoded letter, because a long run of encoded backslashes would have too many decodings.
     if (code === BACKSLASH && text.charCodeAt(end) === PERCENT) break
     ;({ code, end } = unit)
   }
@@ -114,7 +114,7 @@ const TABLE_SIZE = 1 << 14
 const hashOf = (first: number, second: number) => (first * 128 + second) & (TABLE_SIZE - 1)
 const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
 
-/** Minimum length of a match that is worth remembering. */
+/** Minimum length of a match that is stored for later comparisons. */
 const LONG = 32
 
 /** Returns, for each position in a text, how many characters from there on equal the text's beginning (Z function). */
@@ -166,7 +166,7 @@ interface Sought {
   readonly plain: number
 }
 
-/** Intermediate results of one search, so that the time of the search is proportional to the length of the text. */
+/** Stores intermediate results of one search, whose time is therefore proportional to the length of the text. */
 class Progress {
   readonly text: string
   readonly #agreement: Agreement
@@ -195,7 +195,7 @@ class Progress {
   #endFrom(secret: string, first: number, start: number): number {
     const { text } = this
     let places = [start]
-    /** Positions after a character of two code units. */
+    /** Positions after a decoded character that stands for two code units of the secret. */
     let beyond: number[] = []
     for (let i = first; i < secret.length && !this.isHostile; i += 1) {
       const unit = secret.charCodeAt(i)
@@ -240,7 +240,7 @@ export class Spellings {
     }
   }
 
-  /** Returns `all` if the text has more encoded characters than any encoder writes, to avoid a long search. */
+  /** Returns `all`, without a further search, if the text seems to be written to make the search slow. */
   findEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
     let count = 0
@@ -250,7 +250,7 @@ export class Spellings {
         if (!encodedAt(text, at).some(({ code }) => this.#codes.has(code))) continue
         count += 1
         if (count > MAX_ENCODED) return 'all'
-        // Before the first encoded character, the secret is plain.
+        // A secret whose first encoded character is at `at` begins at most `#longest` characters earlier.
         const isFound = this.#startsWithin(progress, Math.max(from, at - this.#longest), at)
         if (progress.isHostile) return 'all'
         if (isFound) return 'some'
@@ -286,7 +286,7 @@ export class Spellings {
     const first = text.charCodeAt(at)
     const second = text.charCodeAt(at + 1)
     if (!isSign(first) && !isSign(second)) return this.#longestOf(progress, at, first, second)
-    // Check each pair only once, because text that is encoded many times may be the same at every level.
+    // Check each pair only once, because several decodings of the text may begin with the same two characters.
     const pairs = new Set<number>()
     for (const { code, end } of [{ code: first, end: at + 1 }, ...encodedAt(text, at)]) {
       if (code > 0xffff) pairs.add(pairIn(String.fromCodePoint(code)))

@@ -8,7 +8,7 @@ import { ROOT } from '../../base/root.ts'
 const root = fileURLToPath(ROOT)
 const MAIN = join(root, 'src/main.ts')
 
-/** Development packages, and optional dependencies of libraries. */
+/** Packages that are not bundled: a development package, and optional dependencies of libraries. */
 const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 
 /**
@@ -46,7 +46,7 @@ function fileOf(): (module: string, graph: Graph) => string | null {
         graph,
       ),
     }))
-    // No other module may depend on the file of the main module, because that module awaits the end of the program.
+    // Keep the main module in a file of its own. It awaits the end of the program, so no other file may depend on it.
     if (module === MAIN) return null
     return files.find(({ modules }) => modules.has(module))?.name ?? null
   }
@@ -70,7 +70,7 @@ const builtinsAsObjects: Plugin = {
   }),
 }
 
-/** engine.io-client uses `ws`, but also checks for Node's own WebSocket, which would make Node.js load its code. */
+/** Removes a check of engine.io-client for `globalThis.WebSocket`, which would make Node.js load its own WebSocket. */
 const noWebSocketOfNode: Plugin = {
   name: 'no-websocket-of-node',
   transform: {
@@ -79,7 +79,7 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** A single character outside ASCII would double the memory that V8 needs for the whole text. */
+/** Escapes all characters outside ASCII, because one of them would double the memory that V8 needs for the text. */
 const ascii: Plugin = {
   name: 'ascii',
   renderChunk: (code) => ({
@@ -115,7 +115,7 @@ export async function bundle(folder: string): Promise<void> {
       license: { fileName: 'licences.md' },
       rolldownOptions: {
         external: isBuiltin,
-        // Some parts load a module on demand although the daemon always loads it.
+        // Do not warn about modules that some parts load on demand although the daemon always loads them.
         checks: { ineffectiveDynamicImport: false, bundlerTimings: false },
         output: {
           entryFileNames: 'main.js',

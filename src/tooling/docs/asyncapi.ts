@@ -34,7 +34,7 @@ function addressed(topic: string) {
   }
 }
 
-/** Example: `app` and `get-setting` → `appGetSetting`. A command with a setting in its topic gets a different id. */
+/** Returns an id such as `appGetSetting`, or `appGetSettingOfTopic` if the topic of the command names the setting. */
 const idOf = ({ target, name, argument }: Command) =>
   camelCase(`${target} ${name}${argument === undefined ? '' : ' of topic'}`)
 

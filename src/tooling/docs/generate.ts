@@ -8,10 +8,10 @@ import * as tables from './tables.ts'
 
 type Generate = () => string
 
-/** Keyed by the name in the markers: `<!-- generated:options -->` … `<!-- /generated:options -->`. */
+/** The generators of a page's sections, by the name in the markers: `<!-- generated:options -->` for `options`. */
 type Sections = Readonly<Record<string, Generate>>
 
-/** The sections by the path of their page. Each section occurs on one page. */
+/** The generated sections by the path of their page. Each section occurs on only one page. */
 export const pages: Readonly<Record<string, Sections>> = {
   'docs/configuration.md': { options: optionsSection },
   'docs/guardian.md': { options: guardOptionsSection },

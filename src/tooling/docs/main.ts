@@ -12,7 +12,7 @@ function current(path: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
-/** @throws ExpectedError with the path of the file */
+/** Returns a file's content with the generated parts filled in. @throws ExpectedError with the path of the file */
 function filled(path: string): string {
   const text = current(path) ?? ''
   try {

@@ -8,7 +8,7 @@ export type { JsonSchema }
 type AnyMap = v.MapSchema<v.GenericSchema, v.GenericSchema, undefined>
 const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'map'
 
-/** Ignores checks that JSON Schema cannot express. JSON has only finite numbers. */
+/** Ignores checks that JSON Schema cannot express, and `finite`, because every number in JSON is finite. */
 export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-2020-12' = 'draft-07'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
     target,
@@ -32,7 +32,7 @@ export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-
   return rest
 }
 
-/** Includes the envelope that objects may have. */
+/** Returns the JSON Schema of a payload, including the keys of the envelope if the payload may have an envelope. */
 export function payloadSchema({ schema, enveloped }: PayloadKind<unknown>): JsonSchema {
   const own = jsonSchema(schema)
   return enveloped ? withEnvelope(own) : own
@@ -43,7 +43,7 @@ function withEnvelope(schema: JsonSchema): JsonSchema {
     return { ...schema, anyOf: schema.anyOf.map((one) => (typeof one === 'boolean' ? one : withEnvelope(one))) }
   }
   if (schema.type !== 'object') return schema
-  // The minimum would count the keys of the envelope. The description of the command states the minimum.
+  // Omit the minimum number of keys, which would also count the envelope's keys. The command's description states it.
   const { minProperties: _, ...rest } = schema
   return { ...rest, properties: { ...schema.properties, ...jsonSchema(ENVELOPE).properties } }
 }
@@ -58,7 +58,7 @@ export function acceptsNothing({ read }: PayloadKind<unknown>): boolean {
   }
 }
 
-/** Example: `{confirm: string, purge_settings?: boolean}`. */
+/** Returns a short text for a schema, such as `{confirm: string, purge_settings?: boolean}`. */
 export function shortForm(schema: JsonSchema): string {
   if (schema.anyOf !== undefined) {
     return [...new Set(schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any' : shortForm(one))))].join(' | ')
@@ -73,7 +73,7 @@ export function shortForm(schema: JsonSchema): string {
   return `{${keys.join(', ')}}`
 }
 
-/** Example: `get api/apps` → `getApiApps`. */
+/** Joins words in camel case: `get api/apps` becomes `getApiApps`. */
 export const camelCase = (text: string) =>
   text
     .split(/[^A-Za-z0-9]+/)

@@ -15,7 +15,7 @@ import { OPERATIONS } from '../../hub/operations.ts'
 import { address, code, commandTopics, markdownTable } from './markdown.ts'
 import { acceptsNothing, type JsonSchema, jsonSchema, shortForm } from './schema.ts'
 
-/** The default first levels of topics. */
+/** The defaults of the options that determine the first level of topics. */
 const ROOTS: Readonly<Record<string, string | undefined>> = {
   base: options['mqtt.base_topic'].default,
   prefix: options['discovery.prefix'].default,

@@ -1,4 +1,4 @@
-// A well-behaved app: some lights that clients can read and switch.
+// An app without faults: it has some lights that clients can read and switch.
 const lights = new Map([
   ['kitchen', { on: true, dim: 0.8 }],
   ['hall', { on: false, dim: 0.4 }],

@@ -1,4 +1,4 @@
-// A leak: keeps unused memory each second, until the hub terminates the app.
+// An app with a memory leak: it keeps more memory each second, until the hub terminates it.
 const kept = []
 
 export default async ({ app, hub, log }) => {

@@ -1,4 +1,4 @@
-// Slow to stop: closes every blind first, which takes longer than the hub waits.
+// An app that stops slowly: it first closes every blind, which takes longer than the hub waits.
 const CLOSING_MS = 10_000
 
 export default ({ app, log }) => {

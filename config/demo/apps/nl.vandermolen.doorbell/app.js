@@ -1,4 +1,4 @@
-// Crashes on a timer, like an app that does not expect its camera to be off.
+// An app that crashes at intervals, like an app that does not expect its camera to be off.
 export default async ({ app, hub, log }) => {
   const seconds = Number(await hub.manager('settings').get('crash_after'))
   app.api.post('/ring', () => app.emit('ring', { at: new Date().toISOString() }))

@@ -1,4 +1,4 @@
-// Traffic: reads another app every few seconds, writes a line and sends an event.
+// An app that is always busy: every few seconds, it reads another app, writes a line and sends an event.
 export default async ({ app, hub, log }) => {
   const { tariff, currency, interval } = await hub.manager('settings').all()
   const pump = hub.app('net.lindqvist.heatpump')

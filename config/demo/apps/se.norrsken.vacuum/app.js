@@ -1,4 +1,4 @@
-// Uses all available CPU time, until the hub terminates the app.
+// An app that uses all available CPU time, until the hub terminates it.
 export default ({ log }) => {
   log('calculates the shortest path through the house')
   const turn = () => {

@@ -1,4 +1,4 @@
-// Settings, and a web API that other apps call.
+// An app with settings, and with a web API that other apps call.
 export default async ({ app, hub, log }) => {
   const settings = hub.manager('settings')
   let zones = (await settings.get('zones')) ?? {}
