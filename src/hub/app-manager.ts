@@ -20,7 +20,7 @@ import { type Release, Releases } from './releases.ts'
 const REREAD_DELAY_MS = 2000
 /** After this many reads, the latest list is accepted even if it differs from the list before it. */
 const MAX_READS = 5
-/** After this many changes, yields to the event loop, which thousands of changes would block. */
+/** Number of changes to apply in one turn of the event loop, because thousands of changes would block it. */
 const AT_ONCE = 500
 /** Maximum delay of an event. On a slow channel, an event may arrive after a newer list. */
 const OVERTAKEN_MS = 60_000
@@ -28,9 +28,9 @@ const OVERTAKEN_MS = 60_000
 export interface AppsUpdate {
   /** Empty if a read has found no changes. */
   readonly changes: readonly Change[]
-  /** Whether events are suppressed, because the apps were only discovered, or the filter changed. */
+  /** Whether to send no events, because the apps are not new but only discovered, or because the filter changed. */
   readonly silent: boolean
-  /** Whether a read of the list is complete with these changes. */
+  /** Whether these changes complete a read of the list. */
   readonly read: boolean
 }
 
@@ -56,7 +56,7 @@ export class AppManager {
   readonly ended = this.#destroyed.signal
   /** Whether the list has been read. Before that, an app missing from `all` may exist. Set only by this class. */
   complete = false
-  /** Whether the realtime channel keeps the list current, so that reads need no request. Set after a `refresh`. */
+  /** Whether the realtime channel keeps the list current, so that reads need no request. Set by `Session`. */
   live = false
   #eventsDuringRead: AppEvent[] | undefined
   /** The time at which each app disappeared from the list. A `create` event soon afterwards may be outdated. */
@@ -134,7 +134,7 @@ export class AppManager {
     }
   }
 
-  /** Accepts the next `create` event as current, because the installation was requested. */
+  /** Accepts the app's next `create` event, even if the app has just disappeared, because an install was requested. */
   expect(id: string): void {
     this.#unlisted.delete(id)
   }
@@ -144,7 +144,7 @@ export class AppManager {
     this.#uninstalled.add(id)
   }
 
-  /** Returns whether the release changed. The first release is reported as `silent`, because it may be old. */
+  /** Records an app's release. Returns whether it changed. The first release is `silent`, because it may be old. */
   learn(id: string, release: Release | undefined): boolean {
     const silent = !this.releases.all.has(id)
     const before = this.#apps.get(id)
@@ -166,7 +166,7 @@ export class AppManager {
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(filled)
-    // The read of the list that is in progress will apply the event.
+    // A read of the list that is in progress applies the event. A later read returns a list that includes its effect.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, filled)

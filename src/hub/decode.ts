@@ -19,10 +19,10 @@ export function shortText(text: string, length: number, clean: Clean): string {
   return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
 }
 
-/** More apps than any hub runs. */
+/** Maximum number of apps in a list. No hub runs so many. */
 const MAX_APPS = 5_000
 const CRASH_MESSAGE_LENGTH = 1024
-/** Longer than any real name, version or author. Limits what a hub can make the broker store. */
+/** Maximum length of a name, version or author, which limits how much a hub can make the broker store. */
 const TEXT_LENGTH = 1024
 
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
@@ -109,7 +109,7 @@ export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map
   return apps
 }
 
-/** Ids that are not well-formed Unicode would be indistinguishable in a topic. */
+/** Rejects ids that are not well-formed Unicode, because different ids could produce the same topic. */
 function idOf(record: Record<string, unknown>): string | undefined {
   const id = record['id']
   return typeof id === 'string' && id !== '' && id.isWellFormed() ? id : undefined
@@ -155,7 +155,7 @@ export function decodeScopes(value: unknown): readonly string[] | undefined {
   return list.filter((scope) => typeof scope === 'string').map((scope) => scope.replace(/^homey(?=\.|$)/, 'hub'))
 }
 
-/** Deeper than any setting or translation. */
+/** Maximum depth of JSON from a hub. No setting or translation is nested so deeply. */
 export const JSON_LEVELS = 64
 
 export function decodeJson(value: unknown): Json {

@@ -100,7 +100,7 @@ function checkQuery(query: Readonly<Record<string, string>>): void {
   }
 }
 
-/** Hubs may read `/App/x/RESTART` as `/app/x/restart`. */
+/** Makes different spellings equal, because hubs may read `/App/x/RESTART` as `/app/x/restart`. */
 const fold = (text: string) => text.normalize('NFKC').toUpperCase().toLowerCase()
 
 function operationAt(item: string, method: Method, segments: readonly string[]) {

@@ -42,7 +42,7 @@ interface Definition<I extends object> {
   readonly scope?: string
   /** Set if not every hub has the operation. A 404 for an app that exists means `unsupported`. */
   readonly optional?: true
-  /** Maximum size of the response; default: much more than the list of a hub with 2,000 apps needs. */
+  /** Maximum size of the response in bytes; default: 5 MiB, much more than the list of a hub with 2,000 apps needs. */
   readonly maxBytes?: number
   /** Set if `decode` receives the response as text, because parsing it in one step may block the event loop. */
   readonly asText?: true
@@ -75,7 +75,7 @@ type Row<P extends string, I extends object> = Definition<I> & { readonly path: 
 function row<const P extends string, R, B extends object = {}>(
   definition: Row<P, PathInput<P> & B> & { readonly decode: Decode<PathInput<P> & B, R> },
 ): Operation<PathInput<P> & B, R>
-// biome-ignore lint/complexity/noBannedTypes: as above.
+// biome-ignore lint/complexity/noBannedTypes: a row without body and query adds `{}` to the parameters.
 function row<const P extends string, B extends object = {}>(
   definition: Row<P, PathInput<P> & B>,
 ): Operation<PathInput<P> & B, Json>

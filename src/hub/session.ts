@@ -282,7 +282,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** Reads the identity too, because the session may have ended because the hub is shutting down. */
+  /** Requires a new identity check, because the session may have ended with a shutdown of the hub. */
   #onRealtimeLost(): void {
     this.#apps.live = false
     this.#stale = true
@@ -310,7 +310,7 @@ export class Session {
     return remaining
   }
 
-  /** Shortens the wait for the next read at random, because a start or a network failure synchronises many hubs. */
+  /** Shortens the wait for the next read at random, because a start or a network failure synchronises many reads. */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }
