@@ -139,14 +139,14 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
       else done(Buffer.byteLength(payload) > maxPayload ? new Error('message too large') : null)
     },
     authorizeForward: ({ clean }, packet) => {
-      // aedes does not count a message with the retain flag as delivered to a persistent session.
+      // Only for clean sessions: in others, aedes would not count a message with the retain flag as delivered.
       if (clean && packet.properties === RETAINED) packet.retain = true
       return packet
     },
   }
 }
 
-/** Resolves to the address for clients on this machine. */
+/** Starts to listen. Resolves to the address for clients on this machine. */
 async function listening(server: Server, host: string, port: number): Promise<string> {
   // Later errors, which may occur when a client is accepted, must not end the process.
   server.on('error', () => undefined)
@@ -196,7 +196,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** Larger than all retained messages of a large home, which a new subscriber receives in one burst. */
+/** Maximum backlog of one client. A new subscriber receives all retained messages at once, which are fewer bytes. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
 /** Writes with a smaller backlog are not checked. */

@@ -138,7 +138,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.pump()
   }
 
-  /** Stops holding another client's topics. Queued payloads are discarded, but the broker keeps its messages. */
+  /** Stops holding topics that another client has taken over. Discards queued payloads, but clears nothing. */
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()
@@ -150,7 +150,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.setWriting(writing)
   }
 
-  /** Reads the retained messages on `transientFilters` again; under MQTT 5, a lasting subscription reports them. */
+  /** Reads the retained messages on `transientFilters` again. Under MQTT 5, a subscription already reports them. */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
     const { transientFilters = [], probeTopic } = this.#options

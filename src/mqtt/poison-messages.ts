@@ -57,7 +57,7 @@ export class PoisonMessages {
   #relearnAt = 0
   #failedTries = 0
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
-  /** Set when a connection is lost while a payload larger than all accepted payloads is in flight; see `allTried`. */
+  /** Whether payloads larger than `#largestAccepted` are suspects, because such a payload may have caused a loss. */
   doubted = false
 
   constructor(clock: Clock, configured = Number.POSITIVE_INFINITY) {
@@ -154,7 +154,7 @@ export class PoisonMessages {
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())
   }
 
-  /** Does not compare the time again, because a timer may fire slightly early. */
+  /** Permits large payloads again. Does not compare the time, because the caller's timer may fire slightly early. */
   relearn(): void {
     this.#relearnAt = 0
     this.#tooLargeFrom = Number.POSITIVE_INFINITY

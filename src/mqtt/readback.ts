@@ -19,7 +19,7 @@ export interface ReadBackOptions {
   /** How long the broker may take to deliver a marker after the latest retained message. */
   readonly timeoutMs: number
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
-  /** Publishes a marker with QoS 1, by default when the broker has room. `done` receives the PUBACK's reason code. */
+  /** Publishes a marker with QoS 1; by default, as soon as the broker accepts it. `done` receives the reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
   /**
@@ -213,7 +213,7 @@ export class ReadBack {
   }
 }
 
-/** A broker with a full queue may also drop its response, so the request is repeated. */
+/** A request is repeated after this time, because a broker with a full queue may drop its response. */
 const REPEAT_MS = 500
 
 interface RetryUntilAnswered {

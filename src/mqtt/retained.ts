@@ -84,7 +84,7 @@ export class Retained {
     return this.#queue.size
   }
 
-  /** Returns whether the payload must be sent. */
+  /** Sets the wanted payload. Returns whether it must be sent. */
   hold(topic: string, payload: string | null, source?: PayloadSource): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
@@ -264,7 +264,7 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // Keep the wanted string instead of an equal copy, and a different string until the wanted payload is known.
+    // Store the wanted string instead of an equal copy. Store a different string, because a later `hold` may match it.
     const found = textOrDigest(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)

@@ -98,7 +98,7 @@ export class Sender {
     this.pump()
   }
 
-  /** Resolves when everything is acknowledged. */
+  /** Publishes the waiting answers, `offline` and all other queued messages. Resolves when all are acknowledged. */
   finish(connection: Wire): Promise<void> {
     this.#sequence.closing = true
     this.#trial?.abort()
@@ -165,7 +165,7 @@ export class Sender {
     })
   }
 
-  /** Retries the items that were too large when a size that ended a connection may be tried again. */
+  /** Retries items that were too large, as soon as a size that ended a connection may be tried again. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()

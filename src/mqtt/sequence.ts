@@ -41,7 +41,7 @@ export class Sequence {
     return this.#earliest() ?? answer
   }
 
-  /** Drops events that must not be published. */
+  /** Returns the retained topic or event that was queued first. Drops events that must not be published. */
   #earliest(): Entry | Outgoing | undefined {
     const { retained, events, mayPublish } = this.#options
     for (;;) {

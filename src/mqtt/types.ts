@@ -88,7 +88,7 @@ export interface Message {
   readonly correlationData?: Buffer
   /** The remaining Message Expiry Interval of MQTT 5, in milliseconds from `receivedAt`. */
   readonly expiresInMs?: number
-  /** The value of `clock.elapsed()` on arrival. */
+  /** The earliest time at which the message may have arrived, in `clock.elapsed()` milliseconds. */
   readonly receivedAt: number
   /** The connection's number, from 1; `link.isCurrent` checks whether the connection is still up. */
   readonly connection: number
@@ -146,13 +146,13 @@ export interface LinkStatus {
   readonly publishes: number
   /** Number of payload bytes in these publishes. */
   readonly bytes: number
-  /** Number of dropped events, answers and commands, because too many waited, or they waited too long. */
+  /** Number of events, answers and commands dropped because of a limit, their age, or the broker's refusal. */
   readonly dropped: number
 }
 
 export interface LinkHandlers {
   readonly observer?: PublishObserver | undefined
-  /** The message is acknowledged when the handler returns. */
+  /** The message is acknowledged when the handler returns, or earlier if the message had to wait in a queue. */
   readonly onMessage?: (message: Message) => void
   /** Called before the link subscribes. */
   readonly onAccepted?: () => void

@@ -25,7 +25,7 @@ export class Unowned {
     this.#found.set(topic, keep ? { text } : { mark: mark ?? digest(text) })
   }
 
-  /** Returns whether the topic's text was `payload`. */
+  /** Removes a topic. Returns whether its text was `payload`. */
   take(topic: string, payload: string | null): boolean {
     const found = this.#found.get(topic)
     if (found === undefined) return false
