@@ -24,7 +24,7 @@ export interface BridgeControl {
   readonly rollouts: RolloutControl
 }
 
-/** Denying a command also denies its effects through other commands. Unlisted effects belong to only one command. */
+/** An effect that several commands may have. Denying a command also denies its effects through other commands. */
 export type Capability =
   | 'enable'
   | 'disable'

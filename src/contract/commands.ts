@@ -200,7 +200,7 @@ const ROWS = [
     ),
     operation: 'restartApp',
     needs: 'guard',
-    // Evidence of crashes is also kept while the guardian is off.
+    // `forget` also works while the guardian is off, because evidence of crashes is kept even then.
     worksWithout: (input) => typeof input === 'object' && input.forget === true && Object.keys(input).length === 1,
     doc: 'Turns the guardian on or off for the app, snoozes it, or clears its history and counts.',
     run({ guard }, input) {

@@ -1,4 +1,4 @@
-/** The evidence of a crash, which is data from before the crash, at most 16 KiB. */
+/** The evidence of a crash: at most 16 KiB of data about the crash and the time before it. */
 import * as v from 'valibot'
 
 import { GUARD_STATES, REASONS } from './guard.ts'

@@ -56,7 +56,7 @@ export function policyOf(rules: Rules): CommandPolicy {
   return policy
 }
 
-/** Without an input, returns whether any input is permitted. `deny` and `read_only` have priority over `allow`. */
+/** Without an input, returns whether at least one is permitted. `deny` and `read_only` have priority over `allow`. */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined
 }

@@ -100,7 +100,7 @@ export interface RetainedRow<K extends OwnerKind, S extends v.GenericSchema = v.
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
   /** Whether the payload contains an app's usage figures, which change most often. No other row depends on them. */
   readonly hasUsage?: true
-  /** The inputs of the payload, compared by identity; default: the rendered payload itself. */
+  /** The facts that determine the payload, compared by identity; default: the rendered payload itself is compared. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 

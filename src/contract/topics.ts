@@ -37,7 +37,7 @@ const OF_BRIDGE = '{base}/bridge/'
 /** Returns the topic that a fleet member uses instead of a bridge topic. */
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
-/** `member` follows `bridge` in a fleet member's own topics. `alone`: no other member takes over this member's hubs. */
+/** A fleet member's own topics contain `member` after `bridge`. `alone`: no other member may take over its hubs. */
 export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
   const ownForm = (topic: string) => (member === undefined ? topic : formOf(topic, member))
