@@ -22,13 +22,13 @@ export function textOf({ body }: Answer): string {
   return UTF8.decode(body)
 }
 
-/** Returns `undefined` if the body is not JSON or has too many values. */
+/** Parses the body. Returns `undefined` if the body is not JSON or has too many values. */
 export const parse = (answer: Answer): Json | undefined => parseJson(textOf(answer))
 
 /** A longer header is treated as missing. Hubs send only shorter headers. */
 const HEADER_LENGTH = 200
 
-/** Returns `null` if the header is missing, empty, repeated or too long. */
+/** Returns a header's value; `null` if the header is missing, empty, repeated or too long. */
 export function header(answer: Answer, name: string): string | null {
   const value = answer.headers[name]
   return typeof value === 'string' && value !== '' && value.length <= HEADER_LENGTH ? value : null

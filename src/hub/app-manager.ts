@@ -26,7 +26,7 @@ const AT_ONCE = 500
 const OVERTAKEN_MS = 60_000
 
 export interface AppsUpdate {
-  /** Empty if a read has found no changes. */
+  /** The changed apps; empty if a read of the list has found no changes. */
   readonly changes: readonly Change[]
   /** Whether to send no events, because the apps are not new but only discovered, or because the filter changed. */
   readonly silent: boolean
@@ -59,7 +59,7 @@ export class AppManager {
   /** Whether the realtime channel keeps the list current, so that reads need no request. Set by `Session`. */
   live = false
   #eventsDuringRead: AppEvent[] | undefined
-  /** The time at which each app disappeared from the list. A `create` event soon afterwards may be outdated. */
+  /** When each app disappeared from the list. A `create` event soon afterwards may be older than the list. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
   /** Apps that the hub has confirmed as uninstalled. A list without them is accepted immediately. */
@@ -69,7 +69,7 @@ export class AppManager {
 
   /** Set while the known apps belong to the previous hub. Called after their removal, before the new apps appear. */
   #onReplaced: (() => void) | undefined
-  /** Increases whenever a different hub answers at this address. */
+  /** Increases when another hub answers at this address, and when the known hub answers again instead of it. */
   generation = 0
 
   /** @param onUnknownApp called when an event is about an unlisted app, so that the list is read again */
@@ -112,7 +112,7 @@ export class AppManager {
     return Object.fromEntries([...this.#apps].filter(([, app]) => isWanted(app)))
   }
 
-  /** @throws HubError `unknown_app`, `unreachable` after `destroy` */
+  /** Reads the app if the list is not `live`. @throws HubError `unknown_app`, or `unreachable` after `destroy` */
   async getApp(id: string): Promise<App> {
     this.#refuseIfDestroyed()
     const known = this.#apps.get(id)
@@ -126,7 +126,7 @@ export class AppManager {
       if (!this.shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
       const known = this.#apps.get(id)
       const patch = await this.#client.call('getApp', { id })
-      // An event during the request is newer than the response, and may be partial.
+      // Read again if an event arrived during the request, because the event is newer, but may be partial.
       const isOvertaken = this.complete && this.#apps.get(id) !== known
       if (isOvertaken && reads < MAX_READS) continue
       if (this.complete && !isOvertaken) this.receive({ type: 'update', id, patch })
@@ -166,7 +166,7 @@ export class AppManager {
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(filled)
-    // A read of the list that is in progress applies the event. A later read returns a list that includes its effect.
+    // Do not apply the event here, because the current or next read of the list includes the change.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, filled)
@@ -206,7 +206,7 @@ export class AppManager {
     this.#onReplaced = onReplaced
     this.live = false
     this.generation += 1
-    // These events are from the previous hub.
+    // Drop these events, because they are from the previous hub.
     if (this.#eventsDuringRead !== undefined) this.#eventsDuringRead = []
   }
 
@@ -217,7 +217,7 @@ export class AppManager {
     this.generation += 1
   }
 
-  /** Removes the previous hub's apps immediately, because the new hub's list is not available. */
+  /** If another hub is expected (see `expectOther`), removes the previous hub's apps and calls `onReplaced`. */
   replaceNow(): void {
     const onReplaced = this.#onReplaced
     if (onReplaced === undefined) return
@@ -281,7 +281,7 @@ export class AppManager {
       if (read) return
       await turn()
       if (this.ended.aborted) return
-      // The remaining changes are from a different hub, or were selected by a different filter.
+      // Read again if the remaining changes are from a different hub, or were selected by a different filter.
       if (generation !== this.generation || shows !== this.shows) return await this.#read()
     }
   }

@@ -18,7 +18,7 @@ class Unknown {
   readonly channel: string | null = null
   readonly origin: string | null = null
   readonly update_available: boolean | null = null
-  /** `null` if there is no update, or the hub does not report its version. */
+  /** The newest version; `null` if there is no update, or the hub does not report the update's version. */
   readonly latest_version: string | null = null
   readonly update_severity: Severity | null = null
   /** Percent of one core, with one decimal; `null` while the app is not running. */

@@ -21,7 +21,7 @@ export interface InsightLog {
   readonly units?: string
 }
 
-/** Epoch milliseconds and the value at that time. */
+/** The time of a value in epoch milliseconds, and the value. */
 export type InsightEntry = readonly [at: number, value: number]
 
 const MAX_APPS = 5_000
@@ -98,7 +98,7 @@ function appIn(uri: unknown): string | undefined {
 }
 
 /**
- * @param appsOf returns the apps to which a record belongs
+ * Counts the records of each app. @param appsOf returns the apps to which a record belongs
  * @param isBad returns whether a device or flow does not work; `undefined` if the hub does not report that
  */
 async function tally(

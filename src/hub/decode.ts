@@ -38,7 +38,7 @@ const STATES: ReadonlyMap<unknown, AppState> = new Map(APP_STATES.map((state) =>
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
-/** Ignores unknown fields. `exitCount` is the older name of `crashedCount`. */
+/** Decodes an app's record, and ignores unknown fields. `exitCount` is the older name of `crashedCount`. */
 export function decodePatch(record: Record<string, unknown>, clean = asItIs): AppPatch {
   const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
   const patch: Writable<AppPatch> = decodeLife(record, clean)
@@ -61,7 +61,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
   if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Newer hubs send only the state.
+  // Newer hubs do not send `crashed`, but only the state.
   else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
@@ -120,7 +120,7 @@ export function decodeApp(value: unknown, { id }: { readonly id: string }, clean
   return decodePatch(value, clean)
 }
 
-/** Returns the unmodified record. */
+/** Returns the app's record as the hub sent it. */
 export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
   checkApp(record, id)
@@ -138,7 +138,7 @@ const EVENTS = new Map<unknown, AppEvent['type']>([
   ['app.delete', 'delete'],
 ])
 
-/** Returns `undefined` if the message is not about an app. */
+/** Decodes a realtime message. Returns `undefined` if the message is not about an app. */
 export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): AppEvent | undefined {
   const type = EVENTS.get(name)
   if (type === undefined || !isRecord(payload)) return undefined

@@ -12,7 +12,7 @@ const MAX_RESPONSE_BYTES = 5 * 1024 * 1024
 export interface RestOptions {
   /** Base URL of the hub; its path precedes `/api`. */
   readonly url: string
-  /** Called before each request, so that a rotated key takes effect immediately. */
+  /** Returns the API key. Called before each request, so that a changed key takes effect immediately. */
   readonly apiKey: () => string
   /** Time limit from waiting for a connection to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number
@@ -66,7 +66,7 @@ export class HttpClient {
     return new Pool(this.#origin, {
       connections,
       pipelining: 1,
-      // The hub closes idle connections early, and the outcome of a write on a closing connection is unknown.
+      // Close idle connections before the hub does, because the outcome of a write on a closing connection is unknown.
       keepAliveTimeout: 1000,
       keepAliveMaxTimeout: 1000,
       allowH2: false,
@@ -78,7 +78,7 @@ export class HttpClient {
 
   #onDisconnect(pool: Pool, error: Error): void {
     const { connected, size } = pool.stats
-    // undici itself closes a connection if it is idle, its request was aborted, or the server has announced the end.
+    // undici uses `UND_ERR_INFO` for connections that it closed itself, for example because they were idle.
     const isLost = systemCode(error) !== 'UND_ERR_INFO'
     if (isLost || connected === 0) this.#options.onDisconnected?.(isLost)
     if (connected > 0 || size > 0 || this.#closed || pool !== this.#pool) return

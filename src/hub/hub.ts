@@ -108,7 +108,7 @@ export class Hub {
     try {
       const result = await this.#client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
-      // Without realtime, no event reports what a write has changed.
+      // Read the list, because without realtime, no event reports what a write has changed.
       if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
       return result
     } catch (error) {

@@ -20,7 +20,7 @@ export interface Identity {
 }
 
 export interface HubCall {
-  /** `callEndpoint` for a generic call. */
+  /** The operation's name; `callEndpoint` for a call to an endpoint that a client has chosen. */
   readonly operation: OperationName | 'callEndpoint'
   readonly outcome: 'ok' | HubErrorCode
   readonly ms: number
@@ -218,7 +218,7 @@ export class ProvenHub {
     const isUpdated = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
     if (isUpdated || isPage(answer) || (status >= 300 && status < 400)) this.distrust()
     const id = header(answer, 'x-homey-id')
-    // If another hub has answered a write, that hub may have carried it out.
+    // If another hub has answered a write, the outcome is unknown, because that hub may have carried out the write.
     this.#expect(id, method === 'GET' ? 'nonsense' : 'no_answer')
     this.signs ||= id !== null
     return answer

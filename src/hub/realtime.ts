@@ -163,7 +163,7 @@ function refused(refusal: unknown): HubError {
 const STEADY_MS = 30_000
 
 interface Keeping {
-  /** @throws HubError */
+  /** Opens a session. @throws HubError */
   readonly open: () => Promise<RealtimeSession>
   /** Called when a session is up; if it rejects with a HubError, the session is closed. */
   readonly onUp: () => Promise<void>

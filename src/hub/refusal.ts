@@ -30,7 +30,7 @@ export function refusal(
   }: Pick<HubClientOptions, 'hasApp' | 'clean'> & {
     /** Whether the hub sends its id with its responses to reads. */
     readonly signs: boolean
-    /** Epoch milliseconds. */
+    /** The current time in epoch milliseconds. */
     readonly now: number
   },
 ): HubError {

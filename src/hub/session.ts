@@ -57,7 +57,7 @@ export class Session {
   #sessions = new AbortController()
   /** The fraction of the interval to wait until the next read. */
   #part = 1
-  /** In `clock.elapsed()` milliseconds. */
+  /** When the last read began, in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
   #cancelUnknownApp: (() => void) | undefined
@@ -99,7 +99,7 @@ export class Session {
     this.wake()
   }
 
-  /** @throws HubError */
+  /** Reads the identity, the permissions and the list. @throws HubError */
   async refresh(): Promise<void> {
     this.#stale = true
     await this.#read()
@@ -137,7 +137,7 @@ export class Session {
     }
   }
 
-  /** Reads everything. The order matters, because the first failed request shows the cause. */
+  /** Reads the identity and permissions if necessary, and then the list. The first failed request shows the cause. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()

@@ -19,9 +19,9 @@ import { newerThan, type Release } from './releases.ts'
 export const STORE_URL = 'https://apps-api.athom.com/api/v1'
 
 interface StoreEntry {
-  /** `null` if the store was unreachable for days; `undefined` while the previous run's release applies. */
+  /** The app's releases; `null` if the store was unreachable for days, `undefined` before the store's first answer. */
   readonly releases: Offers | null | undefined
-  /** In `clock.elapsed()` milliseconds, like `dueAt`. */
+  /** When the store last answered, in `clock.elapsed()` milliseconds, like `dueAt`. */
   readonly answeredAt: number
   readonly dueAt: number
 }
@@ -142,7 +142,7 @@ export class Store implements AsyncDisposable {
     if (apps?.learn(app.id, release)) onRelease?.(app.id)
   }
 
-  /** Resolves with the pause that the store requests, in milliseconds; 0 for none. */
+  /** Looks up one app. Resolves to the pause that the store requires afterwards, in milliseconds; 0 for none. */
   async #lookUp(id: string, signal: AbortSignal): Promise<number> {
     const { clock, log, random } = this.#options
     const { releases, ...failure } = await this.#fetch(id, signal)
