@@ -134,7 +134,7 @@ const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
 /** The wait if the broker ends connections soon after accepting them. It is short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
-/** Connections that end sooner are unsteady. `wordless` is for MQTT 3.1.1 brokers, which give no reasons. */
+/** A connection that ends sooner is unsteady. `wordless` applies if an MQTT 3.1.1 broker closes it without a reason. */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
 /** After this many consecutive unsteady connections, `UNSTEADY_WAIT_MS` applies, and the log contains a warning. */
 const UNSTEADY_LIMIT = 5

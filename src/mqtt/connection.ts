@@ -101,7 +101,7 @@ export class Connection {
     return this.#connack?.properties?.receiveMaximum ?? 65_535
   }
 
-  /** In bytes; Infinity if the broker announced no limit. */
+  /** The maximum size of a packet in bytes; Infinity if the broker announced no limit. */
   get maximumPacketSize(): number {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }

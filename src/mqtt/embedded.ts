@@ -13,11 +13,11 @@ import { onceEach } from '../base/text.ts'
 import { topicMatcher } from './names.ts'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
-/** MQTT 5 clients may fall back to 3.1.1, but Home Assistant does not. */
+/** Warns about a refused MQTT 5 client. Such clients may fall back to 3.1.1, but Home Assistant does not. */
 export const REFUSED_MQTT_5 =
   'an MQTT 5 client was refused: the embedded broker supports only 3.1.1; for Home Assistant, which reports cannot_connect, use a broker such as Mosquitto'
 
-/** Home Assistant is identified by its birth topic, because its client id is random. */
+/** Warns after a publish to the birth topic, which identifies Home Assistant, because its client id is random. */
 export const HOME_ASSISTANT_HERE =
   'Home Assistant uses the embedded broker: this stops working with Home Assistant 2027.1, which supports only MQTT 5; use a broker such as Mosquitto for both, and set mqtt.url'
 
@@ -35,7 +35,7 @@ interface EmbeddedBrokerOptions {
   readonly birthTopic?: string | undefined
   /** The largest payload accepted, in bytes (default: 1 MiB). A client that sends a larger payload is disconnected. */
   readonly maxPayload?: number | undefined
-  /** Default: 200. */
+  /** Maximum number of connections; default: 200. */
   readonly maxConnections?: number | undefined
 }
 

@@ -18,7 +18,7 @@ const CODES_BY_REASON: readonly (readonly [FailureCode, readonly number[]])[] = 
   ['taken_over', [142]],
 ]
 
-/** Reason code → the feature that the broker lacks. */
+/** Maps a reason code to the feature that the broker lacks. */
 const LACK_BY_REASON = new Map([
   [154, 'retained messages'],
   [155, 'QoS 1'],

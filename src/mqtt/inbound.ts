@@ -123,9 +123,9 @@ export function echoFilter(
   isCommand: (topic: string) => boolean,
   isWatched: (topic: string) => boolean,
 ) {
-  /** Topic with a retained message → the last message sent there without the retain flag. */
+  /** Maps each topic with a retained message to the last message sent there without the retain flag. */
   const unretained = new Map<string, string>()
-  /** Topic of a cleared command → the time until which an echo may arrive. */
+  /** Maps the topic of each cleared command to the time until which an echo may arrive. */
   const cleared = new Map<string, number>()
   let protocol: Protocol | undefined
   return {

@@ -188,7 +188,7 @@ export class MqttLink implements AsyncDisposable {
     return count
   }
 
-  /** Returns whether a message's connection is still up, and the process has not been suspended since. */
+  /** Returns whether a message's connection is still up, and no long suspension followed the message's arrival. */
   isCurrent({ connection, receivedAt }: Message): boolean {
     const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
     return isUp && !this.#suspendDetector.outdates(receivedAt)
@@ -242,7 +242,7 @@ export class MqttLink implements AsyncDisposable {
     this.#echoes.connected(connection.protocol)
     for (const outbox of [this.#events, this.#answers]) outbox.connected = true
     this.#suspendDetector.start()
-    /** The messages that other clients publish during the read-back: topic → newest text. */
+    /** The newest message of each topic on which other clients publish during the read-back. */
     const live = new Map<string, string>()
     const { readBack, done } = setUpSession(connection, {
       link: this.#options,
@@ -297,7 +297,7 @@ export class MqttLink implements AsyncDisposable {
     else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
-  /** Returns whether the cause of the loss is known. */
+  /** Resets the state after the loss of a connection. Returns whether the cause of the loss is known. */
   #forget(failure: Failure): boolean {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined

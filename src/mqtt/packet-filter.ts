@@ -107,7 +107,7 @@ export class PacketFilter {
   }
 }
 
-/** The size of a header whose length field is longer than four bytes. */
+/** The result of `headerSize` for a header whose length field is longer than four bytes. */
 export const MALFORMED = -1
 
 /** Returns the size of the packet header that begins at `at`; 0 if the header is incomplete. */

@@ -24,7 +24,7 @@ const SUSPECT_AFTER = 2
 export const GIVE_UP_AFTER = 3
 /** A loss this soon after a refusal is attributed to the refusal. */
 const REFUSAL_MS = 500
-/** Fixed header, length fields and packet id. */
+/** An upper bound for the size of a packet's fixed header, length fields and packet id. */
 const PACKET_OVERHEAD_BYTES = 16
 /** How long to wait before a size is retried, in case the broker's limit has changed; doubles with each failure. */
 const RELEARN_MS = 5 * 60_000
@@ -162,7 +162,7 @@ export class PoisonMessages {
 
   #isTooLarge({ sentBytes }: Item): void {
     this.#tooLargeFrom = Math.min(this.#tooLargeFrom, sentBytes)
-    // A different broker accepted larger payloads, or the broker's configuration has changed.
+    // Such a payload was accepted before, by a different broker or with a different configuration of this broker.
     if (sentBytes <= this.#largestAccepted) this.#largestAccepted = 0
   }
 

@@ -13,7 +13,7 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. If so, its time limit on this connection is a fifth. */
+  /** Whether the self-test failed on the previous connection. If so, this self-test has a fifth of the time limit. */
   readonly deniedBefore: boolean
 }
 

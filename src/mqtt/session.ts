@@ -36,7 +36,7 @@ export class SessionError extends ExpectedError {
   }
 }
 
-/** @throws SessionError and errors of `task` */
+/** Connects, runs `task` and disconnects. @throws SessionError and errors of `task` */
 export async function withSession<T>(
   options: SessionOptions,
   clock: Clock,

@@ -31,7 +31,7 @@ export class SuspendDetector {
     this.#ahead = this.#uptimeAhead()
   }
 
-  /** Starts with a new connection, on which no messages have waited yet. */
+  /** Starts the detection for a new connection, on which no old messages can arrive yet. */
   start(): void {
     this.stop()
     const tick = () => {
