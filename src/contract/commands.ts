@@ -59,7 +59,7 @@ function ifGiven(value: unknown, ...capabilities: Capability[]): Capability[] {
   return value === undefined ? [] : capabilities
 }
 
-/** @throws CommandError if there is no transaction */
+/** Returns the name of a rollout, which is the command's transaction. @throws CommandError if there is none */
 function rolloutName(transaction: string | number | null): string {
   if (transaction !== null && transaction !== '') return String(transaction)
   throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')

@@ -75,7 +75,7 @@ export class Template {
   }
 }
 
-/** Returns `undefined` if the topic is not below the root. */
+/** Returns the levels of a topic below the root; `undefined` if the topic is not below the root. */
 export function levelsBelow(root: string, topic: string): string[] | undefined {
   return topic.startsWith(`${root}/`) ? topic.slice(root.length + 1).split('/') : undefined
 }
