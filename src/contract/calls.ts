@@ -38,7 +38,7 @@ export const called = enveloped(
   },
 )
 
-/** Effects shared with commands of other operations. Also lists uncertain effects, because denying too much is safe. */
+/** The effects that an operation shares with commands. Includes uncertain effects, because denying too much is safe. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['read-app'],
   getAppSettings: ['read-settings'],
@@ -58,7 +58,7 @@ export function capabilitiesOfCall({ operation, query, body }: Endpoint): readon
   return keys.every((key) => key === 'autoupdate' || key === 'id') ? [] : WHOLE_APP
 }
 
-/** Omits hidden apps from the list of apps. */
+/** Calls an endpoint. Omits hidden apps if the response is the list of apps. */
 export async function callEndpoint({ hub, callEndpoint: send }: Target, endpoint: Endpoint): Promise<Json> {
   const answer = await confirmed(send(endpoint), writeCheck(hub, effectOfEndpoint(endpoint)))
   if (endpoint.operation !== 'getApps' || typeof answer !== 'object' || answer === null) return answer

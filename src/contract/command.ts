@@ -24,7 +24,7 @@ export interface BridgeControl {
   readonly rollouts: RolloutControl
 }
 
-/** Denying a command also denies its effects through other commands. Unlisted effects belong to only one command. */
+/** An effect that several commands may have. Denying a command also denies its effects through other commands. */
 export type Capability =
   | 'enable'
   | 'disable'
@@ -101,7 +101,7 @@ export interface HubCommand<T = unknown> extends Common<T> {
 
 interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
-  /** Set if the command is logged, as every write is. */
+  /** Set if the command is logged, as writes to hubs are. */
   readonly audited?: true
   /** Whether the command changes something on hubs. If so, the command is refused by `read_only`. */
   readonly write?: true

@@ -59,7 +59,7 @@ function ifGiven(value: unknown, ...capabilities: Capability[]): Capability[] {
   return value === undefined ? [] : capabilities
 }
 
-/** @throws CommandError if there is no transaction */
+/** Returns the name of a rollout, which is the command's transaction. @throws CommandError if there is none */
 function rolloutName(transaction: string | number | null): string {
   if (transaction !== null && transaction !== '') return String(transaction)
   throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')
@@ -200,7 +200,7 @@ const ROWS = [
     ),
     operation: 'restartApp',
     needs: 'guard',
-    // Evidence of crashes is also kept while the guardian is off.
+    // `forget` also works while the guardian is off, because evidence of crashes is kept even then.
     worksWithout: (input) => typeof input === 'object' && input.forget === true && Object.keys(input).length === 1,
     doc: 'Turns the guardian on or off for the app, snoozes it, or clears its history and counts.',
     run({ guard }, input) {

@@ -1,4 +1,4 @@
-/** The evidence of a crash, which is data from before the crash, at most 16 KiB. */
+/** The evidence of a crash: at most 16 KiB of data about the crash and the time before it. */
 import * as v from 'valibot'
 
 import { GUARD_STATES, REASONS } from './guard.ts'
@@ -14,7 +14,7 @@ const list = <S extends v.GenericSchema>(schema: S, max: number) =>
 
 const figure = v.nullable(amount)
 
-/** Unknown values are `null`. */
+/** The health of a hub. Unknown values are `null`. */
 export const HUB_HEALTH = frozen({
   memory_total_bytes: figure,
   memory_free_bytes: figure,
@@ -102,10 +102,10 @@ export const USAGE_HISTORY = frozen({
 })
 export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 
-/** Replaces a string that is too long to be valid with `null`. A truncated string could still contain part of a key. */
+/** Returns `null` for a string that is too long to be valid. A truncated string could still contain part of a key. */
 export const shortOrNull = (text: string | null) => (text === null || text.length > 256 ? null : text)
 
-/** Returns `null` if the message has only one line, and therefore no stack. */
+/** Returns the first ten lines of a message; `null` if the message has only one line, and therefore no stack. */
 export function stackHead(message: string | null): string | null {
   const lines = message?.split('\n', MAX_STACK_LINES) ?? []
   return lines.length < 2 ? null : lines.join('\n')

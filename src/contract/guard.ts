@@ -2,7 +2,7 @@ import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
 /**
- * Computed times of a hub's start may differ by this many milliseconds, because clocks drift and responses are late.
+ * Two computed times of a hub's start that differ by less than this are the same start, because clocks are inexact.
  */
 export const SAME_BOOT_MS = 20_000
 
@@ -43,7 +43,7 @@ export const MAX_GUARD_MESSAGE = 200
 /** The input of `cmd/guard`. */
 export interface GuardControl {
   readonly enabled?: boolean | undefined
-  /** Milliseconds. */
+  /** The duration of the snooze, in milliseconds. */
   readonly snooze?: number | undefined
   readonly forget?: true | undefined
 }

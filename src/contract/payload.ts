@@ -24,9 +24,9 @@ export const ENVELOPE = v.object({
 })
 
 interface Envelope {
-  /** Echoed in the answer; `null` if the payload has no transaction. */
+  /** The value that the answer repeats; `null` if the payload has no transaction. */
   readonly transaction: string | number | null
-  /** Epoch milliseconds after which the command must not be executed. */
+  /** The time in epoch milliseconds after which the command must not be executed; `null` if there is no limit. */
   readonly expiresAt: number | null
 }
 
@@ -40,7 +40,7 @@ export interface Reading<T> extends Envelope {
 
 export interface PayloadKind<T> {
   readonly read: (text: string) => Reading<T>
-  /** The payload without the envelope. */
+  /** The schema of the payload without the envelope. */
   readonly schema: v.GenericSchema
   /** Whether the payload may be a JSON object with an envelope. */
   readonly enveloped: boolean
@@ -251,7 +251,7 @@ function integerOf(text: string, value: number): bigint | undefined {
   return Number(digits.slice(shift)) === 0 ? BigInt(digits.slice(0, shift)) : undefined
 }
 
-/** Returns how deeply brackets nest outside of strings. Must precede parsing, because the parser is recursive. */
+/** Returns how deeply brackets nest outside of strings. Call this before parsing, because the parser is recursive. */
 function depth(text: string): number {
   let open = 0
   let deepest = 0

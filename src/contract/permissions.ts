@@ -18,7 +18,7 @@ export const COMMAND_SELECTORS: readonly string[] = [
 ]
 
 interface CallRule {
-  /** Default: any section. */
+  /** The section to which the rule applies; default: any section. */
   readonly section?: Section | undefined
   /** A pattern: `*` matches any characters, `?` a single character. */
   readonly item: string
@@ -56,7 +56,7 @@ export function policyOf(rules: Rules): CommandPolicy {
   return policy
 }
 
-/** Without an input, returns whether any input is permitted. `deny` and `read_only` have priority over `allow`. */
+/** If `input` is omitted, returns whether at least one input is permitted. `deny` and `read_only` override `allow`. */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined
 }

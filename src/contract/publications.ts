@@ -27,13 +27,13 @@ export type OwnerOf<K extends OwnerKind> = Extract<Owner, { readonly kind: K }>
 export interface Facts {
   readonly bridge: {
     readonly version: string
-    /** ISO 8601. */
+    /** The time of the bridge's start, in ISO 8601. */
     readonly startedAt: string
-    /** `null` before the first connection. */
+    /** The protocol of the connection; `null` before the first connection. */
     readonly protocol: Protocol | null
     readonly hubs: Readonly<Record<string, { readonly url_host: string; readonly api: HubStatus['api'] }>>
     readonly logLevel: LogLevel
-    /** `undefined` before the first report. */
+    /** The latest health report; `undefined` before the first report. */
     readonly health: schemas.HealthReport | undefined
     /** Discovery prefixes that the bridge uses or has used; `null` if there are none, `undefined` if not known yet. */
     readonly prefixes: readonly string[] | null | undefined
@@ -76,7 +76,7 @@ export interface Facts {
 export interface GuardFacts {
   readonly state: GuardPayload
   readonly history: readonly HistoryEntry[]
-  /** `null` if there is nothing to store. */
+  /** Other data of the guardian; `null` if there is nothing to store. */
   readonly memory: GuardMemory | null
 }
 
@@ -96,11 +96,11 @@ export interface RetainedRow<K extends OwnerKind, S extends v.GenericSchema = v.
   readonly of: K
   /** The part of the configuration that enables this row; default: always enabled. */
   readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
-  /** Returns `null` to clear the topic, `undefined` to keep the broker's message while the value is unknown. */
+  /** Returns the payload, `null` to clear the topic, or `undefined` to keep the broker's message for the time being. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
   /** Whether the payload contains an app's usage figures, which change most often. No other row depends on them. */
   readonly hasUsage?: true
-  /** The inputs of the payload, compared by identity; default: the rendered payload itself. */
+  /** The facts that determine the payload, compared by identity; default: the rendered payload itself is compared. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 

@@ -15,7 +15,7 @@ export const ROLLOUT_REASONS = ['canary_failed', 'failures', 'cancelled', 'not_a
 
 /** Maximum for the batch, the canaries and the failures. */
 const MAX_AT_ONCE = 100
-/** The name of a rollout is a level of a topic, and the prefix of each step's transaction. */
+/** Maximum length of a rollout's name, which is a topic level, and the prefix of each step's transaction. */
 export const MAX_ROLLOUT_NAME = 64
 
 const few = v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MAX_AT_ONCE)))

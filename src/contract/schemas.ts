@@ -15,7 +15,7 @@ export const CONTRACT_VERSION = 1 as const
 const text = v.string()
 const flag = v.boolean()
 const amount = v.number()
-/** `Date` does not accept all ISO 8601 times. */
+/** Refuses times that `Date` cannot parse, because `isoTimestamp` accepts some of them. */
 const isRead = v.check((time: string) => !Number.isNaN(Date.parse(time)))
 const time = v.pipe(text, v.isoTimestamp(), isRead)
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
@@ -99,7 +99,7 @@ export const HUB_EVENT = v.strictObject({
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 
-/** An app's version on a topic that the bridge reads back. Its length is limited, as any client can publish there. */
+/** An app's version on a topic that the bridge reads back. Any client can publish there, so the length is limited. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({

@@ -25,7 +25,7 @@ export function percentEncoded(text: string, others: RegExp): string {
   return encodeURIComponent(text.toWellFormed()).replace(others, toCode)
 }
 
-/** Returns `undefined` for any other spelling of a level, which could bypass the broker's access rules. */
+/** Accepts only the spelling that `encodeLevel` returns, because others could bypass the broker's access rules. */
 export function decodeLevel(level: string): string | undefined {
   if (PLAIN.test(level)) return level
   if (level === '%') return ''
@@ -75,7 +75,7 @@ export class Template {
   }
 }
 
-/** Returns `undefined` if the topic is not below the root. */
+/** Returns the levels of a topic below the root; `undefined` if the topic is not below the root. */
 export function levelsBelow(root: string, topic: string): string[] | undefined {
   return topic.startsWith(`${root}/`) ? topic.slice(root.length + 1).split('/') : undefined
 }

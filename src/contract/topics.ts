@@ -37,7 +37,7 @@ const OF_BRIDGE = '{base}/bridge/'
 /** Returns the topic that a fleet member uses instead of a bridge topic. */
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
-/** `member` follows `bridge` in a fleet member's own topics. `alone`: no other member takes over this member's hubs. */
+/** A fleet member's own topics have `member` after `bridge`. `alone` means that no other member takes over its hubs. */
 export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
   const ownForm = (topic: string) => (member === undefined ? topic : formOf(topic, member))
@@ -52,7 +52,7 @@ export function createTopics(base: string, member?: string, alone = false) {
   const availability = new Template(PUBLICATIONS.bridgeState.topic, base).fill()
   return {
     base,
-    /** `null` outside a fleet. */
+    /** The name of the fleet member; `null` outside a fleet. */
     member: member ?? null,
     /** The topic that shows whether any bridge serves the hubs; for a single bridge, its own state topic. */
     availability,
@@ -111,7 +111,7 @@ export function createTopics(base: string, member?: string, alone = false) {
       return {
         target,
         hub: owner === 'bridge' ? null : owner,
-        /** `undefined` if the level is not a valid id. */
+        /** The app's id; `null` for other targets, `undefined` if the topic level is not a valid id. */
         app: at === 2 ? decodeLevel(rest[1] ?? '') : null,
         command,
         argument: more.length === 0 ? undefined : more.join('/'),

@@ -48,7 +48,7 @@ export function foundIn(payload: string): FoundUpdate | undefined {
   return installed_version === undefined || !isTime ? undefined : { version: installed_version, foundAt }
 }
 
-/** An update whose version is unknown. */
+/** An update of an app to an unknown version. */
 export interface FoundUpdate {
   /** The installed version. */
   readonly version: string

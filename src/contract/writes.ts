@@ -28,7 +28,7 @@ export async function write<N extends OperationName>(
   return null
 }
 
-/** Resolves to `undefined` if the check fails. */
+/** Runs a check. Resolves to its result, or to `undefined` if the check fails. */
 export async function tried<T>(check: () => Promise<T>): Promise<T | undefined> {
   try {
     return await check()

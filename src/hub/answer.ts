@@ -22,31 +22,31 @@ export function textOf({ body }: Answer): string {
   return UTF8.decode(body)
 }
 
-/** Returns `undefined` if the body is not JSON or has too many values. */
+/** Parses the body. Returns `undefined` if the body is not JSON or has too many values. */
 export const parse = (answer: Answer): Json | undefined => parseJson(textOf(answer))
 
-/** Longer than any header that hubs send. */
+/** A longer header is treated as missing. Hubs send only shorter headers. */
 const HEADER_LENGTH = 200
 
-/** Returns `null` if the header is missing, empty, repeated or too long. */
+/** Returns a header's value; `null` if the header is missing, empty, repeated or too long. */
 export function header(answer: Answer, name: string): string | null {
   const value = answer.headers[name]
   return typeof value === 'string' && value !== '' && value.length <= HEADER_LENGTH ? value : null
 }
 
-/** Returns whether a response is an HTML page, such as a gateway's or a captive portal's, without the hub's id. */
+/** Returns whether a response is an HTML page without the hub's id. A gateway or a captive portal sends such pages. */
 export function isPage(answer: Answer): boolean {
   if (header(answer, 'x-homey-id') !== null) return false
   const type = header(answer, 'content-type') ?? ''
   return /^(text\/html|application\/xhtml)/i.test(type) || /^\s*</.test(answer.body.toString('utf8', 0, 100))
 }
 
-/** Returns whether a response is a page, or lacks the id of a hub that `signs` its responses. */
+/** Returns whether another server may have sent a response. @param signs whether the hub sends its id with responses */
 export function isUnsigned(answer: Answer, signs: boolean): boolean {
   return isPage(answer) || (signs && header(answer, 'x-homey-id') === null)
 }
 
-/** The ping responses of hubs that do not send their id. Captive portals send objects, arrays, text or nothing. */
+/** The responses to a ping from hubs that send no id. Captive portals respond with other JSON, text or nothing. */
 const GREETINGS: ReadonlySet<unknown> = new Set([true, null, 'pong'])
 
 export function isGreeting(answer: Answer): boolean {
@@ -57,8 +57,8 @@ export function isGreeting(answer: Answer): boolean {
 }
 
 /**
- * Returns whether the hub itself sent a response to a request with the API key. A hub that `signs` its responses signs
- * all of them. From other hubs, JSON and empty bodies are accepted, and text if `acceptsText`.
+ * Returns whether the hub itself sent the response to a request with the API key. If the hub sends its id with its
+ * responses (`signs`), the id is required. Other hubs must send JSON, an empty body or, with `acceptsText`, any text.
  */
 export function isHubs(answer: Answer, signs: boolean, acceptsText = false): boolean {
   if (header(answer, 'x-homey-id') !== null) return true

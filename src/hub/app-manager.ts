@@ -20,17 +20,17 @@ import { type Release, Releases } from './releases.ts'
 const REREAD_DELAY_MS = 2000
 /** After this many reads, the latest list is accepted even if it differs from the list before it. */
 const MAX_READS = 5
-/** After this many changes, yields to the event loop, which thousands of changes would block. */
+/** Number of changes to apply in one turn of the event loop, because thousands of changes would block it. */
 const AT_ONCE = 500
 /** Maximum delay of an event. On a slow channel, an event may arrive after a newer list. */
 const OVERTAKEN_MS = 60_000
 
 export interface AppsUpdate {
-  /** Empty if a read has found no changes. */
+  /** The changed apps; empty if a read of the list has found no changes. */
   readonly changes: readonly Change[]
-  /** Whether events are suppressed, because the apps were only discovered, or the filter changed. */
+  /** Whether to send no events, because the apps are not new but only discovered, or because the filter changed. */
   readonly silent: boolean
-  /** Whether a read of the list is complete with these changes. */
+  /** Whether these changes complete a read of the list. */
   readonly read: boolean
 }
 
@@ -56,10 +56,10 @@ export class AppManager {
   readonly ended = this.#destroyed.signal
   /** Whether the list has been read. Before that, an app missing from `all` may exist. Set only by this class. */
   complete = false
-  /** Whether the realtime channel keeps the list current, so that reads need no request. Set after a `refresh`. */
+  /** Whether the realtime channel keeps the list current, so that reads need no request. Set by `Session`. */
   live = false
   #eventsDuringRead: AppEvent[] | undefined
-  /** The time at which each app disappeared from the list. A `create` event soon afterwards may be outdated. */
+  /** When each app disappeared from the list. A `create` event soon afterwards may be older than the list. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
   /** Apps that the hub has confirmed as uninstalled. A list without them is accepted immediately. */
@@ -69,7 +69,7 @@ export class AppManager {
 
   /** Set while the known apps belong to the previous hub. Called after their removal, before the new apps appear. */
   #onReplaced: (() => void) | undefined
-  /** Increases whenever a different hub answers at this address. */
+  /** Increases when another hub answers at this address, and when the known hub answers again instead of it. */
   generation = 0
 
   /** @param onUnknownApp called when an event is about an unlisted app, so that the list is read again */
@@ -112,7 +112,7 @@ export class AppManager {
     return Object.fromEntries([...this.#apps].filter(([, app]) => isWanted(app)))
   }
 
-  /** @throws HubError `unknown_app`, `unreachable` after `destroy` */
+  /** Reads the app if the list is not `live`. @throws HubError `unknown_app`, or `unreachable` after `destroy` */
   async getApp(id: string): Promise<App> {
     this.#refuseIfDestroyed()
     const known = this.#apps.get(id)
@@ -126,7 +126,7 @@ export class AppManager {
       if (!this.shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
       const known = this.#apps.get(id)
       const patch = await this.#client.call('getApp', { id })
-      // An event during the request is newer than the response, and may be partial.
+      // Read again if an event arrived during the request, because the event is newer, but may be partial.
       const isOvertaken = this.complete && this.#apps.get(id) !== known
       if (isOvertaken && reads < MAX_READS) continue
       if (this.complete && !isOvertaken) this.receive({ type: 'update', id, patch })
@@ -134,7 +134,7 @@ export class AppManager {
     }
   }
 
-  /** Accepts the next `create` event as current, because the installation was requested. */
+  /** Accepts the app's next `create` event, even if the app has just disappeared, because an install was requested. */
   expect(id: string): void {
     this.#unlisted.delete(id)
   }
@@ -144,7 +144,7 @@ export class AppManager {
     this.#uninstalled.add(id)
   }
 
-  /** Returns whether the release changed. The first release is reported as `silent`, because it may be old. */
+  /** Records an app's release. Returns whether it changed. The first release is `silent`, because it may be old. */
   learn(id: string, release: Release | undefined): boolean {
     const silent = !this.releases.all.has(id)
     const before = this.#apps.get(id)
@@ -166,7 +166,7 @@ export class AppManager {
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(filled)
-    // The read of the list that is in progress will apply the event.
+    // Do not apply the event here, because the current or next read of the list includes the change.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, filled)
@@ -206,7 +206,7 @@ export class AppManager {
     this.#onReplaced = onReplaced
     this.live = false
     this.generation += 1
-    // These events are from the previous hub.
+    // Drop these events, because they are from the previous hub.
     if (this.#eventsDuringRead !== undefined) this.#eventsDuringRead = []
   }
 
@@ -217,7 +217,7 @@ export class AppManager {
     this.generation += 1
   }
 
-  /** Removes the previous hub's apps immediately, because the new hub's list is not available. */
+  /** If another hub is expected (see `expectOther`), removes the previous hub's apps and calls `onReplaced`. */
   replaceNow(): void {
     const onReplaced = this.#onReplaced
     if (onReplaced === undefined) return
@@ -281,7 +281,7 @@ export class AppManager {
       if (read) return
       await turn()
       if (this.ended.aborted) return
-      // The remaining changes are from a different hub, or were selected by a different filter.
+      // Read again if the remaining changes are from a different hub, or were selected by a different filter.
       if (generation !== this.generation || shows !== this.shows) return await this.#read()
     }
   }

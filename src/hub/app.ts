@@ -4,7 +4,7 @@ import { type Severity, severityOf } from '../base/versions.ts'
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** The values of an app of which only the id is known. */
+/** The values of an app before the hub has sent any. */
 class Unknown {
   readonly name: string | null = null
   readonly version: string | null = null
@@ -18,12 +18,12 @@ class Unknown {
   readonly channel: string | null = null
   readonly origin: string | null = null
   readonly update_available: boolean | null = null
-  /** `null` if there is no update, or the hub does not report its version. */
+  /** The newest version; `null` if there is no update, or the hub does not report the update's version. */
   readonly latest_version: string | null = null
   readonly update_severity: Severity | null = null
-  /** Percent of one core, with one decimal; `null` unless the app is running. */
+  /** Percent of one core, with one decimal; `null` while the app is not running. */
   readonly cpu_percent: number | null = null
-  /** An integer; `null` unless the app is running. */
+  /** An integer; `null` while the app is not running. */
   readonly memory_bytes: number | null = null
   readonly has_settings: boolean | null = null
   readonly sdk: number | null = null
@@ -31,7 +31,7 @@ class Unknown {
   readonly compatibility: string | null = null
 }
 
-/** Every key is always present; `null` if the hub did not send it, or sent a wrong type. */
+/** Every key is always present. Its value is `null` if the hub did not send the value, or sent a wrong type. */
 export interface App extends Unknown {
   readonly id: string
 }
@@ -104,7 +104,7 @@ export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
 
-/** `undefined` where the app does not exist. `before` and `after` are never equal. */
+/** A change to one app. `before` is `undefined` for a new app, `after` for a removed app. They are never equal. */
 export interface Change {
   readonly id: string
   readonly before: App | undefined
@@ -120,7 +120,7 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   return before === after ? undefined : { id, before, after }
 }
 
-/** Applies events to the list first, because they may be newer. Otherwise, apps would change back and forth. */
+/** Applies the events to the list, which may be older, before it compares the list with the known apps. */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()
   for (const [id, patch] of list) {

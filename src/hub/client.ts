@@ -90,7 +90,7 @@ export class HubClient {
     return this.hub.request(method, whole, { body: text, maxBytes, mayLeave })
   }
 
-  /** Returns text if an app's response is not JSON. @throws HubError */
+  /** Calls an endpoint. Returns a string if an app's response is not JSON. @throws HubError */
   callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
     return this.hub.observed('callEndpoint', this.#callEndpoint(endpoint, mayLeave))
   }
@@ -123,7 +123,7 @@ export class HubClient {
 
   /** Sends a GET request to an app's own web API, and returns the HTTP status. @throws HubError */
   async requestApp(id: string, path: string): Promise<number> {
-    // The official client uses these paths for app sections.
+    // The hub's official client library uses the same paths for the web APIs of apps.
     const whole = `/api/app/${encodeSegment(id)}${path}`
     if (!path.startsWith('/') || !isPath(whole)) throw new HubError('invalid_argument', 'Expected a path.')
     return (await this.hub.request('GET', whole, { once: true })).status
@@ -189,14 +189,14 @@ function isPath(text: string): boolean {
 }
 
 function encodeSegment(value: unknown): string {
-  // A dot segment would be resolved, and the path would then name a different resource.
+  // Refuse dot segments, because the server would resolve them, and the path would name a different resource.
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..' && value.isWellFormed()) {
     return encodeURIComponent(value)
   }
   throw new HubError('invalid_argument', 'An id or name must not be empty, a dot segment or invalid Unicode.')
 }
 
-/** Accepts only JSON or an empty body, because this API sends nothing else. @throws HubError */
+/** Accepts only JSON or an empty body, because the hub's own API sends nothing else. @throws HubError */
 function json(answer: Answer): unknown {
   const { status, body } = answer
   if (body.length === 0) return null
@@ -210,7 +210,7 @@ const PAUSES_MS = [1000, 2000, 4000]
 
 interface RateLimitRetry {
   readonly clock: Clock
-  /** In `clock.elapsed()` milliseconds; no request is sent later. */
+  /** No request is sent after this time, in `clock.elapsed()` milliseconds. */
   readonly deadline: number
   readonly signal: AbortSignal
   readonly check: () => void

@@ -21,7 +21,7 @@ export interface InsightLog {
   readonly units?: string
 }
 
-/** Epoch milliseconds and the value at that time. */
+/** The time of a value in epoch milliseconds, and the value. */
 export type InsightEntry = readonly [at: number, value: number]
 
 const MAX_APPS = 5_000
@@ -68,7 +68,7 @@ export function decodeSpace(value: unknown) {
   return { total: bytes(total), free: bytes(free) }
 }
 
-/** Converts a time to ISO 8601: a string, seconds or milliseconds, or an object that contains one of these. */
+/** Converts a time to ISO 8601. Hubs send a string, seconds, milliseconds, or an object that contains one of these. */
 export function decodeTime(value: unknown): string | null {
   if (isRecord(value)) return decodeTime(['value', 'date', 'createdAt'].map((key) => value[key]).find(isTime))
   const at = isTime(value) ? timeOf(value) : Number.NaN
@@ -98,7 +98,7 @@ function appIn(uri: unknown): string | undefined {
 }
 
 /**
- * @param appsOf returns the apps to which a record belongs
+ * Counts the records of each app. @param appsOf returns the apps to which a record belongs
  * @param isBad returns whether a device or flow does not work; `undefined` if the hub does not report that
  */
 async function tally(
@@ -164,12 +164,12 @@ export function decodeEntries(value: unknown): readonly InsightEntry[] {
   return read.filter((entry) => entry.every(Number.isFinite)).sort(([one], [other]) => one - other)
 }
 
-/** More devices, flows or logs than any home has. */
+/** Maximum number of devices, flows or logs in a response. No home has so many. */
 const MAX_RECORDS = 20_000
-/** Larger than any device or flow. Limits how long parsing a record blocks the event loop. */
+/** Maximum length of a record, which limits how long parsing blocks the event loop. Devices and flows are smaller. */
 const MAX_RECORD_LENGTH = 512 * 1024
 const TOO_MUCH = 'too many records, or one that is too large.'
-/** After this many characters, yields to the event loop. */
+/** Number of characters after which parsing yields to the event loop. */
 const AT_ONCE = 128 * 1024
 
 /** Parses one record at a time, so that a long response does not block the event loop. @throws HubError `nonsense` */

@@ -19,10 +19,10 @@ export function shortText(text: string, length: number, clean: Clean): string {
   return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
 }
 
-/** More apps than any hub runs. */
+/** Maximum number of apps in a list. No hub runs so many. */
 const MAX_APPS = 5_000
 const CRASH_MESSAGE_LENGTH = 1024
-/** Longer than any real name, version or author. Limits what a hub can make the broker store. */
+/** Maximum length of a name, version or author, which limits how much a hub can make the broker store. */
 const TEXT_LENGTH = 1024
 
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
@@ -38,7 +38,7 @@ const STATES: ReadonlyMap<unknown, AppState> = new Map(APP_STATES.map((state) =>
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
-/** Ignores unknown fields. `exitCount` is the older name of `crashedCount`. */
+/** Decodes an app's record, and ignores unknown fields. `exitCount` is the older name of `crashedCount`. */
 export function decodePatch(record: Record<string, unknown>, clean = asItIs): AppPatch {
   const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
   const patch: Writable<AppPatch> = decodeLife(record, clean)
@@ -61,7 +61,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
   if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Newer hubs send only the state.
+  // Newer hubs do not send `crashed`, but only the state.
   else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
@@ -109,7 +109,7 @@ export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map
   return apps
 }
 
-/** Ids that are not well-formed Unicode would be indistinguishable in a topic. */
+/** Rejects ids that are not well-formed Unicode, because different ids could produce the same topic. */
 function idOf(record: Record<string, unknown>): string | undefined {
   const id = record['id']
   return typeof id === 'string' && id !== '' && id.isWellFormed() ? id : undefined
@@ -120,7 +120,7 @@ export function decodeApp(value: unknown, { id }: { readonly id: string }, clean
   return decodePatch(value, clean)
 }
 
-/** Returns the unmodified record. */
+/** Returns the app's record as the hub sent it. */
 export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
   checkApp(record, id)
@@ -138,7 +138,7 @@ const EVENTS = new Map<unknown, AppEvent['type']>([
   ['app.delete', 'delete'],
 ])
 
-/** Returns `undefined` if the message is not about an app. */
+/** Decodes a realtime message. Returns `undefined` if the message is not about an app. */
 export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): AppEvent | undefined {
   const type = EVENTS.get(name)
   if (type === undefined || !isRecord(payload)) return undefined
@@ -155,7 +155,7 @@ export function decodeScopes(value: unknown): readonly string[] | undefined {
   return list.filter((scope) => typeof scope === 'string').map((scope) => scope.replace(/^homey(?=\.|$)/, 'hub'))
 }
 
-/** Deeper than any setting or translation. */
+/** Maximum depth of JSON from a hub. No setting or translation is nested so deeply. */
 export const JSON_LEVELS = 64
 
 export function decodeJson(value: unknown): Json {

@@ -21,7 +21,7 @@ export interface Endpoint extends EndpointCall {
   /** The path as sent; empty for the item itself. */
   readonly path: string
   readonly query: Readonly<Record<string, string>>
-  /** `null` if the call matches none of `OPERATIONS`. */
+  /** The operation that the call matches; `null` if the call matches none of `OPERATIONS`. */
   readonly operation: OperationName | null
   /** The parameters in the operation's path. */
   readonly parameters: Readonly<Record<string, string>>
@@ -32,7 +32,7 @@ export interface Endpoint extends EndpointCall {
 const MAX_PATH = 512
 const MAX_QUERY = 2048
 
-/** @throws HubError `invalid_argument` if a hub could misinterpret the call */
+/** Validates a call. @throws HubError `invalid_argument` if a hub could misinterpret the call */
 export function readEndpoint(call: EndpointCall): Endpoint {
   const { section, item, method, path = '', query = {}, body } = call
   if (section === 'manager' && !/^[a-z][a-z0-9-]{0,63}$/.test(item))
@@ -56,7 +56,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
   }
 }
 
-/** @param prefix the hub's API root for managers */
+/** Returns the endpoint's path and query. @param prefix the hub's API root for managers */
 export function pathOf({ section, item, path, query }: Endpoint, prefix: string): string {
   const root = section === 'manager' ? prefix : 'app'
   const search = new URLSearchParams(query).toString()
@@ -100,7 +100,7 @@ function checkQuery(query: Readonly<Record<string, string>>): void {
   }
 }
 
-/** Hubs may read `/App/x/RESTART` as `/app/x/restart`. */
+/** Makes different spellings equal, because hubs may read `/App/x/RESTART` as `/app/x/restart`. */
 const fold = (text: string) => text.normalize('NFKC').toUpperCase().toLowerCase()
 
 function operationAt(item: string, method: Method, segments: readonly string[]) {

@@ -22,7 +22,7 @@ export type HubErrorCode =
   | 'failed'
   /** The response is invalid for the operation: it is not JSON, has the wrong shape, is too large, or is a redirect. */
   | 'nonsense'
-  /** Nothing was sent: connection refused, no route, unknown host name, no connection in time, client closed. */
+  /** Nothing was sent, for example because the hub refused the connection, or the client is already closed. */
   | 'unreachable'
   /** The request was sent, but no conclusive response arrived, so a write may have been carried out. */
   | 'no_answer'
@@ -55,7 +55,7 @@ export function asHubError(error: unknown): HubError {
   throw error
 }
 
-/** Returns `undefined` if the read fails with one of these codes. */
+/** Resolves to the result of a read, or to `undefined` if the read fails with one of these codes. */
 export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>): Promise<T | undefined> {
   try {
     return await read

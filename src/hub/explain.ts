@@ -6,7 +6,7 @@ const KEYS = 'create a key at https://my.homey.app, Settings, API Keys'
 
 export const HUB_PORTS = 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server'
 
-/** Advice by the error code of Node.js or OpenSSL. */
+/** Advice for each error code of Node.js and OpenSSL. */
 const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: unknown) => Advice])[] = [
   [/^ECONNREFUSED$/, ({ host }) => advice(`${host} refuses the connection`, HUB_PORTS)],
   [
@@ -88,7 +88,7 @@ export function explain(error: HubError, url: string): Advice {
 
 const NOTHING_THERE = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/
 
-/** Returns whether another server may be listening at the address. */
+/** Returns whether another server that listens at the address may have caused the failure. */
 export function mayBeOtherServer({ code, cause }: HubError): boolean {
   return (code === 'unreachable' || code === 'no_answer') && !NOTHING_THERE.test(systemCode(cause))
 }

@@ -11,7 +11,7 @@ export async function greet(client: HubClient, previous: Greeting | undefined): 
   const identity = await client.hub.identify()
   const { id, firmware } = identity
   const scopes = await unless(['unsupported', 'forbidden', 'rejected'], client.call('getSessionMe', {}))
-  // A hub that does not report its firmware may have been updated.
+  // A hub that does not report its firmware may have been updated, so check its operations again.
   const isSame = firmware !== null && firmware === previous?.firmware && id === previous.id
   const missing = new Set(isSame ? previous.missing : [])
   if (isNewer(identity)) {

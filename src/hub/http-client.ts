@@ -12,20 +12,20 @@ const MAX_RESPONSE_BYTES = 5 * 1024 * 1024
 export interface RestOptions {
   /** Base URL of the hub; its path precedes `/api`. */
   readonly url: string
-  /** Called before each request, so that a rotated key takes effect immediately. */
+  /** Returns the API key. Called before each request, so that a changed key takes effect immediately. */
   readonly apiKey: () => string
   /** Time limit from waiting for a connection to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number
   readonly maxRequests: number
   /** Called just before each request; if it throws, the request is not sent, and the call fails. */
   readonly beforeRequest?: (() => void) | undefined
-  /** Called when a connection was lost or the last has closed. The next connection may lead to a different server. */
+  /** Called when a connection was lost, or no open connection is left. A new connection may lead to another server. */
   readonly onDisconnected?: ((isLost: boolean) => void) | undefined
 }
 
 export interface Sending {
   readonly body?: string | undefined
-  /** Maximum size of the response; default: much more than the list of a hub with 2,000 apps needs. */
+  /** Maximum size of the response in bytes; default: 5 MiB, much more than the list of a hub with 2,000 apps needs. */
   readonly maxBytes?: number | undefined
   /** Whether to send the API key. */
   readonly key: boolean
@@ -40,7 +40,7 @@ export class HttpClient {
   readonly #clock: Clock
   readonly #origin: string
   readonly #prefix: string
-  /** Exists only while requests use it, to save memory, because most of a thousand hubs are idle. */
+  /** Exists only while it has connections or requests, to save memory, because a bridge may have many idle hubs. */
   #pool: Pool | undefined
   /** Pools that each serve a single request. */
   readonly #fresh = new Set<Pool>()
@@ -66,7 +66,7 @@ export class HttpClient {
     return new Pool(this.#origin, {
       connections,
       pipelining: 1,
-      // The hub closes idle connections early, and the outcome of a write on a closing connection is unknown.
+      // Close idle connections before the hub does, because the outcome of a write on a closing connection is unknown.
       keepAliveTimeout: 1000,
       keepAliveMaxTimeout: 1000,
       allowH2: false,
@@ -78,7 +78,7 @@ export class HttpClient {
 
   #onDisconnect(pool: Pool, error: Error): void {
     const { connected, size } = pool.stats
-    // undici itself closes connections that are idle, or whose request was aborted, or whose end the server announced.
+    // undici uses `UND_ERR_INFO` for connections that it closed itself, for example because they were idle.
     const isLost = systemCode(error) !== 'UND_ERR_INFO'
     if (isLost || connected === 0) this.#options.onDisconnected?.(isLost)
     if (connected > 0 || size > 0 || this.#closed || pool !== this.#pool) return

@@ -13,7 +13,7 @@ export interface HubOptions extends Omit<HubClientOptions, 'hasApp'> {
   readonly realtime: boolean
   /** Interval between reads of the list, in milliseconds. */
   readonly pollInterval: number
-  /** The interval while the realtime channel is down, in milliseconds. */
+  /** Interval between reads of the list while the realtime channel is down, in milliseconds. */
   readonly pollIntervalFallback: number
   /** Called when the hub refuses the API key. Returns whether `apiKey` now returns a different key. */
   readonly renewKey?: () => boolean
@@ -108,7 +108,7 @@ export class Hub {
     try {
       const result = await this.#client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
-      // Without realtime, no event reports what a write has changed.
+      // Read the list, because without realtime, no event reports what a write has changed.
       if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
       return result
     } catch (error) {

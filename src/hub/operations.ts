@@ -31,18 +31,18 @@ type Query = { readonly [key: string]: string }
 type Manager = 'apps' | 'system' | 'sessions' | 'backup' | 'speech-output' | 'devices' | 'flow' | 'insights' | 'updates'
 
 interface Definition<I extends object> {
-  /** Default: `apps`. */
+  /** The manager in the operation's path; default: `apps`. */
   readonly manager?: Manager
   readonly method: Method
-  /** Below `/api/<prefix>/<manager>`; `:name` is a parameter, which is percent-encoded. */
+  /** The path below `/api/<prefix>/<manager>`. `:name` stands for a parameter, which is percent-encoded. */
   readonly path: string
-  /** The path on hubs of the other API version; tried if `path` returns 404. */
+  /** The path on hubs with the other API version. It is tried if the hub does not know `path`. */
   readonly otherPath?: string
-  /** As written in the hub's documentation; `undefined` if every API key may call the operation. */
+  /** The required permission, as in the hub's documentation; `undefined` if every API key may call the operation. */
   readonly scope?: string
   /** Set if not every hub has the operation. A 404 for an app that exists means `unsupported`. */
   readonly optional?: true
-  /** Maximum size of the response; default: much more than the list of a hub with 2,000 apps needs. */
+  /** Maximum size of the response in bytes; default: 5 MiB, much more than the list of a hub with 2,000 apps needs. */
   readonly maxBytes?: number
   /** Set if `decode` receives the response as text, because parsing it in one step may block the event loop. */
   readonly asText?: true
@@ -75,7 +75,7 @@ type Row<P extends string, I extends object> = Definition<I> & { readonly path: 
 function row<const P extends string, R, B extends object = {}>(
   definition: Row<P, PathInput<P> & B> & { readonly decode: Decode<PathInput<P> & B, R> },
 ): Operation<PathInput<P> & B, R>
-// biome-ignore lint/complexity/noBannedTypes: as above.
+// biome-ignore lint/complexity/noBannedTypes: a row without body and query adds `{}` to the parameters.
 function row<const P extends string, B extends object = {}>(
   definition: Row<P, PathInput<P> & B>,
 ): Operation<PathInput<P> & B, Json>
@@ -87,24 +87,24 @@ interface StoreInstall {
   readonly appId: string
   /** `stable`, `beta` or `alpha`; on newer hubs `live` or `test`. Default: the app's current channel. */
   readonly channel?: string | undefined
-  /** Newer hubs only. Default: the newest version of the channel. */
+  /** The version to install; supported by newer hubs only. Default: the newest version of the channel. */
   readonly version?: string | undefined
-  /** Newer hubs only: whether the hub responds when the app is installed, not when the installation begins. */
+  /** Whether a newer hub responds when the app is installed, instead of when the installation begins. */
   readonly waitForInstall?: boolean | undefined
 }
 
 const READ_APP = { method: 'GET', path: '/app/:id', scope: 'hub.app.readonly' } as const
 const SPEECH = { manager: 'speech-output', optional: true } as const
-/** For responses whose size does not depend on the number of apps. */
+/** Used for responses whose size does not depend on the number of apps. */
 const SMALL = { method: 'GET', optional: true, maxBytes: 512 * 1024 } as const
 const SYSTEM = { ...SMALL, manager: 'system', scope: 'hub.system.readonly' } as const
-/** For responses with all devices or flows of a home. */
+/** Used for responses with all devices or flows of a home. */
 const LARGE = { method: 'GET', optional: true, maxBytes: 8 * 1024 * 1024, asText: true } as const
 const FLOWS = { ...LARGE, manager: 'flow', scope: 'hub.flow.readonly', decode: decodeFlows } as const
 
-/** For writes that do not change the app's record. */
+/** Used for writes that do not change the app's record. */
 const nothing = () => ({})
-/** For operations without a result, for which hubs send different responses. */
+/** Used for operations without a result, to which different hubs respond differently. */
 const noResult = () => null
 
 const ROWS = {
@@ -115,7 +115,7 @@ const ROWS = {
     method: 'PUT',
     path: '/app/:id',
     scope: 'hub.app',
-    // Hubs ignore all other fields of a record.
+    // Send only this field, because hubs ignore all other fields of a record.
     body: ({ update }: { update: { readonly autoupdate: boolean } }) => update,
     shows: (body) => (isRecord(body) ? decodePatch(body) : {}),
   }),

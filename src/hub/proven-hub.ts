@@ -20,15 +20,15 @@ export interface Identity {
 }
 
 export interface HubCall {
-  /** `callEndpoint` for a generic call. */
+  /** The operation's name; `callEndpoint` for a call to an endpoint that a client has chosen. */
   readonly operation: OperationName | 'callEndpoint'
   readonly outcome: 'ok' | HubErrorCode
   readonly ms: number
 }
 
-/** Maximum number of attempts to send a request if the identity is uncertain again each time. */
+/** Maximum number of attempts to send a request if the hub's identity becomes uncertain before each attempt. */
 const MAX_PROOFS = 3
-/** Maximum number of identity checks of a request because of lost connections. */
+/** Maximum number of identity checks that lost connections cause for one request. */
 const MAX_CHECKS = 2
 
 /** Limits on requests after a 429 response, and how long these limits apply. */
@@ -98,14 +98,14 @@ export class ProvenHub {
 
   /** Whether the identity must be checked. @param checks number of checks that the request has already waited for */
   #isUncertain(checks = 0): boolean {
-    // The hub may close its connections right after each check.
+    // Limit the checks, because the hub may close its connections right after each check.
     return !this.isProven || (checks < MAX_CHECKS && this.#losses !== this.#checkedLosses)
   }
 
   /** Requires a new identity check before the next call, because a response casts doubt on the hub's identity. */
   distrust(): void {
     this.isProven = false
-    // A running check may have begun before that response.
+    // A running check may have begun before that response, so its result must not count.
     this.doubt()
   }
 
@@ -221,11 +221,11 @@ export class ProvenHub {
   #noteIdentity(method: Method, answer: Answer): Answer {
     const { status } = answer
     const firmware = header(answer, 'x-homey-version')
-    // The firmware may have been unknown before, because a gateway removed the header.
+    // A firmware that was unknown before counts as an update, although a gateway may only have removed the header.
     const isUpdated = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
     if (isUpdated || isPage(answer) || (status >= 300 && status < 400)) this.distrust()
     const id = header(answer, 'x-homey-id')
-    // Another hub may have carried out a write.
+    // If another hub has answered a write, the outcome is unknown, because that hub may have carried out the write.
     this.#expect(id, method === 'GET' ? 'nonsense' : 'no_answer')
     this.signs ||= id !== null
     return answer

@@ -1,7 +1,7 @@
 /** Detects whether the task that calls a hub is still running. */
 import type { Clock } from '../base/clock.ts'
 
-/** The longest pause between two calls apart from the configured intervals, which is the maximum `Retry-After`. */
+/** The longest pause between two calls, except for the configured intervals. It is the maximum `Retry-After`. */
 const LONGEST_PAUSE_MS = 5 * 60_000
 const GRACE_MS = 60_000
 /** Maximum number of consecutive calls in one round of the task. Each call may time out. */

@@ -16,7 +16,7 @@ import { lacksLicence } from './refusal.ts'
 import { GuardedWebSocket } from './websocket.ts'
 
 const APPS_URI = 'homey:manager:apps'
-/** Larger than any app record. */
+/** Maximum size of a message from the hub. App records are smaller. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
 
 interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
@@ -50,7 +50,7 @@ interface RealtimeSession {
 export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSession> {
   const { origin, pathname } = new URL(options.url)
   const manager = new Manager(origin, {
-    // Another server may be at the root of the host.
+    // Keep the path of the hub's URL, because another server may answer at the root of the host.
     path: `${withoutSlashes(pathname)}/socket.io`,
     transports: [GuardedWebSocket],
     reconnection: false,
@@ -163,7 +163,7 @@ function refused(refusal: unknown): HubError {
 const STEADY_MS = 30_000
 
 interface Keeping {
-  /** @throws HubError */
+  /** Opens a session. @throws HubError */
   readonly open: () => Promise<RealtimeSession>
   /** Called when a session is up; if it rejects with a HubError, the session is closed. */
   readonly onUp: () => Promise<void>

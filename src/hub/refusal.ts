@@ -30,7 +30,7 @@ export function refusal(
   }: Pick<HubClientOptions, 'hasApp' | 'clean'> & {
     /** Whether the hub sends its id with its responses to reads. */
     readonly signs: boolean
-    /** Epoch milliseconds. */
+    /** The current time in epoch milliseconds. */
     readonly now: number
   },
 ): HubError {
@@ -92,7 +92,7 @@ function hubText(answer: Answer, key: 'error' | 'error_description', clean: Clea
   return shortText(value, HUB_TEXT_LENGTH, (text) => clean(text).replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' '))
 }
 
-/** Limits the time for parsing a refusal's body, which happens several times. */
+/** A larger body of a refusal is not parsed, because each refusal's body is parsed several times. */
 const MAX_BODY_BYTES = 64 * 1024
 
 function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {

@@ -16,7 +16,7 @@ export class Releases {
   /** The releases by app id. */
   readonly all: ReadonlyMap<string, { readonly release: Release }> = this.#all
 
-  /** Returns the change to the app, which the hub may not have listed yet; `undefined` if the release is the same. */
+  /** Records an app's release. Returns the patch for the app; `undefined` if the release has not changed. */
   learn(id: string, release: Release | undefined, app: App | undefined): AppPatch | undefined {
     const cached = this.#all.get(id)
     if (cached?.release === release || (cached === undefined && this.#all.size >= MAX_RELEASES)) return undefined

@@ -57,7 +57,7 @@ export class Session {
   #sessions = new AbortController()
   /** The fraction of the interval to wait until the next read. */
   #part = 1
-  /** In `clock.elapsed()` milliseconds. */
+  /** When the last read began, in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
   #cancelUnknownApp: (() => void) | undefined
@@ -99,7 +99,7 @@ export class Session {
     this.wake()
   }
 
-  /** @throws HubError */
+  /** Reads the identity, the permissions and the list. @throws HubError */
   async refresh(): Promise<void> {
     this.#stale = true
     await this.#read()
@@ -137,7 +137,7 @@ export class Session {
     }
   }
 
-  /** Reads everything. The order matters, because the first failed request shows the cause. */
+  /** Reads the identity and permissions if necessary, and then the list. The first failed request shows the cause. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()
@@ -287,7 +287,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** Reads the identity too, because the session may have ended because the hub is shutting down. */
+  /** Requires a new identity check, because the session may have ended with a shutdown of the hub. */
   #onRealtimeLost(): void {
     this.#apps.live = false
     this.#stale = true
@@ -315,7 +315,7 @@ export class Session {
     return remaining
   }
 
-  /** Shortens the wait for the next read at random, because a start or a network failure synchronises many hubs. */
+  /** Shortens the wait for the next read at random, because a start or a network failure synchronises many reads. */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }

@@ -19,9 +19,9 @@ import { newerThan, type Release } from './releases.ts'
 export const STORE_URL = 'https://apps-api.athom.com/api/v1'
 
 interface StoreEntry {
-  /** `null` if the store was unreachable for days; `undefined` while the previous run's release applies. */
+  /** The app's releases; `null` if the store was unreachable for days, `undefined` before the store's first answer. */
   readonly releases: Offers | null | undefined
-  /** In `clock.elapsed()` milliseconds, like `dueAt`. */
+  /** When the store last answered, in `clock.elapsed()` milliseconds, like `dueAt`. */
   readonly answeredAt: number
   readonly dueAt: number
 }
@@ -38,7 +38,7 @@ const DAY_MS = 24 * HOUR_MS
 const VALID_MS = 2 * DAY_MS
 const APART_MS = 2_000
 const TIMEOUT_MS = 15_000
-/** A response contains the app's whole manifest. */
+/** Maximum size of a response, which contains the app's whole manifest. */
 const MAX_BYTES = 1024 * 1024
 const MAX_APPS = 5_000
 
@@ -92,7 +92,7 @@ export class Store implements AsyncDisposable {
     const published = parseJson(payload)
     const { latest_version, release_summary } = isRecord(published) ? published : {}
     const release = releaseOf(latest_version, release_summary)
-    // Two topics contain the version, but only one of them contains the changelog.
+    // Two topics contain the version, one of them without the changelog, which must not replace the complete release.
     const isLess = release?.changelog === null && followed.apps.releases.all.has(id)
     if (release !== undefined && !isLess && followed.apps.learn(id, release)) followed.onRelease(id)
   }
@@ -142,7 +142,7 @@ export class Store implements AsyncDisposable {
     if (apps?.learn(app.id, release)) onRelease?.(app.id)
   }
 
-  /** Resolves with the pause that the store requests, in milliseconds; 0 for none. */
+  /** Looks up one app. Resolves to the pause that the store requires afterwards, in milliseconds; 0 for none. */
   async #lookUp(id: string, signal: AbortSignal): Promise<number> {
     const { clock, log, random } = this.#options
     const { releases, ...failure } = await this.#fetch(id, signal)
@@ -249,7 +249,7 @@ function releaseOf(version: unknown, changelog: unknown): Release | undefined {
   return isVersion ? { version, changelog: lineOf(changelog) } : undefined
 }
 
-/** Adds the changelog. `log` lists all versions, keyed by version or as an array (undocumented). */
+/** Adds the changelog from `log`. In this undocumented format, the versions are keys of an object, or in an array. */
 function withChangelog(release: Release | undefined, log: Json | undefined): Release | undefined {
   if (release === undefined || release.changelog !== null) return release
   const isIt = (one: Json) => isRecord(one) && one['version'] === release.version
@@ -257,7 +257,7 @@ function withChangelog(release: Release | undefined, log: Json | undefined): Rel
   return releaseOf(release.version, isRecord(entry) ? (entry['changelog'] ?? entry) : entry)
 }
 
-/** Returns one line, in English if available, without HTML, links or images, as Home Assistant renders Markdown. */
+/** Returns one line, in English if available, without HTML, links or images, which Home Assistant would render. */
 function lineOf(changelog: unknown): string | null {
   const text = isRecord(changelog) ? (changelog['en'] ?? Object.values(changelog)[0]) : changelog
   if (typeof text !== 'string') return null

@@ -1,4 +1,4 @@
-/** Rejects malformed packets, because the client library throws uncaught errors on them. */
+/** A WebSocket that rejects malformed packets, because the Socket.IO client would throw uncaught errors. */
 import { NodeWebSocket } from 'socket.io-client'
 import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 

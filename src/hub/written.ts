@@ -76,7 +76,7 @@ function checkResponseData(data: Json, { id, shows, value }: WriteEffect): void 
   const isNo = layers.some(isNegative)
   const isEcho = value !== undefined && sameJson(data, value)
   if (isNo && !isEcho) throw new HubError('nonsense', 'The hub sent an error with a success status.')
-  // `false`, 0 and an empty string may be the setting's value or a refusal.
+  // `false`, 0 and an empty string may be the setting's value or a refusal, so they do not confirm the write.
   const isOther = value !== undefined && (!isEcho || isNo || !data)
   const records = shows === undefined ? [] : layers.flatMap((layer) => (isRecord(layer) ? [layer] : []))
   if (isOther || records.some((record) => isOfAnother(record, id) || !agrees(decodePatch(record), shows ?? {}))) {
@@ -129,7 +129,7 @@ export function writeCheck(hub: Hub, { operation, id, name, shows = {}, value }:
   return Object.keys(shows).length > 0 ? () => appIs(hub, id, shows) : undefined
 }
 
-/** Reads from the hub, not from memory. */
+/** Returns whether an app has the wanted values on the hub, not in memory. */
 async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
   const found = new Map<string, unknown>(Object.entries(await hub.readVerified('getApp', { id })))
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)

@@ -10,7 +10,7 @@ export interface Address {
   readonly url: string
   readonly login: Login
   readonly pacing: Pacing
-  /** In `clock.elapsed()` milliseconds. */
+  /** The earliest time of the next attempt, in `clock.elapsed()` milliseconds. */
   notBefore: number
 }
 
@@ -127,16 +127,16 @@ export class Login {
   }
 }
 
-/** A wrong password is not corrected within seconds, and some brokers ban clients that retry often. */
+/** The wait after a failure that only a person can fix. Some brokers ban clients that retry often. */
 const HOPELESS_WAIT_MS = 60_000
 /** The wait while no broker accepts a connection. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
 /** The wait if the broker ends connections soon after accepting them. It is short, because the broker is running. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
-/** Connections that end sooner are unsteady. `wordless` is for MQTT 3.1.1 brokers, which give no reasons. */
+/** A connection that ends sooner is unsteady. `wordless` applies if an MQTT 3.1.1 broker closes it without a reason. */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
-/** This many consecutive unsteady connections are suspicious. */
+/** After this many consecutive unsteady connections, `UNSTEADY_WAIT_MS` applies, and the log contains a warning. */
 const UNSTEADY_LIMIT = 5
 /** A connection that lasts this long resets the waits after takeovers. */
 const TAKEOVERS_OVER_MS = 5 * 60_000

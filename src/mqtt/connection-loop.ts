@@ -35,7 +35,7 @@ export interface ConnectionLoopOptions {
 export class ConnectionLoop {
   /** The broker may not have accepted this connection yet. */
   connection: Connection | undefined
-  /** Counts connections from 1. Callbacks of a connection are valid while its number is the latest. */
+  /** The number of the latest connection, starting at 1. A message that has an earlier number is outdated. */
   number = 0
   readonly #options: ConnectionLoopOptions
   readonly #addresses: Addresses
@@ -115,7 +115,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** Call this when `onAccepted` has finished its work. */
+  /** Call this when the session of an accepted connection has been set up. */
   ready(protocol: Protocol): void {
     const { preferred, name } = this.#addresses
     this.#options.journal.connected(protocol, name)

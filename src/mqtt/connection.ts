@@ -19,7 +19,7 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether to postpone the PUBACK of a message passed to `onPublish` until `acknowledge`; default: no. */
   readonly postponesAck?: (() => boolean) | undefined
-  /** Called when the broker accepts a publish without subscribers. Requires MQTT 5; some brokers do not report this. */
+  /** Called if the broker reports that a publish has no subscribers. Requires MQTT 5; not all brokers report this. */
   readonly onNoSubscribers?: (() => void) | undefined
 }
 
@@ -73,7 +73,7 @@ export class Connection {
       })
     }
     client.on('error', (error) => this.drop(errorFailure(error, this.isAccepted)))
-    // mqtt.js emits only stream errors that have a code.
+    // Listen for stream errors here too, because mqtt.js emits only those that have a code.
     client.stream.on('error', (error: Error) => this.drop(errorFailure(error, this.isAccepted)))
     client.on('disconnect', ({ reasonCode = 0, properties }) => {
       const detail = `the broker ended the connection with reason ${reasonCode}`
@@ -101,7 +101,7 @@ export class Connection {
     return this.#connack?.properties?.receiveMaximum ?? 65_535
   }
 
-  /** In bytes; Infinity if the broker announced no limit. */
+  /** The maximum size of a packet in bytes; Infinity if the broker announced no limit. */
   get maximumPacketSize(): number {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }
@@ -141,8 +141,8 @@ export class Connection {
   }
 
   /**
-   * Waits for the broker to close the connection. Otherwise, a new connection with the same client id could overtake
-   * the DISCONNECT, and the broker would publish the will.
+   * Sends DISCONNECT, and waits until the broker has closed the connection. Otherwise, a new connection with the same
+   * client id could overtake the DISCONNECT, and the broker would publish the will.
    */
   async end(): Promise<void> {
     if (this.isDown) return

@@ -13,11 +13,11 @@ import { onceEach } from '../base/text.ts'
 import { topicMatcher } from './names.ts'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
-/** MQTT 5 clients may fall back to 3.1.1, but Home Assistant does not. */
+/** Warns about a refused MQTT 5 client. Such clients may fall back to 3.1.1, but Home Assistant does not. */
 export const REFUSED_MQTT_5 =
   'an MQTT 5 client was refused: the embedded broker supports only 3.1.1; for Home Assistant, which reports cannot_connect, use a broker such as Mosquitto'
 
-/** Home Assistant is identified by its birth topic, because its client id is random. */
+/** Warns after a publish to the birth topic, which identifies Home Assistant, because its client id is random. */
 export const HOME_ASSISTANT_HERE =
   'Home Assistant uses the embedded broker: this stops working with Home Assistant 2027.1, which supports only MQTT 5; use a broker such as Mosquitto for both, and set mqtt.url'
 
@@ -35,7 +35,7 @@ interface EmbeddedBrokerOptions {
   readonly birthTopic?: string | undefined
   /** The largest payload accepted, in bytes (default: 1 MiB). A client that sends a larger payload is disconnected. */
   readonly maxPayload?: number | undefined
-  /** Default: 200. */
+  /** Maximum number of connections; default: 200. */
   readonly maxConnections?: number | undefined
 }
 
@@ -139,14 +139,14 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
       else done(Buffer.byteLength(payload) > maxPayload ? new Error('message too large') : null)
     },
     authorizeForward: ({ clean }, packet) => {
-      // aedes does not count a message with the retain flag as delivered to a persistent session.
+      // Only for clean sessions: in others, aedes would not count a message with the retain flag as delivered.
       if (clean && packet.properties === RETAINED) packet.retain = true
       return packet
     },
   }
 }
 
-/** Resolves to the address for clients on this machine. */
+/** Starts to listen. Resolves to the address for clients on this machine. */
 async function listening(server: Server, host: string, port: number): Promise<string> {
   // Later errors, which may occur when a client is accepted, must not end the process.
   server.on('error', () => undefined)
@@ -196,7 +196,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** Larger than all retained messages of a large home, which a new subscriber receives in one burst. */
+/** Maximum backlog of one client. A new subscriber receives all retained messages at once, which are fewer bytes. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
 /** Writes with a smaller backlog are not checked. */

@@ -1,4 +1,4 @@
-/** Maps errors from brokers, sockets and mqtt.js to one code, which determines whether and when to retry. */
+/** Maps each error of a broker, a socket or mqtt.js to a code, which determines whether and when to retry. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { FailureCode } from './types.ts'
 
@@ -18,7 +18,7 @@ const CODES_BY_REASON: readonly (readonly [FailureCode, readonly number[]])[] = 
   ['taken_over', [142]],
 ]
 
-/** Reason code → the feature that the broker lacks. */
+/** Maps a reason code to the feature that the broker lacks. */
 const LACK_BY_REASON = new Map([
   [154, 'retained messages'],
   [155, 'QoS 1'],
@@ -59,7 +59,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
 
 /** Returns an error's message. Happy Eyeballs wraps one error per address into an AggregateError without a message. */
 function describe(error: Error): string {
-  // OpenSSL's text, without numbers and source locations.
+  // For an OpenSSL error, `reason` is the text without numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason
   // Node.js appends advice to use --use-system-ca, even if `ca` is set.
   if (error.message !== '') return error.message.split('; if the root CA')[0] ?? ''

@@ -33,7 +33,7 @@ export class Fifo<T> {
     this.size = items.length
   }
 
-  /** Oldest first. */
+  /** Returns the items, oldest first. */
   values(): T[] {
     return this.#items.slice(this.#head)
   }

@@ -30,7 +30,7 @@ const LIMITS: OutboxLimits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
 const MANY_ANSWERS: OutboxLimits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
 /** Messages beyond this multiple of the limits are dropped, because aedes does not wait for acknowledgements. */
 const DROP_FACTOR = 5
-/** The number of commands to pass on in one turn of the event loop, because answers follow with a delay. */
+/** Maximum number of commands to pass on in one turn of the event loop, because their answers are queued later. */
 const AT_ONCE = 64
 
 /**
@@ -123,9 +123,9 @@ export function echoFilter(
   isCommand: (topic: string) => boolean,
   isWatched: (topic: string) => boolean,
 ) {
-  /** Topic with a retained message → the last message sent there without the retain flag. */
+  /** Maps each topic with a retained message to the last message sent there without the retain flag. */
   const unretained = new Map<string, string>()
-  /** Topic of a cleared command → the time until which an echo may arrive. */
+  /** Maps the topic of each cleared command to the time until which an echo may arrive. */
   const cleared = new Map<string, number>()
   let protocol: Protocol | undefined
   return {
@@ -155,7 +155,7 @@ export function echoFilter(
       return until !== undefined && receivedAt <= until
     },
 
-    /** Returns whether a message is from another client. If so, records that the broker may hold the message. */
+    /** Returns whether a message on a watched topic is from another client. If so, records a change on the broker. */
     foreign(topic: string, text: string): boolean {
       if (retained.mayBeOwn(topic, text) || unretained.get(topic) === text || !isWatched(topic)) return false
       retained.changedByOthers(topic, text)

@@ -5,14 +5,14 @@ import { adviceOn, type Failure } from './failure.ts'
 import type { Block } from './retained.ts'
 import type { Protocol } from './types.ts'
 
-/** The limit per kind and connection, because a broker that denies a whole prefix would otherwise fill the log. */
+/** Maximum number of warnings per kind and connection. A broker that denies many topics must not fill the log. */
 const NOT_PUBLISHED_LIMIT = 10
 
 export class Journal {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #warned = new Set<string>()
-  /** Limited separately, because clients choose the topics of answers, which must not use up the other limit. */
+  /** The topics that warnings have named. Each kind has its own limit, because clients choose the topics of answers. */
   readonly #notPublished = { retained: new Set<string>(), message: new Set<string>() }
   #outage: { readonly since: number; readonly logged: Set<string> } | undefined
 

@@ -137,7 +137,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.pump()
   }
 
-  /** Stops holding another client's topics. Queued payloads are discarded, but the broker keeps its messages. */
+  /** Stops holding topics that another client has taken over. Discards queued payloads, but clears nothing. */
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()
@@ -149,7 +149,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.setWriting(writing)
   }
 
-  /** Reads the retained messages on `transientFilters` again; under MQTT 5, a lasting subscription reports them. */
+  /** Reads the retained messages on `transientFilters` again. Under MQTT 5, a subscription already reports them. */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
     const { transientFilters = [], probeTopic } = this.#options
@@ -187,7 +187,7 @@ export class MqttLink implements AsyncDisposable {
     return count
   }
 
-  /** Returns whether a message's connection is still up, and the process has not been suspended since. */
+  /** Returns whether a message's connection is still up, and no long suspension followed the message's arrival. */
   isCurrent({ connection, receivedAt }: Message): boolean {
     const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
     return isUp && !this.#suspendDetector.outdates(receivedAt)
@@ -241,7 +241,7 @@ export class MqttLink implements AsyncDisposable {
     this.#echoes.connected(connection.protocol)
     for (const outbox of [this.#events, this.#answers]) outbox.connected = true
     this.#suspendDetector.start()
-    /** The messages that other clients publish during the read-back: topic → newest text. */
+    /** The newest message of each topic on which other clients publish during the read-back. */
     const live = new Map<string, string>()
     const { readBack, done } = setUpSession(connection, {
       link: this.#options,
@@ -296,7 +296,7 @@ export class MqttLink implements AsyncDisposable {
     else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
-  /** Returns whether the cause of the loss is known. */
+  /** Resets the state after the loss of a connection. Returns whether the cause of the loss is known. */
   #forget(failure: Failure): boolean {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined

@@ -1,4 +1,4 @@
-/** A queue of events or answers, in order within each key. Keys take turns. */
+/** A queue of events or of answers. Messages with the same key stay in order, and the keys take turns. */
 import type { IClientPublishOptions } from 'mqtt'
 import { Fifo } from './fifo.ts'
 import type { Order } from './retained.ts'
@@ -43,7 +43,7 @@ export class Outbox {
   readonly #byTopic: boolean
   readonly #disconnected: OutboxLimits
   readonly #ageMs: number
-  /** The next queue to send from is first. Empty queues are removed. */
+  /** The queues by key. The first queue contains the next message to send. Empty queues are removed. */
   readonly #queues = new Map<string, Fifo<Outgoing>>()
 
   /**
@@ -152,7 +152,7 @@ function publishOptions({ correlationData, userProperties, contentType }: SendOp
   }
 }
 
-/** Returns an upper bound, because properties count towards the broker's packet limit. */
+/** Returns an upper bound of the properties' size, which counts towards the broker's packet limit. */
 function propertyBytes({ correlationData, userProperties = {}, contentType = '' }: SendOptions): number {
   let bytes = 13 + (correlationData?.length ?? 0) + Buffer.byteLength(contentType)
   for (const [key, values] of Object.entries(userProperties)) {

@@ -9,7 +9,7 @@ import type { Protocol } from './types.ts'
 const MAX_BODY_BYTES = 1024 * 1024
 /** The size of a cut payload, which exceeds the payload limit of any command. */
 const CUT_PAYLOAD_BYTES = 256 * 1024
-/** The buffered part of a cut body: topic, properties, and the kept payload. */
+/** Number of bytes that are buffered of a body that is being cut: topic, properties, and the kept payload. */
 const BUFFERED_BYTES = 2 * CUT_PAYLOAD_BYTES
 
 const PUBLISH = 3
@@ -25,7 +25,7 @@ export const TOO_LARGE_STAND_IN = 0x99
 const HTTP = 'HTTP/'
 const SPEAKS_HTTP = 'the server there speaks HTTP, not MQTT; for MQTT over WebSocket, use ws://'
 
-/** Call this before adding listeners. */
+/** Filters the bytes that a stream receives. Call this before adding listeners to the stream. */
 export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
   const push = stream.push.bind(stream)
   const packetFilter = new PacketFilter(protocol)
@@ -79,10 +79,10 @@ export class PacketFilter {
     return from === 0 ? data : Buffer.concat([...parts, data.subarray(from)])
   }
 
-  /** Returns the number of bytes read. */
+  /** Reads the header of a packet. Returns the number of bytes read. */
   #header(data: Buffer, at: number): number {
     const size = this.#malformed ? MALFORMED : headerSize(data, at)
-    // mqtt.js reports the malformed packet as an error.
+    // Pass on the malformed packet, because mqtt.js reports it as an error.
     if (size === MALFORMED) this.#malformed = true
     else if (size === 0) this.#incomplete = Buffer.from(data.subarray(at))
     if (size === MALFORMED || size === 0) return data.length - at
@@ -93,7 +93,7 @@ export class PacketFilter {
     return size
   }
 
-  /** Returns the number of bytes read. */
+  /** Reads the body of a packet, or a part of it. Returns the number of bytes read. */
   #body(data: Buffer, at: number): number {
     const start = this.#done
     const size = Math.min(this.#length - start, data.length - at)
@@ -107,7 +107,7 @@ export class PacketFilter {
   }
 }
 
-/** The size of a header whose length field is longer than four bytes. */
+/** The result of `headerSize` for a header whose length field is longer than four bytes. */
 export const MALFORMED = -1
 
 /** Returns the size of the packet header that begins at `at`; 0 if the header is incomplete. */
@@ -131,7 +131,7 @@ function replaceReason(data: Buffer, at: number): void {
   if (!KNOWN_REASONS.has(reason)) data[at] = reason === PACKET_TOO_LARGE ? TOO_LARGE_STAND_IN : UNSPECIFIED
 }
 
-/** Keeps the beginning of the payload. Leaves out properties that are too long. */
+/** Builds a PUBLISH packet with a part of the payload. Leaves out properties that are too long. */
 function shortened(first: number, beginning: Buffer, protocol: Protocol): Buffer {
   const hasId = (first & 0b110) > 0
   const topicEnd = 2 + beginning.readUInt16BE(0) + (hasId ? 2 : 0)

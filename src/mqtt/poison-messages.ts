@@ -24,7 +24,7 @@ const SUSPECT_AFTER = 2
 export const GIVE_UP_AFTER = 3
 /** A loss this soon after a refusal is attributed to the refusal. */
 const REFUSAL_MS = 500
-/** Fixed header, length fields and packet id. */
+/** An upper bound for the size of a packet's fixed header, length fields and packet id. */
 const PACKET_OVERHEAD_BYTES = 16
 /** How long to wait before a size is retried, in case the broker's limit has changed; doubles with each failure. */
 const RELEARN_MS = 5 * 60_000
@@ -57,7 +57,7 @@ export class PoisonMessages {
   #relearnAt = 0
   #failedTries = 0
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
-  /** Set when a connection is lost while a payload larger than all accepted payloads is in flight; see `allTried`. */
+  /** Whether payloads larger than `#largestAccepted` are suspects, because such a payload may have caused a loss. */
   doubted = false
 
   constructor(clock: Clock, configured = Number.POSITIVE_INFINITY) {
@@ -154,7 +154,7 @@ export class PoisonMessages {
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())
   }
 
-  /** Does not compare the time again, because a timer may fire slightly early. */
+  /** Permits large payloads again. Does not compare the time, because the caller's timer may fire slightly early. */
   relearn(): void {
     this.#relearnAt = 0
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
@@ -162,7 +162,7 @@ export class PoisonMessages {
 
   #isTooLarge({ sentBytes }: Item): void {
     this.#tooLargeFrom = Math.min(this.#tooLargeFrom, sentBytes)
-    // A different broker accepted larger payloads, or the broker's configuration has changed.
+    // Such a payload was accepted before, by a different broker or with a different configuration of this broker.
     if (sentBytes <= this.#largestAccepted) this.#largestAccepted = 0
   }
 

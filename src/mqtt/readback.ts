@@ -19,7 +19,7 @@ export interface ReadBackOptions {
   /** How long the broker may take to deliver a marker after the latest retained message. */
   readonly timeoutMs: number
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
-  /** Publishes a marker with QoS 1, by default when the broker has room. `done` receives the PUBACK's reason code. */
+  /** Publishes a marker with QoS 1; by default, as soon as the broker accepts it. `done` receives the reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
   /**
@@ -205,7 +205,7 @@ export class ReadBack {
     for (;;) {
       const before = this.#found
       await sleep(clock, QUIET_MS, ended)
-      // If the event loop is busy, the timer fires before the sockets are read.
+      // Let Node.js read the sockets, because in a busy event loop, the timer fires before that.
       await setImmediate()
       await setImmediate()
       if (this.#found === before || ended.aborted || clock.elapsed() >= this.#deadline) return
@@ -213,7 +213,7 @@ export class ReadBack {
   }
 }
 
-/** A broker with a full queue may also drop its response, so the request is repeated. */
+/** A request is repeated after this time, because a broker with a full queue may drop its response. */
 const REPEAT_MS = 500
 
 interface RetryUntilAnswered {
@@ -222,7 +222,7 @@ interface RetryUntilAnswered {
   /** Settles when an answer arrives, or can no longer arrive. */
   readonly answered: Promise<unknown>
   readonly repeats: boolean
-  /** The time to give up, in `clock.elapsed()` milliseconds; may move later. */
+  /** Returns the time at which to give up, in `clock.elapsed()` milliseconds. It may increase between calls. */
   readonly deadline: () => number
   /**
    * When the latest retained message arrived. Retained messages precede the answer, so while they keep arriving, the
@@ -254,7 +254,7 @@ export async function retryUntilAnswered(options: RetryUntilAnswered): Promise<n
     }
     await within(clock, Math.min(deadline(), againAt()) - now, answered, signal)
     if (isAnswered) return attempts
-    // If the event loop is busy, the timer fires before the sockets are read.
+    // Let Node.js read the sockets, because in a busy event loop, the timer fires before that.
     await setImmediate()
     await setImmediate()
     if (isAnswered) return attempts

@@ -31,9 +31,9 @@ export class Entry {
   source: PayloadSource | undefined
   /** The text whose digest is `wanted`. It is dropped once the broker has it, if the source can return it again. */
   text: string | undefined
-  /** `null` if the broker should hold nothing. */
+  /** The payload that the broker should hold; `null` for none. */
   wanted: string | null
-  /** `null` if the broker holds nothing, `undefined` if unknown, `OTHER` if it may differ from the wanted payload. */
+  /** The broker's copy; `null` if there is none, `undefined` if unknown, `OTHER` if it may differ from `wanted`. */
   held: string | null | undefined = undefined
   sent: string | null | undefined = undefined
   seq = 0
@@ -84,7 +84,7 @@ export class Retained {
     return this.#queue.size
   }
 
-  /** Returns whether the payload must be sent. */
+  /** Sets the wanted payload. Returns whether it must be sent. */
   hold(topic: string, payload: string | null, source?: PayloadSource): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
@@ -107,7 +107,7 @@ export class Retained {
     return false
   }
 
-  /** Returns `undefined` if there is nothing to hold or clear. */
+  /** Creates the entry of a topic. Returns `undefined` if there is nothing to hold or clear. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
     const isCertain = this.#isReadBack(topic) || this.#cleared.has(topic)
     const unowned = this.#unowned.all.has(topic)
@@ -157,7 +157,7 @@ export class Retained {
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    // A read-back that is in progress may already have found the wanted payload.
+    // Treat the broker's copy as different, even if a read-back in progress has already found the wanted payload.
     entry.held = OTHER
     this.#enqueue(entry)
   }
@@ -168,7 +168,7 @@ export class Retained {
       if (!isOthers(entry.topic)) continue
       this.#unblock(entry)
       this.#entries.delete(entry.topic)
-      // The entry may still be queued or in flight.
+      // Mark the entry, because it may still be queued or in flight.
       entry.released = true
       this.#conclude(entry)
       const last = entry.sent === undefined ? entry.held : entry.sent
@@ -264,7 +264,7 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // Keep the wanted string instead of an equal copy, and a different string until the wanted payload is known.
+    // If the strings are equal, keep only the wanted one. Otherwise keep the found one, which a later `hold` may match.
     const found = textOrDigest(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)
@@ -279,7 +279,7 @@ export class Retained {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
-  /** Returns whether a message that is not retained may be an echo. */
+  /** Returns whether a message that is not retained may be an echo of this link's publish. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)

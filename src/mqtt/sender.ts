@@ -46,7 +46,7 @@ export class Sender {
   publishes = 0
   bytes = 0
   readonly #options: SenderOptions
-  /** Oldest first. */
+  /** The items that the broker has not acknowledged yet, oldest first. */
   readonly #unacknowledged = new Set<Item>()
   readonly #sequence: Sequence
   readonly #poison: PoisonMessages
@@ -98,7 +98,7 @@ export class Sender {
     this.pump()
   }
 
-  /** Resolves when everything is acknowledged. */
+  /** Publishes the waiting answers, `offline` and all other queued messages. Resolves when all are acknowledged. */
   finish(connection: Wire): Promise<void> {
     this.#sequence.closing = true
     this.#trial?.abort()
@@ -165,7 +165,7 @@ export class Sender {
     })
   }
 
-  /** Retries the items that were too large when a size that ended a connection may be tried again. */
+  /** Retries items that were too large, as soon as a size that ended a connection may be tried again. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()
@@ -273,7 +273,7 @@ export class Sender {
         const { promise, resolve } = Promise.withResolvers<boolean>()
         this.#tried = { item, done: resolve }
         this.#send(wire, item)
-        // The refusal may end this connection, and the next item would then be blamed.
+        // Stop, because the broker may end this connection after a refusal, and the next item would be blamed.
         if (!(await promise)) return
       }
     }

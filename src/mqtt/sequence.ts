@@ -41,7 +41,7 @@ export class Sequence {
     return this.#earliest() ?? answer
   }
 
-  /** Drops events that must not be published. */
+  /** Returns the retained topic or event that was queued first. Drops events that must not be published. */
   #earliest(): Entry | Outgoing | undefined {
     const { retained, events, mayPublish } = this.#options
     for (;;) {
@@ -59,7 +59,7 @@ export class Sequence {
     return (item.kind === 'message' || this.writing) && (isAnswer || (this.#options.mayPublish?.(item.topic) ?? true))
   }
 
-  /** @param again whether the item was taken before, but not sent */
+  /** Removes an item from its queue, and returns its payload. @param again whether it was taken before, but not sent */
   take(item: Item, again: boolean): string {
     const { retained, events, answers, onAnswer } = this.#options
     this.#answeredLast = item.kind === 'message' && item.isAnswer

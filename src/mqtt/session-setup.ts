@@ -13,7 +13,7 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. If so, this self-test has a fifth of the time. */
+  /** Whether the self-test failed on the previous connection. If so, this self-test has a fifth of the time limit. */
   readonly deniedBefore: boolean
 }
 
@@ -24,7 +24,7 @@ const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // Receives only new publishes (`rh: 2`) by other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
-/** `readBack` must receive each message that is not a command; `done` stays pending if the connection ends first. */
+/** Pass each message that is not a command to `readBack`. `done` stays pending if the connection ends first. */
 export function setUpSession(connection: Connection, options: SessionSetupOptions) {
   const { link, clock, journal } = options
   const { retainedFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = link

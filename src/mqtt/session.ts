@@ -12,7 +12,7 @@ export interface SessionOptions {
   readonly broker: BrokerOptions & Pick<LinkOptions, 'credentials'>
   /** Must be unique, because another client with the same id would lose its connection. */
   readonly clientId: string
-  /** Includes the time to connect; default: no limit. */
+  /** The time limit of the task, including the time to connect; default: no limit. */
   readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal | undefined
   readonly onPublish?: ((packet: IPublishPacket) => void) | undefined
@@ -36,7 +36,7 @@ export class SessionError extends ExpectedError {
   }
 }
 
-/** @throws SessionError and errors of `task` */
+/** Connects, runs `task` and disconnects. @throws SessionError and errors of `task` */
 export async function withSession<T>(
   options: SessionOptions,
   clock: Clock,

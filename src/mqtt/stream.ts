@@ -31,7 +31,7 @@ const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca,
 /** Returns the name for SNI; empty for an IP address, which SNI does not permit. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
-/** Waits for `connect`, because without a file descriptor Node.js would record the option but not set it. */
+/** Sets the option on `connect`, because without a file descriptor Node.js would record the option but not set it. */
 function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
   socket.once('connect', () => socket.setNoDelay(true))
   return socket
@@ -71,7 +71,7 @@ async function webSocketOpener(url: URL, options: Tls): Promise<() => Duplex> {
       handshakeTimeout: options.connectTimeoutMs ?? 10_000,
     })
     const stream = createWebSocketStream(socket)
-    // mqtt.js writes a packet in half a dozen pieces; each would be a separate frame.
+    // Join the pieces of a packet, because mqtt.js writes about six of them, and each would be a separate frame.
     stream._writev = (pieces, done) => stream._write(Buffer.concat(pieces.map(({ chunk }) => chunk)), 'binary', done)
     socket.once('close', () => stream.destroy())
     return oncePerTurn(stream)

@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts'
 const TICK_MS = 1_000
 /** A shorter gap is not a suspension, because a busy process may miss a tick. */
 const NOTICED_MS = 2_000
-/** Messages from before a suspension of this length are stale in any case. */
+/** After a suspension of at least this length, all messages that arrived before it are outdated. */
 const LONG_MS = 10_000
 
 export class SuspendDetector {
@@ -17,7 +17,7 @@ export class SuspendDetector {
   /** The difference between `uptime` and `elapsed`. */
   #ahead: number
   /**
-   * The last moment before the suspension, in `clock.elapsed()` milliseconds; `undefined` if no message is that old.
+   * The last moment before the suspension, in `clock.elapsed()` milliseconds; `undefined` if new messages are current.
    */
   #since: number | undefined
   #wokeAt = Number.NEGATIVE_INFINITY
@@ -31,7 +31,7 @@ export class SuspendDetector {
     this.#ahead = this.#uptimeAhead()
   }
 
-  /** Starts with a new connection, on which no messages have waited yet. */
+  /** Starts the detection for a new connection, on which no old messages can arrive yet. */
   start(): void {
     this.stop()
     const tick = () => {

@@ -15,9 +15,9 @@ export interface BrokerOptions extends Credentials {
   readonly ca?: string | Buffer | undefined
   readonly cert?: string | Buffer | undefined
   readonly key?: string | Buffer | undefined
-  /** Default: `true`. */
+  /** Whether the broker's certificate must be valid; default: `true`. */
   readonly rejectUnauthorized?: boolean | undefined
-  /** Default: 30,000 ms; rounded to seconds for the broker. */
+  /** The keep-alive interval, which is rounded to seconds; default: 30,000 ms. */
   readonly keepaliveMs?: number | undefined
   /** How long to wait for CONNACK; default: 10,000 ms. */
   readonly connectTimeoutMs?: number | undefined
@@ -26,7 +26,7 @@ export interface BrokerOptions extends Credentials {
 interface PublishObserver {
   held(topic: string, payload: string | null): void
   released(isOthers: (topic: string) => boolean): void
-  /** Not called for answers. */
+  /** Called for each event that the link sends, but not for answers. */
   sent(topic: string, payload: string): void
 }
 
@@ -62,7 +62,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly redact?: Redact | undefined
   /** Returns whether `online` waits until the broker holds the wanted payload of a topic (default: for all topics). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
-  /** In bytes; default: learned from the broker's announcement and refusals. */
+  /** Maximum size of a packet in bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined
   /** The maximum number of unacknowledged publishes; default: 32, or the broker's limit if it is lower. */
   readonly window?: number | undefined
@@ -88,14 +88,14 @@ export interface Message {
   readonly correlationData?: Buffer
   /** The remaining Message Expiry Interval of MQTT 5, in milliseconds from `receivedAt`. */
   readonly expiresInMs?: number
-  /** The value of `clock.elapsed()` on arrival. */
+  /** The earliest time at which the message may have arrived, in `clock.elapsed()` milliseconds. */
   readonly receivedAt: number
   /** The connection's number, from 1; `link.isCurrent` checks whether the connection is still up. */
   readonly connection: number
 }
 
 export interface Replacement {
-  /** Default: the same topic. */
+  /** The topic of the replacement; default: the topic of the refused message. */
   readonly topic?: string
   readonly payload: string
   readonly options?: SendOptions
@@ -146,13 +146,13 @@ export interface LinkStatus {
   readonly publishes: number
   /** Number of payload bytes in these publishes. */
   readonly bytes: number
-  /** Number of dropped events, answers and commands, because too many waited, or they waited too long. */
+  /** Number of events, answers and commands dropped because of a limit, their age, or the broker's refusal. */
   readonly dropped: number
 }
 
 export interface LinkHandlers {
   readonly observer?: PublishObserver | undefined
-  /** The message is acknowledged when the handler returns. */
+  /** The message is acknowledged when the handler returns, or earlier if the message had to wait in a queue. */
   readonly onMessage?: (message: Message) => void
   /** Called before the link subscribes. */
   readonly onAccepted?: () => void

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 /** Returns the digest of a payload that is only compared, because many large payloads would take too much memory. */
 export const digest = (payload: string): string => hash('sha256', payload, 'base64')
 
-/** In UTF-16 code units. Beyond this limit, only digests are kept. */
+/** Maximum total length of the texts, in UTF-16 code units. Beyond this limit, only digests are kept. */
 const TEXT_LIMIT = 64 * 1024 * 1024
 
 interface Found {
@@ -17,7 +17,7 @@ export class Unowned {
   readonly all: ReadonlyMap<string, Found> = this.#found
   #length = 0
 
-  /** @param found with a `mark` if the text is no longer known */
+  /** Adds a message. @param found contains a `mark` (the digest) if the text is no longer known */
   add(topic: string, { text = '', mark }: Found): void {
     this.take(topic, null)
     const keep = mark === undefined && this.#length + text.length <= TEXT_LIMIT
@@ -25,7 +25,7 @@ export class Unowned {
     this.#found.set(topic, keep ? { text } : { mark: mark ?? digest(text) })
   }
 
-  /** Returns whether the topic's text was `payload`. */
+  /** Removes a topic. Returns whether its text was `payload`. */
   take(topic: string, payload: string | null): boolean {
     const found = this.#found.get(topic)
     if (found === undefined) return false
