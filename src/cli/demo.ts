@@ -56,7 +56,7 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   }
 }
 
-/** `page`: the address of the page, with the start-up token. */
+/** Returns the text that introduces the demo. `page` is the address of the page with the start-up token. */
 function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
@@ -78,7 +78,7 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 
 const TRIES = 100
 
-/** Returns the wanted port if that port and the following 99 are in use. */
+/** Returns the first free port from `wanted` on, but not `used`. If the next 100 ports are in use, returns `wanted`. */
 async function firstFreePort({ host, port: wanted }: { host: string; port: number }, used?: number): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
     const free = port === used ? undefined : await freePort(host, port)

@@ -1,13 +1,13 @@
 export type Outcome = 'ok' | 'note' | 'problem'
 
 export interface Finding {
-  /** Examples: `configuration`, `broker`, `hub home`. */
+  /** What the finding is about: `configuration`, `broker` or, for example, `hub home`. */
   readonly subject: string
   /** `note`: useful to know, but not a problem. */
   readonly outcome: Outcome
-  /** A sentence without a full stop. */
+  /** The finding as a sentence without a full stop. */
   readonly text: string
-  /** What the user can do; empty if nothing. */
+  /** What the user can do about it; an empty string if there is nothing to do. */
   readonly remedy: string
   /** Names and addresses in the text that the configuration does not contain. A bug report omits them as well. */
   readonly names: readonly string[]

@@ -14,12 +14,12 @@ import { type DnsRecord, question, readRecords } from './dns.ts'
 
 type FoundHub = Setup['found'][number]
 
-/** A Homey Pro announces this service, with `name` in its TXT record. A Self-Hosted Server announces WEB_SERVICE. */
+/** A Homey Pro announces HUB_SERVICE, with `name` in its TXT record. A Self-Hosted Server announces WEB_SERVICE. */
 const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 
 const GROUP = { address: '224.0.0.251', port: 5353 }
-/** Queries can get lost, so each is repeated after this time. Responders wait up to half a second. */
+/** Queries can get lost, so each is sent again after this time. Responders may take half a second to answer. */
 const REPEAT_MS = 400
 const LISTEN_MS = 1_500
 const PING_MS = 1_400
@@ -37,7 +37,7 @@ export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeo
   }
   const sockets = await openSockets(to === GROUP ? ownAddresses() : [undefined], onMessage)
   const query = () => {
-    // Ignore networks that cannot be reached.
+    // Ignore errors, because some networks may be unreachable.
     for (const socket of sockets) socket.send(QUESTION, to.port, to.address, () => undefined)
   }
   query()

@@ -24,7 +24,7 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map([
   ['de', { name: 'Deutsch', load: () => import('./languages/de.json', { with: { type: 'json' } }) }],
 ])
 
-/** The choice to use the first of the browser's languages that the page supports. */
+/** The choice that selects the first of the browser's languages that the page supports. */
 const BROWSER = 'browser'
 const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]
 const storedLanguage = stored('localStorage', 'language')

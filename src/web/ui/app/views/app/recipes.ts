@@ -16,7 +16,7 @@ const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
   'unset-setting': () => ({ name: text.setting }),
 } satisfies { [C in CommandName<'app'>]?: (app: string) => string | object }
 
-/** Uses only printable ASCII. Home Assistant would interpret `{{`, `{%` and `{#` in JSON as a template. */
+/** Returns an example in printable ASCII. Escapes `{{`, `{%` and `{#`, which start a template in Home Assistant. */
 export function payloadOf(command: string, app: string): string {
   const payload = PAYLOADS[command]?.(app) ?? ''
   if (typeof payload === 'string') return payload
@@ -73,7 +73,7 @@ actions:
   }
 }
 
-/** If the id is already in use, Node-RED assigns a new id. */
+/** Returns a node of Node-RED, which assigns a new id if this id is already in use. */
 function node(type: string, name: string, x: number) {
   return { id: `hub2mqtt-${type.replace(' ', '-')}`, type, name, x, y: 80 }
 }
