@@ -3,7 +3,7 @@ import { isatty } from 'node:tty'
 const STDIN = 0
 const ENDING = ['SIGINT', 'SIGTERM'] as const
 
-/** Aborts on any of these signals. Ignores repeated signals, because a terminal and a launcher may send the same one. */
+/** Aborts on any of these signals. Ignores repeated signals: a terminal and a launcher may send the same one. */
 function abortedBy(...names: NodeJS.Signals[]): AbortController {
   const stop = new AbortController()
   for (const name of names) process.on(name, () => stop.abort())

@@ -217,7 +217,7 @@ const subscription: Judge = (evidence) => {
   return refused ?? verdict(subscribe === 'ok', subscribe)
 }
 
-/** An expectation. `id` must not change, because readers of the JSON report use it. `only`: the kinds of hubs to judge. */
+/** `id` must not change, because readers of the JSON report use it. `only`: the kinds of hubs it concerns, or all. */
 type Row = readonly [id: string, mark: Mark, says: string, judge: Judge, only?: readonly Kind[]]
 
 const WIRE: readonly Kind[] = ['older', 'newer', 'self-hosted', 'unknown']

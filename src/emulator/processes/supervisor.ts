@@ -11,12 +11,12 @@ export function supervise(
   onEnd: (end: End) => void,
 ) {
   let process: AppProcess | undefined
-  /** The number of the start that created `process`. */
+  /** Sequence number of the start that created `process`. */
   let running = 0
   /** Sequence number of the requested start; 0 if none is requested. */
   let wanted = 0
   let started = 0
-  /** The number of the last start whose process ended by itself. */
+  /** Sequence number of the latest start whose process ended by itself. */
   let over = 0
   let isBusy = false
   let settled = Promise.resolve()

@@ -76,7 +76,7 @@ export function watchUsage(clock: Clock, limits: Limits) {
   }
 }
 
-/** Calls `hear` with the usage of a process, unless the process has just ended. */
+/** Measures a process and calls `hear` with its usage, unless the process has just ended. */
 function measure(app: AppProcess, hear: (reading: Reading) => void): void {
   const hearValid = (answer: unknown) => {
     if (v.is(Reading, answer)) hear(answer)
@@ -85,7 +85,7 @@ function measure(app: AppProcess, hear: (reading: Reading) => void): void {
   else app.ownUsage().then(hearValid, () => {})
 }
 
-/** Returns `undefined` if the process has just ended. */
+/** Reads the usage of a process from `/proc`. Returns `undefined` if the process has just ended. */
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
