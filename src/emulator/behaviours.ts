@@ -42,7 +42,7 @@ export class Behaviours {
     this.#active = name === undefined ? [] : this.#active.filter((active) => active.name !== name)
   }
 
-  /** Returns the behaviours in the order of their `set` calls. `left`: how often each still applies; `null`: no limit. */
+  /** Returns the behaviours in the order in which they were set. `left`: number of remaining uses; `null`: no limit. */
   list(): { name: BehaviourName; options: object; left: number | null }[] {
     return this.#active.map(({ name, options, left }) => ({ name, options, left: Number.isFinite(left) ? left : null }))
   }

@@ -149,7 +149,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** The active behaviours. `left`: how often each still applies; `null`: no limit. */
+  /** The active behaviours. `left`: number of remaining uses; `null`: no limit. */
   get behaviours() {
     return this.#core.behaviours.list()
   }
