@@ -9,7 +9,7 @@ import type { Body, ConfigFlag } from './command.ts'
 import { newKey } from './emulate.ts'
 import { daemon } from './run.ts'
 
-/** The demo's key has all permissions that the bridge can use. */
+/** Scopes of the demo's key, which has all permissions that the bridge can use. */
 const READS = ['system', 'updates', 'device', 'flow', 'insights']
 const SCOPES = ['hub.app', 'hub.speech', ...READS.map((name) => `hub.${name}.readonly`)]
 
@@ -29,7 +29,7 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
   const onPage = (address: string) => {
     page = address
   }
-  // The public store does not list the demo's apps.
+  // Emulate the public store, because it does not list the demo's apps.
   const newest = new Map(DEFAULT_STORE.map(({ id, version }) => [id, version]))
   await using store = await EmulatedStore.start(
     [...hub.apps.values()].map(({ id, version }) => ({ id, live: newest.get(id) ?? version })),

@@ -69,7 +69,7 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
   }
   const [missing, { optional } = {}] = places[words.length] ?? []
   if (missing !== undefined && !optional) throw new UsageError(`${missing} is missing; see hub2mqtt ${name} --help`)
-  // Do not quote the argument, which may be part of a payload.
+  // Do not quote the argument in the message, because it may be part of a payload.
   if (words.length > places.length) throw new UsageError('too many arguments; put a payload in quotes')
   for (const [at, word] of words.entries()) texts.set(places[at]?.[0] ?? '', [word])
   return texts

@@ -92,7 +92,7 @@ function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: Load
   if (file === null) return refuse('no file contains a start-up token: set http.token_file, or pass --config')
   const token = readToken(file)
   if (token === undefined) {
-    // If the configuration file is missing, report that first.
+    // If the configuration file is missing, this call throws, so that the user first learns about the file.
     loadValidHttpConfig(request)
     return refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless http.password is set`)
   }

@@ -45,7 +45,7 @@ export interface EmulateOptions extends Passed {
   file?: string | undefined
   /** Whether to simulate apps instead of running processes. `apps`, `crashes`, and apps in the file imply this. */
   simulated?: boolean | undefined
-  /** Number of generated apps. */
+  /** Number of simulated apps to generate. */
   apps?: number | undefined
   crashes?: boolean | undefined
 }
@@ -187,7 +187,7 @@ async function install(data: HubData, appFolders: readonly string[], flavour: Fl
 
 function appOf({ folder, manifest: { id, version } }: Unpacked, flavour: Flavour, origin: string) {
   const [channel = ''] = GENERATIONS[flavour].channels
-  // This hub does not update apps automatically.
+  // Disable automatic updates, which this hub does not support.
   return newApp({ id, folder, version, channel, origin, autoupdate: false })
 }
 

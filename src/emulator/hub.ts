@@ -159,7 +159,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** Installs an app from the store by its id, or a declared app. */
+  /** Installs a simulated app: from the store if an id is given, otherwise as declared. */
   install(what: string | AppSeed, how?: How): void {
     if (typeof what === 'string') this.#simulatedApps.install({ id: what }, how)
     else this.#simulatedApps.add(what, how)

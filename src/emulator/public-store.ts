@@ -11,7 +11,7 @@ export interface StoreApp {
   readonly test?: string | undefined
   /** The changelog of the newest live version, by language. */
   readonly changelog?: Readonly<Record<string, string>> | undefined
-  /** Version → changelog by language. */
+  /** The changelogs by version and language. */
   readonly changelogs?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined
 }
 

@@ -14,12 +14,12 @@ export interface Evidence {
   readonly port: number
   readonly reading: Reading
   readonly session: SessionSeen
-  /** Opened with the token of the handshake; `null` if the handshake returned none. */
+  /** A session that was opened with the handshake's token; `null` if the handshake returned no token. */
   readonly sessionWithToken: SessionSeen | null
   /** Which versions of Engine.IO, the protocol below Socket.IO, the hub accepts; `null`: no connection. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
   readonly limit: Awaited<ReturnType<typeof hurry>>
-  /** Why `limit` is `null`. */
+  /** If `limit` is `null`, the reason why the limit is unknown. */
   readonly noLimit: string
   readonly writes: WritesSeen | null
 }

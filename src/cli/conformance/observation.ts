@@ -16,10 +16,10 @@ const MAX_LIMITED_MS = 30_000
 export interface Observation {
   /** The HTTP status; `null` if there was no answer. */
   readonly status: number | null
-  /** Why there was no answer. */
+  /** Why there was no answer; `null` if there was one. */
   readonly failure: HubErrorCode | null
   readonly ms: number
-  /** The id of the hub that answered; never reported. */
+  /** The id of the hub that answered. Reports must not contain it. */
   readonly id: string | null
   readonly firmware: string | null
   readonly retryAfter: string | null

@@ -8,13 +8,13 @@ import type { WritesOptions } from './writes.ts'
 /** The key of the setting that the trials set and remove. */
 export const SETTING = 'hub2mqtt-conformance'
 
-/** What a trial can change in an app. */
+/** The parts of an app that a trial can change. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 
 export interface Leftovers {
-  /** Items that are still changed. */
+  /** Items that could not be restored. */
   readonly left: readonly string[]
-  /** Items that could not be verified. */
+  /** Items for which it is unknown whether they are restored. */
   readonly unseen: readonly string[]
 }
 
@@ -41,7 +41,7 @@ export async function putBack(
   const app = subjectOf(options, before)
   const requests = new Map<Item, number>()
   const ended = new Map<Item, Fate>()
-  // Enabling an app also starts it.
+  // If a trial has enabled or disabled the app, its running state may have changed as well.
   const items = new Set<Item>([...touched, ...(touched.has('enabled') ? (['state'] as const) : [])])
   const started = clock.elapsed()
   for (let pauses = 0; ended.size < items.size; pauses += CHECK_MS) {

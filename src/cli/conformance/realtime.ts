@@ -8,7 +8,7 @@ import { first } from '../doctor/spoken.ts'
 import type { Target } from './observation.ts'
 
 const APPS_URI = 'homey:manager:apps'
-/** How long to watch a new namespace, because a hub may accept and immediately close it. */
+/** How long to watch a new namespace. A hub may open a namespace and immediately close it. */
 const SETTLE_MS = 600
 
 export type Step = 'ok' | 'refused' | 'dropped' | 'silent' | 'not_tried'

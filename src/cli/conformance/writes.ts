@@ -165,7 +165,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     else skip(`speech-output/say: ${summary(response)}`, ['speakReference'])
   }
 
-  /** Installs a lower version and then the newest version. */
+  /** Tries to install a lower version. The restoration then installs the newest version. */
   async function tryDowngrade({ version, channel, origin, updateAvailable }: AppRecord): Promise<void> {
     if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
       return skip('the version of the app is not higher', ['installFromAppStore'], 'downgrade')

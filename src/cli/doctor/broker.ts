@@ -108,7 +108,7 @@ async function examineSharing(urls: readonly string[], config: Config, clock: Cl
 
 /** Tests whether a message sent to one address arrives at another. Resolves to `undefined` if that remains unknown. */
 async function passesOn(from: string, to: string, config: Config, clock: Clock): Promise<boolean | undefined> {
-  // Nothing subscribes to this topic.
+  // Use the probe topic, because a running bridge ignores probe messages that it has not sent.
   const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})
   const mark = JSON.stringify({ doctor: randomBytes(8).toString('hex') })
   const { promise: arrived, resolve } = Promise.withResolvers<boolean>()

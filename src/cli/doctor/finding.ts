@@ -3,7 +3,7 @@ export type Outcome = 'ok' | 'note' | 'problem'
 export interface Finding {
   /** What the finding is about: `configuration`, `broker` or, for example, `hub home`. */
   readonly subject: string
-  /** `note`: useful to know, but not a problem. */
+  /** The kind of finding. A `note` is useful to know, but not a problem. */
   readonly outcome: Outcome
   /** The finding as a sentence without a full stop. */
   readonly text: string
@@ -20,5 +20,5 @@ export function about(subject: string) {
   return { ok: finding('ok'), note: finding('note'), problem: finding('problem') }
 }
 
-/** Examples: `one hub`, `2 hubs`. */
+/** Returns a number with its noun, such as `one hub` or `2 hubs`. */
 export const counted = (count: number, what: string) => (count === 1 ? `one ${what}` : `${count} ${what}s`)

@@ -20,7 +20,7 @@ const KEEP_NAME = 'keep the name: with another name, Home Assistant replaces all
 
 /** Maximum difference between the clocks of hub and bridge. The expiry of commands depends on both clocks. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000
-/** How long to watch a new session, because a hub may accept and immediately close it. */
+/** How long to watch a new session. A hub may accept a session and immediately close it. */
 const SETTLE_MS = 500
 
 interface HubExamination {

@@ -34,7 +34,7 @@ export function examineFleet(
   findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
   // The retained messages of a stopped fleet do not apply to the next fleet.
   if (state !== 'online' || fleet === undefined) return findings
-  // Members with different configurations can claim the same hub.
+  // Report a different configuration, because two members could then claim the same hub.
   if (fleet.mode !== mode) {
     const text = `its members share the hubs ${WAYS[fleet.mode]}, this configuration ${WAYS[mode]}`
     findings.push(problem(text, 'give all members the same configuration, and restart them'))

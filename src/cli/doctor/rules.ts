@@ -16,7 +16,7 @@ const { ok, problem } = about('broker')
 const ECHO_MS = 2_000
 /** Size of the test message. It exceeds an app's discovery message, the longest that the bridge cannot shorten. */
 const LONG_KIB = 16
-/** Allowance for the header of the packet and the topic. */
+/** Number of bytes to allow for the header of the packet and the topic. */
 const OVERHEAD = 512
 
 interface Echoing {

@@ -13,7 +13,7 @@ export interface Core {
   readonly flavour: Flavour
   readonly apps: HubApps
   readonly store: HubStore
-  /** Milliseconds since the hub started. */
+  /** Returns the time since the hub started, in milliseconds. */
   uptime(): number
   readonly clock: Clock
   /** Running apps whose devices are unavailable. */
@@ -65,7 +65,7 @@ interface Declared {
   readonly own?: true
   /** The flavours that have the endpoint; default: all. */
   readonly only?: readonly Flavour[]
-  /** The parameter whose value is the whole body. */
+  /** The name of the parameter to which the whole body is assigned. */
   readonly wholeBody?: string
 }
 

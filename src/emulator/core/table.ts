@@ -48,7 +48,7 @@ export interface Entry {
 }
 
 type Managers = typeof MANAGERS
-/** The names of all endpoints, which are unique across items. */
+/** The name of an endpoint. No two items have endpoints of the same name. */
 export type OperationName = { [I in keyof Managers]: keyof Managers[I] }[keyof Managers] | 'requestApp'
 
 type Named = Readonly<Partial<Record<OperationName, Endpoint>>>

@@ -40,7 +40,7 @@ export function makeFolders(folder: string, mode = 0o777): void {
   try {
     mkdirSync(folder, { mode })
   } catch (error) {
-    // Another process may have created the folder.
+    // Ignore the error if the folder now exists, because another process may have created it.
     if (!existsSync(folder)) throw error
   }
 }

@@ -19,7 +19,7 @@ const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: 
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
   return {
-    /** Returns `undefined` for an unknown key. */
+    /** Returns the scopes of a key; `undefined` for an unknown key. */
     scopesOf(key: string): readonly string[] | undefined {
       const row = find.get(hashOf(key))
       return row && v.parse(Scopes, row['scopes'])

@@ -125,7 +125,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   /** Uses an app in place, without a copy. @throws ManifestError, also if a link leads out of the folder */
   function adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, warnOnce) }
-    // Skip copies, which contain no links.
+    // Skip the check for copies in the data folder, which contain no links.
     if (!isBelow(apps, adopted.folder)) refuseLinksOut(adopted.folder)
     return adopted
   }

@@ -60,7 +60,7 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 
 export type SqliteState = ReturnType<typeof sqliteState>
 
-/** The stored state. Each write is durable before it returns. @throws HubError 400 for values other than JSON, 413 */
+/** Stores the hub's state durably. @throws HubError 400 if a value is not JSON, 413 if a value exceeds a limit */
 function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   const all = <S extends v.GenericSchema>(schema: S, query: string, ...values: (string | number)[]) =>
     sql
@@ -189,7 +189,7 @@ export async function openHubData(
   const keys = storedKeys(database)
   const resources = opened.move()
   return {
-    /** Absolute path. */
+    /** Absolute path of the data folder. */
     folder: database.folder,
     state,
     packages,

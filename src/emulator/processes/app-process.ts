@@ -193,7 +193,7 @@ async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
     // Resolve links, because the permission model compares real paths.
     `--allow-fs-read=${await realpath(folder)}`,
     `--allow-fs-read=${SDK}`,
-    // The permission model does not cover SQLite.
+    // Disable SQLite, because the permission model does not cover it.
     '--no-experimental-sqlite',
     '--disable-sigusr1',
     '--expose-gc',

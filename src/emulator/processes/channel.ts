@@ -84,7 +84,7 @@ const BYTES_PER_SECOND = 4 * 1024 * 1024
 const ANSWER_MS = 10_000
 /** Maximum number of the app's requests that the hub handles at the same time. */
 const MAX_HANDLED = 16
-/** Maximum number of the hub's pending requests. */
+/** Maximum number of the hub's requests that wait for an answer from the app. */
 const MAX_PENDING = 64
 /** Maximum number of unread bytes for an app. Beyond it, the hub drops events and refuses requests to the app. */
 const MAX_UNREAD = 1024 * 1024

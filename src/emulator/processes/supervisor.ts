@@ -74,7 +74,7 @@ export function supervise(
       wanted = started
       return settle()
     },
-    /** Resolves when all processes have ended. */
+    /** Stops the app. Resolves when its process has ended. */
     stop(): Promise<void> {
       wanted = 0
       return settle()

@@ -63,8 +63,8 @@ try {
 }
 
 /**
- * Whether a package.json in the app's folder applies to a script. Checks the result of `findPackageJSON`, which is
- * another path if that file cannot be read.
+ * Whether a package.json in the app's folder applies to a script. The path is checked, because `findPackageJSON`
+ * returns some other path if it cannot read the package.json.
  */
 function hasPackage(url) {
   const path = findPackageJSON(url) ?? ''

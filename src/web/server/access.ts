@@ -76,7 +76,7 @@ export class AccessControl {
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
-    // Browsers send cookies automatically, so a cookie does not prove the origin.
+    // Refuse a session without an origin: browsers send cookies automatically, so a cookie does not prove the origin.
     if (writes && origin === 'absent' && this.#sessionOf(request) !== undefined)
       return refuse(403, 'origin', 'A browser must send the Origin header.')
     if (writes && !isPlain(request))
@@ -136,14 +136,14 @@ export class AccessControl {
     return key === null ? undefined : { cookie: this.#setCookie(this.#sessions.open(key), SESSION_MS / 1000, sender) }
   }
 
-  /** Returns the cookie that makes the browser forget the session. */
+  /** Ends a session. Returns the cookie that makes the browser forget it. */
   logout(request: IncomingMessage, sender: Sender): string {
     const session = this.#sessionOf(request)
     if (session !== undefined) this.#sessions.close(session)
     return this.#setCookie('', 0, sender)
   }
 
-  /** Returns the header that extends the browser's cookie. */
+  /** Renews a session. Returns the header that extends the lifetime of the browser's cookie. */
   renew(request: IncomingMessage, sender: Sender): Readonly<Record<string, string>> {
     const session = this.#sessionOf(request)
     if (session === undefined || !this.#sessions.has(session, this.#key)) return {}

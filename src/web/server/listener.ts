@@ -121,7 +121,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
       address = at
       if (access.loginBy === 'token') shown()
     },
-    /** Must be called after each reload. */
+    /** Takes over a changed configuration. Must be called after each reload. */
     reconfigured() {
       if (config().password === null) return
       hadPassword = true

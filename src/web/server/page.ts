@@ -19,7 +19,7 @@ const ENCODINGS = { br: '.br', gzip: '.gz' }
 /** The `Cache-Control` header of files whose names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** The answer of a checkout without the development packages, which cannot build the page. */
+/** The answer if the page cannot be built, because a checkout lacks the development packages. */
 const NOT_BUILT = 'The page is not built: run npm ci --include=dev && npm run build:page. The API is at api/.'
 
 export class Page {

@@ -57,7 +57,7 @@ export class Feed {
     this.#options = options
   }
 
-  /** @param settings whether to include the values of settings */
+  /** Returns the retained messages. @param settings whether to include the values of settings */
   state(settings = true): protocol.LiveMessage[] {
     return this.#seen([...(this.#shown ?? this.#render())], settings)
   }
@@ -72,7 +72,7 @@ export class Feed {
     return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
   }
 
-  /** @param payload `null` if the topic was cleared */
+  /** Records a change of a retained message. @param payload `null` if the topic was cleared */
   held(topic: string, payload: string | null): void {
     if (topic.endsWith('/state') && this.#isShown(topic)) this.#noteState(topic, payload)
     const shown = this.#shown

@@ -34,7 +34,7 @@ export class Icons {
     const hub = this.#hubs.get(hubName)?.hub
     const app = hub?.apps.all.get(id)
     if (hub === undefined || app === undefined) return undefined
-    // A new version of an app may have a new icon.
+    // Include the version in the key, because a new version of an app may have a new icon.
     const key = JSON.stringify([hubName, id, app.version])
     if (this.#cached.has(key)) return this.#keep(key, this.#cached.get(key))
     const load = async () => this.#keep(key, await this.#limiter.run({}, () => fetchIcon(hub, id)))
@@ -69,7 +69,7 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<I
   return undefined
 }
 
-/** The constructs that may precede `<svg`. */
+/** The parts of an XML document that may precede `<svg`, by their start and their end. */
 const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
   [/^<\?xml\s/, '?>'],
   [/^<!--/, '-->'],

@@ -9,7 +9,7 @@ import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
-/** A broker in the format of the configuration. Unlike the page's `url` text, its `url` is a list of addresses. */
+/** A broker in the format of the configuration. Its `url` is a list of addresses, not a text as on the page. */
 type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
 /** The user's choice on the setup page. `broker` is `undefined` to keep the current broker. */

@@ -59,7 +59,7 @@ function ownAddresses(): string[] {
   return own.slice(0, MAX_INTERFACES)
 }
 
-/** Skips interfaces on which no socket can be opened. */
+/** Opens a socket on each network interface. Skips interfaces on which this fails. */
 async function openSockets(
   addresses: readonly (string | undefined)[],
   onMessage: (packet: Buffer, sender: { readonly address: string }) => void,
@@ -109,7 +109,7 @@ const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
 const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
-/** Pings without sending a key. */
+/** Pings a possible hub without sending a key. Resolves to `undefined` if it is not a hub. */
 async function ping({ url, name, isHub }: ReturnType<typeof candidatesOf>[number], clock: Clock) {
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, hasApp: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)

@@ -57,12 +57,12 @@ type Key = AppCommand | 'watch' | 'unwatch' | 'snooze-1h' | 'snooze-8h' | 'snooz
 export interface Action {
   readonly key: Key
   readonly command: AppCommand
-  /** The label; default: the name of the command. */
+  /** Returns the label of the action; default: the name of the command. */
   readonly name?: (entry?: AppEntry) => string
   readonly glyph: GlyphName
   readonly danger?: true
   readonly fits: (entry: AppEntry) => boolean
-  /** The confirmation; its button has the name of the action. */
+  /** The question that the user must confirm. The button's label is the name of the action. */
   readonly question?: (entry: AppEntry) => Omit<Question, 'action'>
   /** The title of the confirmation for several apps. If missing, the action is possible for one app only. */
   readonly many?: (values: { readonly count: number }) => string

@@ -19,7 +19,7 @@ export interface PageContext {
 
 type Stage =
   | { readonly at: 'opening' | 'login' | 'setup' }
-  /** The daemon does not answer, or it refuses the request. */
+  /** `failed`: the daemon does not answer, or it refuses the request. */
   | { readonly at: 'failed'; readonly message: string }
   | ({ readonly at: 'open' } & PageContext)
 

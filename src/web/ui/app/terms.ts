@@ -24,7 +24,7 @@ type Filled<T> = T extends string
     ? Fill<NamesIn<Other> | 'count'>
     : { readonly [Key in keyof T]: Filled<T[Key]> }
 
-/** Missing texts are shown in English. */
+/** The language of the page and its texts. Missing texts are shown in English. */
 export const language = signal<{ readonly code: string; readonly texts: Texts }>({ code: 'en', texts: {} })
 const plurals = computed(() => new Intl.PluralRules(language.value.code))
 
@@ -74,7 +74,7 @@ export function textFor(texts: Readonly<Record<string, string>>, code: string): 
 }
 
 export const PRODUCT = 'hub2mqtt'
-/** Shown in place of a missing value. */
+/** The text that is shown in place of a missing value. */
 export const NONE = '–'
 
 export const terms = defineStrings('terms', {

@@ -10,9 +10,9 @@ import { ANSWER, type Answer, parseJson, read } from './payload.ts'
 type BridgeEvent = v.InferOutput<typeof EVENT_OF_HUB>
 
 export type Entry = {
-  /** Increases with each entry, and is the key in lists. */
+  /** A number that increases with each entry. It is the key of the entry in lists. */
   readonly number: number
-  /** Epoch milliseconds. */
+  /** The time of the entry, in epoch milliseconds. */
   readonly at: number
   /** `null` if the entry is about the bridge itself. */
   readonly hub: string | null
@@ -115,7 +115,7 @@ const PUBLISHED_MS = 100
 const isNear = (one: Entry | undefined, other: Entry, ms: number) =>
   one !== undefined && Math.abs(other.at - one.at) < ms
 
-/** Event that starts a group → commands that can cause it. If such a command caused the event, it joins their group. */
+/** Event that starts a group → commands that can cause it. An event that follows such a command joins its group. */
 const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
   crashed: [],
   installed: ['install'],

@@ -4,7 +4,7 @@ import { defineStrings } from '../../terms.ts'
 
 const text = defineStrings('recipes', { setting: 'a setting' })
 
-/** Example payloads. All other commands need no payload. */
+/** Command → example payload. Commands that are not listed need no payload. */
 const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
   enabled: () => 'ON',
   autoupdate: () => 'ON',
@@ -25,7 +25,7 @@ export function payloadOf(command: string, app: string): string {
 
 const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Characters that are invisible or change the text direction. */
+/** Matches characters that are invisible or change the direction of text. */
 const INVISIBLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 
 /** Quotes a string with double quotes, which are valid in JSON, YAML and Home Assistant templates. */

@@ -36,7 +36,7 @@ const SECRET =
   /pass|pwd|kennwort|wachtwoord|secret|geheim|token|bearer|key|auth|credential|cookie|session|private|\bpin(code)?\b|\bpsk\b/i
 /** Matches a login in an address, such as `https://user:password@host`. */
 const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
-/** The bridge replaces its own secrets with this text. */
+/** The text with which the bridge replaces its own secrets. */
 const MASK = '***'
 
 /** Whether a setting may be secret, judged by its name, the names in its value, and any login in an address. */

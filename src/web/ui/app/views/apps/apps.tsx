@@ -34,7 +34,7 @@ export function Apps() {
   const { store } = usePage()
   const list = useMemo(() => listApps(store), [store])
   useEffect(() => list.end, [list])
-  // Removed apps must not stay selected.
+  // Deselect apps when they are removed.
   useSignalEffect(() => {
     const known = new Set(store.hubs.value.flatMap(({ apps }) => [...apps.value.values()].map(({ topic }) => topic)))
     if (!selected.peek().isSubsetOf(known)) selected.value = selected.peek().intersection(known)

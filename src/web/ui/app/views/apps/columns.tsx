@@ -42,7 +42,7 @@ interface Column {
 }
 
 const FIELDS = { cpu: 'cpu_percent', memory: 'memory_bytes' } as const
-/** The worst state is first. */
+/** State of an app → sort position. The worst state is first. */
 const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
 
 export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {

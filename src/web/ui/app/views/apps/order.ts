@@ -1,4 +1,4 @@
-/** Sorts and filters the list of apps. If it is long, only its visible lines and some lines around them are drawn. */
+/** Sorts and filters the list of apps. In a long list, only the visible lines and some around them are drawn. */
 import { computed, effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
@@ -165,7 +165,7 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
       waiting = true
       requestAnimationFrame(update)
     }
-    // The height of a line depends on the width of the list.
+    // Measure again, because the height of a line depends on the width of the list.
     const resized = () => {
       tops = topsOf(items, list)
       later()

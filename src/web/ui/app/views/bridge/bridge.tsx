@@ -114,7 +114,7 @@ function Counts() {
   const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
   const crashed = apps.filter(isCrashed).length
   const updates = text.updates({ count: apps.filter(({ update_available }) => update_available === true).length })
-  // Render when the health or the events change.
+  // Subscribe to the health and the events, so that this renders when they change.
   void store.health.value
   void store.recent.value
   return <>{text.apps({ apps: apps.length, crashed, updates })}</>

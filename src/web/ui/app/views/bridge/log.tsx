@@ -290,7 +290,7 @@ function lineOf(json: string, number: number) {
   const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
   const fields = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
   return {
-    /** Increases with each line, and is the key in lists. */
+    /** A number that increases with each line. It is the key of the line in lists. */
     number,
     /** Number of lines that are missing here. An entry for missing lines has no other content. */
     missed: 0,
