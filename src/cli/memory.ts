@@ -29,6 +29,6 @@ export function takeLittleMemory(): void {
     // When memory runs out, Linux kills the process with the highest score first, so give this process a higher score.
     writeFileSync('/proc/self/oom_score_adj', '1000')
   } catch {
-    // This system has no such file.
+    // Ignore the error: this system has no such file.
   }
 }

@@ -56,7 +56,7 @@ export class Behaviours {
     return this.#take((active) => active.name === name && concerns(active, subject))
   }
 
-  /** Returns the first fault that applies to a request, and counts it. The realtime channel can send only refusals. */
+  /** Returns the first fault that applies to a request. Counts its use. The realtime channel can send only refusals. */
   claimFault(operation: string | undefined, via: 'rest' | 'socket', now: number): Fault | undefined {
     const fits = ({ fault }: Made) => fault !== undefined && (via === 'rest' || fault.refusal !== undefined)
     const meets = ({ fault }: Made) => fault?.meets === undefined || fault.meets(now)

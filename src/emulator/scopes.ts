@@ -91,7 +91,7 @@ export function checkScopes(option: string, scopes: readonly string[]): void {
   throw new EmulatorOptionError(`${option}: unknown scope "${wrong}"; expected one of ${WRITTEN}`)
 }
 
-/** Returns the spelling of the API documentation; the inverse of `normaliseScope`. */
+/** Returns a scope in the spelling of the API documentation. This is the inverse of `normaliseScope`. */
 export function writtenScope(scope: string): string {
   return scope.replace(/^homey(?=\.|$)/, 'hub')
 }

@@ -155,7 +155,7 @@ export async function hurry({ clock }: ConformanceOptions, client: Client, { pre
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return {
     sent: QUICK,
-    /** Number of answers before the first 429; `null` if the hub sent none. */
+    /** Number of requests that were not refused with 429; `null` if no request was. */
     limitedAfter: limited.length === 0 ? null : QUICK - limited.length,
     retryAfter,
   }

@@ -188,7 +188,7 @@ const protocol =
   ({ protocols: { [version]: accepts } }) =>
     accepts === null ? unknown('the hub was offline') : verdict(accepts, accepts ? 'it does' : 'it does not')
 
-/** Returns a verdict if the key lacks the permission to list apps, because the realtime channel then refuses it too. */
+/** Returns a verdict if the key may not list apps, because the realtime channel then refuses the key as well. */
 function refusalOfKey({ reading: { answers } }: Evidence): Verdict | undefined {
   const seen = answers.get('getApps')
   return seen !== undefined && outcomeOf(seen) === 'refused' ? failed(seen) : undefined
@@ -217,7 +217,7 @@ const subscription: Judge = (evidence) => {
   return refused ?? verdict(subscribe === 'ok', subscribe)
 }
 
-/** `id` must not change, because readers of the JSON report use it. `only`: the kinds of hubs it concerns, or all. */
+/** An expectation with a stable `id`, which readers of the JSON report use. `only`: the kinds of hubs to judge. */
 type Row = readonly [id: string, mark: Mark, says: string, judge: Judge, only?: readonly Kind[]]
 
 const WIRE: readonly Kind[] = ['older', 'newer', 'self-hosted', 'unknown']

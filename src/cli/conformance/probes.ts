@@ -27,7 +27,7 @@ const SHAPES = {
 interface Probe {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly manager: string
-  /** Relative to the manager. `:id` is the app, `:name` one of its settings; `:owner` and `:log` identify a log. */
+  /** The path below the manager. `:id` is the app, `:name` one of its settings; `:owner` and `:log` identify a log. */
   readonly path: string
   readonly shape: Shape
 }

@@ -32,7 +32,7 @@ export interface HubEvent {
 export type Session = Awaited<ReturnType<typeof openSession>>
 
 /**
- * @param prove checks the hub's identity before the key is sent
+ * Opens a session. @param prove checks the hub's identity before the key is sent
  * @param withToken whether to send the token of the handshake to the namespace
  */
 export async function openSession(

@@ -124,7 +124,7 @@ function isList(value: unknown): boolean {
   }
 }
 
-/** Returns a pseudonym of an app. It includes the hub's id, because a hash of known app ids could be guessed. */
+/** Returns a pseudonym: a hash of the app's id and the hub's id. A hash of the app's id alone could be guessed. */
 function hashed(app: string, hubId: string | null): string {
   return `app-${hash('sha256', `${hubId ?? ''}\n${app}`).slice(0, 8)}`
 }

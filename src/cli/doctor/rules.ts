@@ -69,7 +69,7 @@ export async function examineRules(
   return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
 }
 
-/** Sends a message to itself. If the message does not arrive, resolves to the action that the rules forbid. */
+/** Sends a message through the broker to this client. If it does not arrive, resolves to the forbidden action. */
 async function sendToItself(
   connection: Connection,
   topic: string,

@@ -108,7 +108,7 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }
 
-/** Writes a folder's entries to disk, to survive a power failure. Windows cannot open folders, and needs no sync. */
+/** Writes a folder's entries to disk, so that they survive a power failure. Windows does not need or allow this. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return
   await using folder = await open(path, 'r')

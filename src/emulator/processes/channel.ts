@@ -62,14 +62,14 @@ const FromApp = v.variant('type', [
   }),
 ])
 
-/** An invalid message that the hub must answer. It does not answer an `answer`, whose id is that of its own request. */
+/** An invalid message that the hub must answer. An `answer` is excluded, because its id is that of a hub's request. */
 const InvalidRequest = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>
 export type RequestFromApp = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
 export type AppNotice = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
-/** Messages from the hub. The `id` of an `answer` is that of the app's request; requests from the hub have own ids. */
+/** Messages from the hub. An `answer` has the `id` of the app's request. The hub's requests have their own ids. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }
@@ -86,7 +86,7 @@ const ANSWER_MS = 10_000
 const MAX_HANDLED = 16
 /** Maximum number of the hub's requests that wait for an answer from the app. */
 const MAX_PENDING = 64
-/** Maximum number of unread bytes for an app. Beyond it, the hub drops events and refuses requests to the app. */
+/** Maximum number of bytes that an app has not read yet. Beyond it, the hub drops events and refuses requests. */
 const MAX_UNREAD = 1024 * 1024
 
 interface ChannelOptions {

@@ -168,7 +168,7 @@ export class ProcessApps implements HubApps {
     this.#world.watch.stop()
   }
 
-  /** Checks the store regularly, because versions may be added at any time. */
+  /** Checks the store for new versions regularly, because versions may be added at any time. */
   #checkForUpdates(): void {
     this.#cancelOffers()
     this.#cancelOffers = this.#world.clock.after(OFFERS_MS, () => {

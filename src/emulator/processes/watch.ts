@@ -89,8 +89,8 @@ function measure(app: AppProcess, hear: (reading: Reading) => void): void {
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name may contain spaces and parentheses; the fields after it do not. User and system time are the 12th and
-    // 13th of these fields.
+    // The process name may contain spaces and parentheses; the fields after it do not. User and system time are the
+    // 12th and 13th of these fields.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
     // Do not read `statm`, which counts pages, because the size of a page differs between machines.

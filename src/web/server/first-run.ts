@@ -23,7 +23,7 @@ function isReachable({ host, password, tokens, ingress, trusted_proxies }: Confi
 const NO_ACCESS =
   'http.password: missing; set it (HUB2MQTT_HTTP_PASSWORD) to set up hub2mqtt in a browser, also from other machines'
 
-/** Loads a configuration that lacks only hubs or its file. @throws ConfigError otherwise, or without a setup page */
+/** Loads a configuration that lacks only hubs or its file. @throws ConfigError if the setup page cannot complete it */
 export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded {
   const loaded = loadWithoutHub(request)
   if (loaded === undefined) throw error

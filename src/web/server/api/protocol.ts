@@ -6,7 +6,7 @@ const text = v.string()
 const time = v.pipe(text, v.isoTimestamp())
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
 
-/** Relative to the address of the page, because a reverse proxy may serve the page under a prefix. */
+/** Path of the live channel, relative to the page's address, because a proxy may serve the page under a prefix. */
 export const LIVE_PATH = 'api/live'
 
 /** The access of a caller. `local`: only the data that every program on this machine may read. */

@@ -57,7 +57,7 @@ interface Answer {
 
 export interface Route {
   readonly method: 'GET' | 'POST'
-  /** Relative to the listener's address or to the prefix of a reverse proxy. `{name…}` at the end matches the rest. */
+  /** The path, relative to the listener's address or to a proxy's prefix. `{name…}` at the end matches the rest. */
   readonly path: string
   readonly access: Needed
   /** Set if the option `http.public_url` makes the route public, even for pages of other origins. */
@@ -79,7 +79,7 @@ const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
 
-/** The path is the same in a checkout and in the package. */
+/** The OpenAPI document, which has the same path in a checkout and in the package. */
 const OPENAPI = new URL('config/openapi.json', ROOT)
 
 function noneIfHubFailed(error: unknown): undefined {

@@ -79,7 +79,7 @@ function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
   const severity = step !== null && step !== 'none' && text.update.severities[step]
   const about = severity ? text.update.severity({ versions, severity }) : versions
   const published = readTopic(entry, 'appUpdate')
-  // The topic of the app and the topic of its update do not change at the same time.
+  // Check that the changelog is that of the new version, because the app's two topics do not change at the same time.
   const isSame = published?.latest_version === latest_version
   return { about, note: isSame ? published?.release_summary : undefined }
 }

@@ -82,7 +82,7 @@ export type Ended =
 /** The target of a command: an app of a hub, a hub, or, if neither is given, the bridge. */
 export type For = { readonly hub?: string; readonly app?: string }
 
-/** Resolves when the command has ended. `payload` is the same as over MQTT; an object is sent as JSON. */
+/** Sends a command. Resolves when it has ended. `payload` is the same as over MQTT; an object is sent as JSON. */
 export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]

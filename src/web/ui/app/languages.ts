@@ -51,7 +51,7 @@ export async function showLanguage(): Promise<boolean> {
     .load()
     .catch(() => undefined)
   const texts = loaded?.default
-  // The user may have chosen a different language while the texts were loading.
+  // Check the choice again: the user may have chosen a different language while the texts were loading.
   if (texts !== undefined && code === codeOf(choice.peek())) {
     language.value = { code, texts }
     document.documentElement.lang = code

@@ -60,7 +60,7 @@ function connect(session: Session): Stage {
   return { at: 'open', session, store, channel }
 }
 
-/** Whether the session is unchanged. Assumes so if there is no answer; the next attempt then checks again. */
+/** Whether the session is unchanged. Without an answer, resolves to `true`, and the next attempt checks again. */
 async function isUnchanged(before: Session): Promise<boolean> {
   const result = await api.session()
   if (isAway(result)) return true

@@ -174,7 +174,7 @@ function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]
 /** A group, `count` equal groups, or consecutive updates of several apps. */
 export type Row = Readonly<ReturnType<typeof rowOf>>
 
-/** Maximum time between two equal groups, and between two updates, which can take minutes. */
+/** Maximum time between two equal groups of a row, and between two updates of a row. An update can take minutes. */
 const REPEATED_MS = 3_600_000
 const ONE_GO_MS = 600_000
 

@@ -177,7 +177,7 @@ export class Store {
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
         this.recent.value = this.#activity.add(this.recent.value, happenings)
-        // The events may have changed `failedUpdates`, which is also a filter of lists.
+        // Make lists sort again, because the events may have changed `failedUpdates`, which lists use as a filter.
         if (happenings.length > 0) this.appChanges += 1
         if (refusals !== undefined) this.refusals.value = refusals
         if (log_level !== undefined) this.logLevel.value = log_level

@@ -245,7 +245,7 @@ export function ScrollTable(props: TableProps) {
   )
 }
 
-/** Shows a time: relative to now with `ago`, and never with a date with `clock`. */
+/** Shows a time. `ago` shows it relative to now. `clock` shows it without the date. */
 export function Time({ at, ago = false, clock = false }: { at: number | string; ago?: boolean; clock?: boolean }) {
   const ms = typeof at === 'string' ? Date.parse(at) : at
   return (

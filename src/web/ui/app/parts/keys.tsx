@@ -40,7 +40,7 @@ function focus(element: HTMLElement | null | undefined): boolean {
   return element != null
 }
 
-/** Focuses the next or previous app, or the first visible one if none is focused. Goes up from there to the search. */
+/** Focuses the next or previous app, or the first visible app. Before the first app of the list is the search field. */
 function step(by: 1 | -1): boolean {
   const { activeElement: now } = document
   const row = now?.closest('tr.app')

@@ -70,7 +70,7 @@ export const crashMessage = ({ crash_message }: App): string => crash_message ??
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
   const guard = readTopic(entry, 'guard')
   if (guard?.state === 'given_up') return 'gave_up'
-  // A command can clear `attention` without changing the history.
+  // Check `attention` as well, because a command can clear it without changing the history.
   const isBad = guard !== undefined && guard.attention.length > 0
   const { version } = entry.app.value
   if (isBad && lasting(readTopic(entry, 'history') ?? [], 'bad_update', version) !== undefined) return 'bad_update'

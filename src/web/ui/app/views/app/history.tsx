@@ -251,7 +251,7 @@ export function History({ entry }: AppProps) {
   const own = useComputed(() =>
     rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MAX_SHOWN),
   ).value
-  // After a restart of the daemon, the list is empty. Hide it if a crash is known, because it would seem to deny it.
+  // After a restart of the daemon, the list is empty. Hide it if a crash is known, because the two would not match.
   if (own.length === 0 && (isCrashed(entry.app.value) || readTopic(entry, 'crash') !== undefined)) return null
   return (
     <Card title={text.events} wide>
