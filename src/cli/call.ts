@@ -39,14 +39,14 @@ export const callCommand: Body<Flags> = async ({ env, print }, { config: file, t
 
 const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt running, with the same base topic?'
 
-/** Uses a separate connection. @throws UsageError if the topic is not a command topic; SessionError if no answer arrives */
+/** Sends a command. @throws UsageError if the topic is not a command topic; SessionError if no answer arrives */
 export async function call(options: {
   readonly broker: BrokerOptions
   readonly base: string
   /** The topic of the command, with or without the base topic. */
   readonly topic: string
   readonly payload: string
-  /** Total time, including the connection. */
+  /** Time limit in total, including the time to connect. */
   readonly timeoutMs: number
   readonly clock: Clock
 }): Promise<Answer> {
@@ -66,7 +66,7 @@ export async function call(options: {
     onNoSubscribers: () => refuse('no_subscribers', NO_BRIDGE),
   }
   return await withSession(session, clock, async (connection) => {
-    // MQTT 3.1.1 has no response topics, so the transaction identifies the answer.
+    // MQTT 3.1.1 has no response topics. Without them, the transaction identifies the answer.
     const hasOwnTopic = connection.protocol === '5'
     // Each call has its own topic below the result topic, where the broker's rules already permit reading.
     const answerTopic = hasOwnTopic ? `${command.result}/${mark}` : command.result
@@ -111,7 +111,7 @@ interface Answer {
   readonly transaction: unknown
 }
 
-/** Returns `undefined` if the message is not an answer. */
+/** Parses an answer. Returns `undefined` if the message is not an answer. */
 function readAnswer(text: string): Answer | undefined {
   const value = readJson(v.unknown(), text)
   if (!isRecord(value) || !('ok' in value) || !('transaction' in value)) return undefined

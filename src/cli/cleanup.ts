@@ -73,14 +73,14 @@ export interface CleanupOptions {
   readonly clock: Clock
 }
 
-/** If a broker has very many topics, each read may miss some of them. */
+/** Maximum number of reads. Several are needed if the broker has very many topics, because each may miss some. */
 const MAX_READS = 20
-/** A running bridge answers within this time. */
+/** Time within which a running bridge answers a ping. */
 const PING_MS = 3_000
 
 /**
- * `left`: the topics that the broker refused to clear. `isComplete`: the broker is known to have sent all topics.
- * @throws ExpectedError if the broker's rules or a running bridge prevent the cleanup
+ * Finds the retained topics of a bridge and, with `clear`, clears them. `left`: the topics that the broker refused to
+ * clear. `isComplete`: all topics were found. @throws ExpectedError if the rules or a running bridge prevent this
  */
 export async function cleanup(options: CleanupOptions) {
   const { broker, topics, prefix, clear, timeoutMs, clock } = options
@@ -95,7 +95,7 @@ export async function cleanup(options: CleanupOptions) {
     const prefixes = new Prefixes(prefix, memory)
     const additionalFilters = (topic: string, text: string) =>
       prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text)
-    // Remember cleared messages, because they contain the hubs and prefixes of the remaining messages.
+    // Remember cleared messages, because they name the hubs and prefixes to which the remaining messages belong.
     const seen = new Map<string, string>()
     const probeTopic = topics.of('bridgeProbe', {})
     const read = async (readFilters: readonly string[]) => {
@@ -135,7 +135,7 @@ export async function cleanup(options: CleanupOptions) {
   })
 }
 
-/** Reads one filter after another until nothing new arrives. Resolves to `true` if all messages certainly arrived. */
+/** Reads filters one at a time until no new message arrives. Resolves to `true` if certainly all messages arrived. */
 async function readInParts(
   read: (filters: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   filters: readonly string[],
@@ -159,7 +159,7 @@ async function readInParts(
 
 const PLATFORMS = ['device_automation', ...ENTITIES.map(({ platform }) => platform)]
 
-/** If the filter has several wildcards, replaces the first wildcard with each of its known values. */
+/** Splits a filter with several wildcards: returns one filter for each known value of its first wildcard. */
 function partsOf(filter: string, topics: readonly string[]): string[] {
   const levels = filter.split('/')
   const at = levels.indexOf('+')
@@ -213,7 +213,7 @@ async function runningIn(messages: ReadonlyMap<string, string>, options: Cleanup
   }
   if (messages.get(topics.availability) !== 'online') return undefined
   if (await isAnswered(options)) return `a bridge is running with the base topic ${topics.base}: stop it first`
-  // Members that stop at the same time may rely on each other to publish `offline`.
+  // The fleet may have stopped: members that stop at the same time may rely on each other to publish `offline`.
   if (members.length > 0) return undefined
   return `according to ${topics.availability}, a bridge is running, but none answers: stop it; if it no longer exists, clear that topic`
 }
@@ -228,7 +228,7 @@ async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): 
   }
 }
 
-/** Resolves to the topics that the broker refused to clear. */
+/** Clears topics. Resolves to those that the broker refused to clear. */
 async function cleared(
   connection: Connection,
   topics: readonly string[],

@@ -20,7 +20,7 @@ export interface Io {
   readonly warn: (line: string) => void
 }
 
-/** Returns the exit code. */
+/** The function that executes a command. Returns the exit code. */
 export type Body<T> = (io: Io, flags: T) => number | Promise<number>
 
 export interface ConfigFlag {
@@ -29,7 +29,7 @@ export interface ConfigFlag {
 
 export type Command = ReturnType<typeof command>
 
-/** @param row.body - Imports the body when the command runs, so that only its own modules are loaded. */
+/** Defines a command. @param row.body - Imports the body when the command runs, so that only its modules are loaded. */
 export function command<F, P = Record<never, never>>(row: {
   readonly summary: string
   readonly flags: Flags<F>
@@ -47,7 +47,7 @@ export function command<F, P = Record<never, never>>(row: {
     read(given: ReadonlyMap<string, readonly string[]>) {
       const all = Object.entries({ ...flags, ...positionals })
       const values = all.map(([name, flag]) => [name, flag.read(given.get(name) ?? [], name)])
-      // The object has each key of `F` and `P`, with a value of that flag's type.
+      // The assertion is safe, because the object has each key of `F` and `P`, with a value of that flag's type.
       const read = Object.fromEntries(values) as F & P
       return { flags: Object.fromEntries(values), run: async (io: Io) => (await body())(io, read) }
     },
@@ -62,7 +62,7 @@ export interface Flag<T = unknown> {
   readonly optional?: true
   /** The default value, as shown in the help. */
   readonly default?: string
-  /** @throws UsageError that states what was expected */
+  /** Converts the given values. @throws UsageError that states what was expected */
   readonly read: (given: readonly string[], name: string) => T
 }
 

@@ -79,7 +79,7 @@ export const cleanupFlags = {
   hub: several('NAME', hubName, 'a former hub that the broker no longer lists'),
 }
 
-/** The first command is the default. */
+/** The commands of hub2mqtt. Without a command, the first one runs. */
 export const commands = {
   run: command({
     summary: 'connect the configured hubs to MQTT until the command is stopped',

@@ -9,7 +9,7 @@ import type { Body, ConfigFlag } from './command.ts'
 import { newKey } from './emulate.ts'
 import { daemon } from './run.ts'
 
-/** The demo's key has all permissions that the bridge can use. */
+/** Scopes of the demo's key, which has all permissions that the bridge can use. */
 const READS = ['system', 'updates', 'device', 'flow', 'insights']
 const SCOPES = ['hub.app', 'hub.speech', ...READS.map((name) => `hub.${name}.readonly`)]
 
@@ -29,7 +29,7 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
   const onPage = (address: string) => {
     page = address
   }
-  // The public store does not list the demo's apps.
+  // Emulate the public store, because it does not list the demo's apps.
   const newest = new Map(DEFAULT_STORE.map(({ id, version }) => [id, version]))
   await using store = await EmulatedStore.start(
     [...hub.apps.values()].map(({ id, version }) => ({ id, live: newest.get(id) ?? version })),
@@ -56,7 +56,7 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   }
 }
 
-/** `page`: the address of the page, with the start-up token. */
+/** Returns the text that introduces the demo. `page` is the address of the page with the start-up token. */
 function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
@@ -78,7 +78,7 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 
 const TRIES = 100
 
-/** Returns the wanted port if that port and the following 99 are in use. */
+/** Returns the first free port from `wanted` on, but not `used`. If the next 100 ports are in use, returns `wanted`. */
 async function firstFreePort({ host, port: wanted }: { host: string; port: number }, used?: number): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
     const free = port === used ? undefined : await freePort(host, port)

@@ -8,7 +8,7 @@ import { stopSignal } from './signals.ts'
 
 type Flags = Values<typeof emulateFlags>
 
-/** Leaves out the flags that were not given, because a file may set the same options. */
+/** Converts flags to options. Omits flags that were not given, because a file may set the same options. */
 export function hubOptions({
   'memory-limit': memory,
   'cpu-limit': percent,
@@ -28,7 +28,7 @@ export function hubOptions({
 
 export const emulateHub: Body<Flags> = async ({ print, warn }, flags) => {
   const { file, 'api-key': given, 'control-port': controlPort } = flags
-  // A hub without a key would be useless. A file or a data folder may contain keys.
+  // Without a key, no client could use the hub. A file or a data folder may contain keys, so this one may be unused.
   const spare = given.length === 0 && file === undefined ? newKey() : undefined
   await using emulation = await emulate({
     ...hubOptions(flags),

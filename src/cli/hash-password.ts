@@ -18,7 +18,7 @@ export async function readPassword(input: NodeJS.ReadableStream): Promise<string
     first = line
     break
   }
-  // The hash of a hash would accept only the first hash as the password.
+  // Refuse a hash: if it were hashed again, only the entered hash itself would be accepted as the password.
   if (v.is(pagePassword, first) && !isHash(first)) return first
   throw new UsageError('standard input: expected at least 8 characters in one line, not a hash')
 }

@@ -5,7 +5,7 @@ import { type CommandName, commands } from './commands.ts'
 const section = (title: string, rows: readonly (readonly [string, string])[]): string =>
   [`${title}:`, ...columns(rows.map(([left, right]) => [`  ${left}`, right]))].join('\n')
 
-/** Example: `--port N`. */
+/** Returns the usage of a flag, such as `--port N`. */
 export function flagUsage(name: string, { value }: Flag): string {
   return value === undefined ? `--${name}` : `--${name} ${value}`
 }
@@ -16,7 +16,7 @@ export function flagText({ doc, default: fallback, multiple }: Flag): string {
   return noted === '' ? doc : `${doc} (${noted})`
 }
 
-/** Example: `hub2mqtt call <topic> [payload]`. */
+/** Returns the usage of a command, such as `hub2mqtt call <topic> [payload]`. */
 export function commandUsage(name: string, { positionals }: Pick<Command, 'positionals'>): string {
   const words = Object.entries(positionals).map(([word, { optional }]) => (optional ? `[${word}]` : `<${word}>`))
   return ['hub2mqtt', name, ...words].join(' ')

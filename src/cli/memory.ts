@@ -2,14 +2,14 @@ import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Do not optimise the WebAssembly of the HTTP parser, because compiling it takes 20 MB, and few requests use it. Keep
- * the young generation small, although it is then collected more often.
+ * The first two flags prevent V8 from optimising the HTTP parser's WebAssembly. The optimisation would take 20 MB for
+ * few requests. The third flag keeps the young generation of the heap small, although V8 then collects it more often.
  */
 const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']
 
-/** With more hubs, memory matters more than the time that garbage collection takes. */
+/** From this number of hubs on, memory use matters more than the time for garbage collection. */
 const MANY_HUBS = 50
-/** By default, V8 lets the heap grow to several times its used size before it collects garbage. */
+/** Limits the growth of the heap. By default, V8 lets it grow to several times its used size between collections. */
 const FRUGAL = '--heap-growing-percent=30'
 /** Lets an idle V8 collect garbage and return memory. */
 const SAVING = '--memory-saver-mode'
@@ -18,7 +18,7 @@ export function limitHeap(hubs: number): void {
   if (hubs >= MANY_HUBS) setFlagsFromString(FRUGAL)
 }
 
-/** Must be called after the startup, which would otherwise take a fifth more CPU time. */
+/** Saves memory in an idle bridge. Must be called after the startup, which would otherwise take 20 % more CPU time. */
 export function limitHeapAtRest(hubs: number): void {
   if (hubs >= MANY_HUBS) setFlagsFromString(SAVING)
 }
@@ -29,6 +29,6 @@ export function takeLittleMemory(): void {
     // When memory runs out, Linux kills the process with the highest score first, so give this process a higher score.
     writeFileSync('/proc/self/oom_score_adj', '1000')
   } catch {
-    // Not available on this system.
+    // Ignore the error: this system has no such file.
   }
 }

@@ -16,7 +16,7 @@ const names = Object.keys(commands)
 const firstNames = names.filter((name) => !name.includes(' '))
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
-/** Hides long strings, and strings that contain a value, because the value may be a key. */
+/** Quotes a string for an error message. Hides long strings and those with `=`, because they may contain a key. */
 const shown = (text: string): string => (text.length <= 40 && !text.includes('=') ? ` ${JSON.stringify(text)}` : '')
 
 function explain(error: unknown, name: CommandName): string {
@@ -39,7 +39,7 @@ function explain(error: unknown, name: CommandName): string {
   return `${message.split(/\.?\n/)[0]}; ${hint}`
 }
 
-/** Extends `name` by the next word of each longer command name. For example, returns `emulate keys` for `emulate`. */
+/** Returns `name` with the next word of each longer command name. Example: `emulate` → `emulate keys`. */
 function longerNames(name: string): string[] {
   const count = name.split(' ').length + 1
   const longer = names.filter((other) => other.startsWith(`${name} `))
@@ -69,13 +69,13 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
   }
   const [missing, { optional } = {}] = places[words.length] ?? []
   if (missing !== undefined && !optional) throw new UsageError(`${missing} is missing; see hub2mqtt ${name} --help`)
-  // Do not quote the argument, which may be part of a payload.
+  // Do not quote the argument in the message, because it may be part of a payload.
   if (words.length > places.length) throw new UsageError('too many arguments; put a payload in quotes')
   for (const [at, word] of words.entries()) texts.set(places[at]?.[0] ?? '', [word])
   return texts
 }
 
-/** @throws UsageError with one line for the user */
+/** Parses the arguments of the program. @throws UsageError with one line for the user */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')
@@ -99,7 +99,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   return { command: name, lasts, ...read(textsIn(name, args)) }
 }
 
-/** `next`: the words that may follow if the first words are only the beginning of a name, such as `emulate keys`. */
+/** Finds the named command. `next`: the words that may follow if only the beginning of a name was given. */
 function commandIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } {
   for (let count = argv.length; count > 0; count--) {
     const name = argv.slice(0, count).join(' ')

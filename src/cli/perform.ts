@@ -7,7 +7,7 @@ import { parseCommandLine } from './parse.ts'
 
 /**
  * Executes a command line, and returns the exit code.
- * @param onShort called before a command that runs to its own end
+ * @param onShort called before a command that ends by itself, unlike the daemon
  */
 export async function perform(argv: readonly string[], io: Io, onShort = () => {}): Promise<number> {
   try {

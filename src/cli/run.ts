@@ -12,7 +12,7 @@ const BUFFER_POOL_BYTES = 512
 export const run: Body<ConfigFlag> = ({ env }, { config }) => daemon({ file: config, env })
 
 /**
- * @param onReady called when the bridge is ready for the first time
+ * Runs the bridge. @param onReady called when the bridge is ready for the first time
  * @param onPage called with the page's address, which contains the login token
  * @param storeUrl address of the app store; default: the public store
  */
@@ -27,7 +27,7 @@ export async function daemon(
   Buffer.poolSize = BUFFER_POOL_BYTES
   const result = await load(request)
   const { log: wanted, http } = result.loaded.config
-  // Keep the latest log lines only for the page.
+  // Keep the latest log lines in memory only if the page can show them.
   const log = createLog({ ...wanted, secrets: result.loaded.secrets, keep: http.enabled && http.page })
   exitOnMistake(log)
   const { signal, onReload } = daemonSignals()
@@ -45,7 +45,7 @@ export async function daemon(
   for (const warning of warnings) log.warn(warning)
   await app.run({
     ...loaded,
-    // A file that an editor has not finished writing must not remove all hubs.
+    // On a reload, refuse an empty file: an editor may not have finished writing it, and it would remove all hubs.
     load: () => loadConfig({ ...request, requireContent: !fileIsEmpty }),
     ...(sessions && { sessions }),
     ...shown,
@@ -58,7 +58,7 @@ export async function daemon(
   return exitCodes.ok.code
 }
 
-/** Prints the address only once after a setup. Does not log the address, because other users may read the log. */
+/** Prints an address once, and again if it becomes valid again. Does not log it, because others may read the log. */
 function printerOf(log: Log): (address: string, isRestored: boolean) => void {
   let printed: string | undefined
   return (address, isRestored) => {
@@ -67,7 +67,7 @@ function printerOf(log: Log): (address: string, isRestored: boolean) => void {
   }
 }
 
-/** If the configuration lacks only a hub, also returns the error and the server of the setup page. */
+/** Loads the configuration. If it lacks only a hub, also returns the error and the server of the setup page. */
 async function load(request: LoadOptions) {
   try {
     return { loaded: loadConfig(request) }

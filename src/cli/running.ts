@@ -15,7 +15,7 @@ export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io,
   // A file that the user names must exist. The daemon's own file may have been removed since the daemon started.
   if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
   const { http, ofAddress, hasMistakes } = loadHttpConfig({ file: config, env: io.env })
-  // Not a ConfigError, because its exit code 2 is reserved in health checks of containers.
+  // Do not throw a ConfigError, because its exit code 2 is reserved in health checks of containers.
   if (ofAddress.length > 0) throw new ExpectedError(ofAddress.join('\n'))
   const { enabled, host, port } = http
   if (!enabled || port === 0) {
@@ -34,10 +34,10 @@ export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io,
 
 /** Prints the page's address with the token that the daemon has stored for the same configuration. */
 export const open: Body<ConfigFlag> = async ({ env, print }, { config: file }) => {
-  // On the first run, there is a token but no configuration file yet.
+  // Do not require the file, because on the first run there is a token but no configuration file yet.
   const http = loadValidHttpConfig({ file, env, requireFile: false })
   const address = pageAddress(http, { file, env })
-  // Send the token only to hub2mqtt. If nothing answers, hub2mqtt may still be starting.
+  // Do not print the token if another program answers. If nothing answers, hub2mqtt may still be starting.
   const answer = await requestHealth(http, '/healthz').catch(() => undefined)
   if (answer?.isOurs === false) throw anotherProgram(http)
   print(address)
@@ -52,14 +52,14 @@ const MAY_BE_ELSEWHERE =
 const anotherProgram = ({ host, port }: HealthAddress, doubt = '') =>
   new ExpectedError(`another program answers at ${host}:${port}${doubt}`)
 
-/** Distinguishes hub2mqtt from any other program on the same port. */
+/** The answers by which hub2mqtt differs from any other program on the same port. */
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000
-/** Real answers are far smaller. */
+/** Maximum size of an answer. Real answers are far smaller. */
 const MAX_BYTES = 1024 * 1024
 
-/** Rejects if there is no complete answer in time. */
+/** Requests the health of the daemon. Rejects if there is no complete answer in time. */
 function requestHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string; isOurs: boolean }>()
   const signal = AbortSignal.timeout(TIMEOUT_MS)
@@ -78,7 +78,7 @@ function requestHealth({ host, port }: HealthAddress, path: '/healthz' | '/ready
   return promise
 }
 
-/** @throws ExpectedError if a daemon with this configuration has no page */
+/** Returns the page's address with its token. @throws ExpectedError if a daemon with this configuration has no page */
 function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: LoadOptions): string {
   const { enabled, host, port } = http
   const refuse = (why: string): never => {
@@ -92,7 +92,7 @@ function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: Load
   if (file === null) return refuse('no file contains a start-up token: set http.token_file, or pass --config')
   const token = readToken(file)
   if (token === undefined) {
-    // If the configuration file is missing, report that first.
+    // If the configuration file is missing, this call throws, so that the user first learns about the file.
     loadValidHttpConfig(request)
     return refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless http.password is set`)
   }

@@ -3,7 +3,7 @@ import { isatty } from 'node:tty'
 const STDIN = 0
 const ENDING = ['SIGINT', 'SIGTERM'] as const
 
-/** Ignores repeated signals, because both a terminal and a launcher may send the same signal. */
+/** Aborts on any of these signals. Ignores repeated signals: a terminal and a launcher may send the same one. */
 function abortedBy(...names: NodeJS.Signals[]): AbortController {
   const stop = new AbortController()
   for (const name of names) process.on(name, () => stop.abort())
@@ -22,7 +22,7 @@ export function daemonSignals() {
   const hadTerminal = isatty(STDIN)
   let reload = () => {}
   process.on('SIGHUP', () => {
-    // SIGHUP also means that the terminal was closed, so that its programs must end.
+    // SIGHUP requests a reload, or reports that the terminal was closed. In the second case, stop.
     if (hadTerminal && !isatty(STDIN)) stop.abort()
     else reload()
   })

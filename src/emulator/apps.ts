@@ -16,7 +16,7 @@ import {
 } from './records.ts'
 import type { Timers } from './timers.ts'
 
-/** `silent` suppresses the event for the change. */
+/** How to make a change. `silent` suppresses its event. */
 export interface How {
   silent?: boolean
 }
@@ -59,12 +59,12 @@ export class Apps implements HubApps {
     return { en: { title: this.#must(id).name } }
   }
 
-  /** Always rejects, because a simulated app has no process that could answer. */
+  /** Rejects every request to the app's web API, because a simulated app has no process that could answer. */
   request(): Promise<never> {
     return Promise.reject(new HubError(404, 'not_found', 'Not Found'))
   }
 
-  /** Installs an app as declared. Keeps the settings that an earlier uninstall left behind. */
+  /** Installs an app as declared. Settings that remain from an earlier installation are kept. */
   add(seed: AppSeed, how: How = {}): void {
     this.#stopSettling(seed.id)
     const record = recordOf(seed, this.#options.flavour)
@@ -142,7 +142,7 @@ export class Apps implements HubApps {
     else this.change(app.id, patch, how)
   }
 
-  /** Puts an app into the given states one after another. The patch is applied together with the first state. */
+  /** Puts an app into the given states one after another. Applies `patch` together with the first state. */
   #walk(id: string, [state, ...rest]: readonly AppState[], patch: Patch, how: How): void {
     this.#stopSettling(id)
     if (state === undefined) return
@@ -189,7 +189,7 @@ export function liveOn(
   })
 }
 
-/** Returns the next step of a random walk, with at most one CPU core, and at least the memory of a small process. */
+/** Returns the next usage in a random sequence: at most one CPU core, and at least the memory of a small process. */
 export function wander(usage: Usage | undefined, random: () => number): Usage {
   const cpu = number(usage?.cpu) + (random() - 0.5) * 0.02
   const mem = number(usage?.mem) + (random() - 0.5) * 2_000_000

@@ -18,7 +18,7 @@ interface Active {
   made: Made
 }
 
-/** The default operations of behaviours that make sense only for some operations. */
+/** The operations to which a behaviour applies by default, if it is useful only for some operations. */
 const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
   'empty-list': ['getApps'],
   'half-list': ['getApps'],
@@ -42,7 +42,7 @@ export class Behaviours {
     this.#active = name === undefined ? [] : this.#active.filter((active) => active.name !== name)
   }
 
-  /** Returns the behaviours in the order in which they were set. `left`: the remaining turns; `null`: no limit. */
+  /** Returns the behaviours in the order in which they were set. `left`: number of remaining uses; `null`: no limit. */
   list(): { name: BehaviourName; options: object; left: number | null }[] {
     return this.#active.map(({ name, options, left }) => ({ name, options, left: Number.isFinite(left) ? left : null }))
   }
@@ -51,12 +51,12 @@ export class Behaviours {
     return this.#active.some((active) => active.name === name && active.left > 0)
   }
 
-  /** Uses one turn of a behaviour if the behaviour is set and applies to `subject`. */
+  /** Returns a behaviour if it is set and applies to `subject`. Counts this use towards the limit of the behaviour. */
   claim(name: RealtimeBehaviour, subject?: string): Made | undefined {
     return this.#take((active) => active.name === name && concerns(active, subject))
   }
 
-  /** Uses one turn of the first fault that applies to this request. The realtime channel can only send refusals. */
+  /** Returns the first fault that applies to a request. Counts its use. The realtime channel can send only refusals. */
   claimFault(operation: string | undefined, via: 'rest' | 'socket', now: number): Fault | undefined {
     const fits = ({ fault }: Made) => fault !== undefined && (via === 'rest' || fault.refusal !== undefined)
     const meets = ({ fault }: Made) => fault?.meets === undefined || fault.meets(now)
@@ -84,7 +84,7 @@ function concerns({ subjects }: Active, subject: string | undefined): boolean {
 
 type Send = (uri: string, event: string, payload: unknown) => void
 
-/** Passes the hub's events to its listeners; the active behaviours can drop, duplicate or delay an event. */
+/** Passes the hub's events to its listeners. The active behaviours can drop, duplicate or delay an event. */
 export function eventGate(behaviours: Behaviours, send: Send) {
   let delayed: (() => void) | undefined
 

@@ -1,4 +1,4 @@
-/** `hub2mqtt emulate`: starts a hub from typed options and an optional file. Prints nothing itself. */
+/** `hub2mqtt emulate`: starts an emulated hub from typed options and an optional file. Prints nothing itself. */
 
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ import type { Limits } from './processes/watch.ts'
 import { type Flavour, GENERATIONS } from './records.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
-/** `rateLimit` defaults to the behaviour of real hubs of the flavour. */
+/** Options that are passed to the hub. By default, `rateLimit` is as on real hubs of the flavour. */
 type Passed = Pick<EmulatedHubOptions, 'host' | 'port' | 'flavour' | 'onSpeak' | 'rateLimit' | 'clock' | 'random'>
 
 export interface EmulateOptions extends Passed {
@@ -43,9 +43,9 @@ export interface EmulateOptions extends Passed {
   apiKeys?: readonly { readonly key: string; readonly scopes: readonly string[] }[] | undefined
   /** Path of a hub file; the other options override it. */
   file?: string | undefined
-  /** Whether to simulate apps instead of running processes. A hub file and the next two options imply this. */
+  /** Whether to simulate apps instead of running processes. `apps`, `crashes`, and apps in the file imply this. */
   simulated?: boolean | undefined
-  /** Number of generated apps. */
+  /** Number of simulated apps to generate. */
   apps?: number | undefined
   crashes?: boolean | undefined
 }
@@ -112,7 +112,7 @@ const execute = promisify(execFile)
 
 const DEMO = fileURLToPath(new URL('config/demo/', ROOT))
 
-/** The sample apps of a new hub. The first app behaves well, so that users can experiment with it. */
+/** The sample apps of a new hub. The first app has no faults, so that users can experiment with it. */
 const FIRST_APPS = [
   'com.athom.hue',
   'net.lindqvist.heatpump',
@@ -121,7 +121,7 @@ const FIRST_APPS = [
   'dev.quietbytes.scripts',
 ]
 
-/** App id → folder, including sample apps that a new hub does not have. */
+/** Id of a sample app → folder. Some of the sample apps can be installed, but are not part of a new hub. */
 const SAMPLES = new Map(
   [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
 )
@@ -167,7 +167,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
 /** Installs the sample apps on the first start. Installs the apps that run in place on every start and returns them. */
 async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
-  // Take the fingerprints before reading the apps, so that no later change is missed.
+  // Record the state of the files before reading the apps, so that no later change is missed.
   const files = await Promise.all(appFolders.map((folder) => filesIn(folder)))
   const own = appFolders.map((folder) => adopted(packages, folder))
   if (state.isNew) {
@@ -187,7 +187,7 @@ async function install(data: HubData, appFolders: readonly string[], flavour: Fl
 
 function appOf({ folder, manifest: { id, version } }: Unpacked, flavour: Flavour, origin: string) {
   const [channel = ''] = GENERATIONS[flavour].channels
-  // This hub does not update apps automatically.
+  // Disable automatic updates, which this hub does not support.
   return newApp({ id, folder, version, channel, origin, autoupdate: false })
 }
 
@@ -201,10 +201,10 @@ function adopted(packages: Packages, folder: string): Unpacked {
 }
 
 const MAX_SPEECH_MS = 60_000
-/** Texts beyond this number are dropped. */
+/** Maximum number of texts that wait to be spoken. Further texts are dropped. */
 const MAX_WAITING = 10
 
-/** `command`: program and arguments, separated by spaces; the text is the last argument. No shell is involved. */
+/** Speaks texts with `command`, a program and arguments separated by spaces. Adds the text as the last argument. */
 function speaker(command: string, shown: (text: string) => void, warn: (problem: string) => void) {
   const [program = '', ...args] = command.split(' ').filter(Boolean)
   const waiting: string[] = []
@@ -222,7 +222,7 @@ function speaker(command: string, shown: (text: string) => void, warn: (problem:
   return (text: string) => {
     shown(text)
     if (waiting.length >= MAX_WAITING) return
-    // Prevent the text from ending the argument or being read as an option.
+    // Prevent a NUL character from ending the argument, and a leading dash from making it an option.
     const safe = text.replaceAll('\0', ' ')
     waiting.push(safe.startsWith('-') ? ` ${safe}` : safe)
     if (!speaks) next()

@@ -16,7 +16,7 @@ import { EmulatorOptionError } from './scopes.ts'
 
 interface ControlRow extends Pick<Endpoint, 'doc' | 'method' | 'path'> {
   readonly accepts: v.ObjectEntries
-  /** `args` contains the parameters of the path and the fields of the body. @throws HubError */
+  /** Runs the endpoint. `args` contains the parameters of the path and the fields of the body. @throws HubError */
   perform(hub: EmulatedHub, args: Readonly<Record<string, unknown>>): unknown
 }
 
@@ -34,7 +34,7 @@ function row({ doc, request, accepts = {}, run }: Row<Request, v.ObjectEntries>)
   return { doc, accepts, ...route, perform: (hub, args) => run(hub, read(args)) }
 }
 
-/** The whole body of the request becomes `options`. */
+/** Accepts any object as the body of a request, and passes the whole body as `options`. */
 const OPTIONS = { options: v.record(v.string(), v.unknown()) }
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0))
 
@@ -141,7 +141,7 @@ export const CONTROL: readonly ControlRow[] = [
 
 const HOST = '127.0.0.1'
 
-/** If `port` is 0, uses any free port. @throws EmulatorOptionError if the port cannot be opened */
+/** Opens the control port; 0 selects any free port. @throws EmulatorOptionError if the port cannot be opened */
 export async function openControl(hub: EmulatedHub, port: number) {
   const server = createServer(async (request, response) => {
     response.on('error', () => {})
@@ -183,7 +183,7 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
   throw new HubError(404, 'not_found', 'Not Found')
 }
 
-/** Returns an empty object if there is no body. @throws HubError 400, 413 */
+/** Reads the body of a request; an empty object if there is none. @throws HubError 400 if invalid, 413 if too large */
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
   const upload = await readBody(request)
   if (upload instanceof HubError) throw upload

@@ -9,7 +9,7 @@ export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
   text: string
-  /** Set if another server seems to answer, without the headers that identify the hub. */
+  /** Set if another server seems to answer. The answer then lacks the headers that identify the hub. */
   foreign?: true
 }
 
@@ -101,7 +101,7 @@ export function altered(change: (answer: Record<string, unknown>) => unknown): F
   })
 }
 
-/** Replaces each value of an object, or the whole answer if it is not an object, with deeply nested arrays. */
+/** Replaces each value of the answer's object, or an answer that is no object, with deeply nested arrays. */
 export function deepJson(levels: number): Fault {
   const deep = '['.repeat(levels) + ']'.repeat(levels)
   return reworded((text) => {
@@ -142,7 +142,7 @@ export function bigBody(megabytes: number): Fault {
   }
 }
 
-/** Generates complete and valid JSON, so that only the size is wrong. */
+/** Generates a large answer of complete and valid JSON, so that only its size is a problem. */
 function* padding(megabytes: number): Generator<string> {
   const block = 'x'.repeat(1024 * 64)
   yield '{"padding":"'

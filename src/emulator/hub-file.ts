@@ -7,10 +7,10 @@ import { EmulatorOptionError, ScopeText, VISIBLE } from './scopes.ts'
 
 const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'must be visible ASCII characters without spaces'))
 const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key must be visible ASCII characters'))
-/** Refuses lists, which Valibot would accept as objects. */
+/** The schema of an object. It refuses lists, which Valibot would accept as objects. */
 export const mapping = v.custom<Record<string, unknown>>(isRecord, 'must be an object')
 
-/** These fields are the same for all flavours; `recordOf` creates the record of a flavour. */
+/** The fields of an app in a hub file, which are the same for all flavours. `recordOf` converts them to a record. */
 export const AppFields = {
   id: described(v.pipe(v.string(), v.nonEmpty('must be an app id')), 'The id of the app. Required.'),
   name: optional(v.string(), 'The name of the app; default: the id.'),
@@ -75,7 +75,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
   throw new EmulatorOptionError(parsed.issues.map((issue) => `${filename}: ${explain(issue)}`).join('\n'))
 }
 
-/** Never quotes an API key. */
+/** Describes a problem of a hub file without quoting an API key. */
 export function explain(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map(({ key }) => key)
   const where = path[0] === 'keys' && path.length > 1 ? 'keys' : path.map(step).join('').replace(/^\./, '')
@@ -86,7 +86,7 @@ export function explain(issue: v.BaseIssue<unknown>): string {
   return `${what}: must be ${wording(issue)}`
 }
 
-/** Types of schemas with custom messages. */
+/** The types of schemas whose messages are written for users. */
 const OWN_WORDS = ['picklist', 'custom']
 
 const step = (key: unknown) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)

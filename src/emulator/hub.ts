@@ -22,13 +22,13 @@ export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
 export type { RequestRecord } from './rest.ts'
 
 interface Reboot {
-  /** Default: 0. */
+  /** How long the hub is down, in milliseconds; default: 0. */
   downMs?: number | undefined
   version?: string | undefined
   id?: string | undefined
 }
 
-/** Only a reboot changes `id` and `version`. */
+/** The hub's core with writable `id` and `version`, which only a reboot may change. */
 type ChangingCore = HubCore & { id: string; version: string }
 
 const MAX_SPOKEN = 1000
@@ -57,13 +57,13 @@ export class EmulatedHub implements AsyncDisposable {
   #born: number
   readonly #core: ChangingCore
   readonly flavour: Flavour
-  /** 0 until the hub has started. */
+  /** The port of the hub; 0 until the hub has started. */
   port = 0
-  /** Never rejects. */
+  /** The end of the latest reboot. This promise never rejects. */
   #rebooting: Promise<void> = Promise.resolve()
   #closing: Promise<void> | undefined
 
-  /** Resolves when the hub is listening and its apps have been started. */
+  /** Starts a hub. Resolves when the hub is listening and its apps have been started. */
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     try {
@@ -124,7 +124,7 @@ export class EmulatedHub implements AsyncDisposable {
     return Object.fromEntries(this.#apps.settings(id))
   }
 
-  /** Oldest first. */
+  /** The recorded requests, oldest first. */
   get requests(): readonly RequestRecord[] {
     return [...this.#requests]
   }
@@ -133,7 +133,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#requests = []
   }
 
-  /** Oldest first. */
+  /** The spoken texts, oldest first. */
   get spoken(): readonly string[] {
     return [...this.#spoken]
   }
@@ -142,14 +142,14 @@ export class EmulatedHub implements AsyncDisposable {
     return { sockets: this.#listening.connections(), ...this.#realtime.counts() }
   }
 
-  /** Sets a behaviour; `false` clears all its variants. */
+  /** Sets a behaviour. `false` clears the behaviour for all operations and events. */
   behave<N extends BehaviourName>(name: N, options?: BehaviourOptions[N] | false): void {
     if (options === false) this.#core.behaviours.clear(name)
     else this.#core.behaviours.set(name, options ?? {})
     this.#settleBehaviours()
   }
 
-  /** The active behaviours. `left`: the number of remaining turns; `null`: no limit. */
+  /** The active behaviours. `left`: number of remaining uses; `null`: no limit. */
   get behaviours() {
     return this.#core.behaviours.list()
   }
@@ -159,7 +159,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** Installs an app from the store by its id, or a declared app. */
+  /** Installs a simulated app: from the store if an id is given, otherwise as declared. */
   install(what: string | AppSeed, how?: How): void {
     if (typeof what === 'string') this.#simulatedApps.install({ id: what }, how)
     else this.#simulatedApps.add(what, how)
@@ -184,12 +184,12 @@ export class EmulatedHub implements AsyncDisposable {
     else this.#away.delete(app)
   }
 
-  /** Sends an event as given, without changing the state or applying behaviours. */
+  /** Sends an event as given. Does not change the state, and ignores behaviours. */
   emit(event: string, payload: unknown): void {
     this.#realtime.send(APPS_URI, event, payload)
   }
 
-  /** Ends the sessions of removed keys. */
+  /** Replaces the keys from the options, and ends the sessions of removed keys. */
   setKeys(keys: Readonly<Record<string, readonly string[]>>): void {
     this.#given = normalised(keys)
     this.#realtime.disconnectUnknown()
@@ -248,7 +248,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#gate.pass(uri, event, payload)
   }
 
-  /** @throws Error if the apps are processes */
+  /** The simulated apps. @throws Error if the apps are processes */
   get #simulatedApps(): Apps {
     if (this.#simulated === undefined) throw new Error('the apps of this hub are not simulated')
     return this.#simulated

@@ -21,7 +21,7 @@ export function listeningPort(server: Server, host: string) {
     if (hung) freeze(socket)
   })
 
-  /** Resolves with the port's number. @throws EmulatorOptionError with the system's error `code` */
+  /** Opens the port. Resolves to its number. @throws EmulatorOptionError with the system's error `code` */
   async function listen(port: number): Promise<number> {
     try {
       await once(server.listen(port, host), 'listening')
@@ -34,9 +34,9 @@ export function listeningPort(server: Server, host: string) {
     return typeof address === 'object' && address !== null ? address.port : port
   }
 
-  /** Resolves when the last connection is closed. */
+  /** Closes the port and all connections. Resolves when the last connection is closed. */
   async function close(): Promise<void> {
-    // An error of close() means that the server was not listening, which is fine here.
+    // Ignore an error of close(), which means that the server was not listening.
     const closed = new Promise((resolve) => server.close(resolve))
     const destroyed = [...sockets].map((socket) => once(socket.destroy(), 'close'))
     await Promise.all([closed, ...destroyed])

@@ -58,7 +58,7 @@ type Concern = keyof typeof LIMITS
 
 export interface Made {
   readonly fault?: Fault
-  /** The identity that the hub shows; `null`: no identity. */
+  /** The identity in the hub's answers; `null` if the answers must have none. */
   readonly identity?: { readonly id?: string | undefined; readonly version?: string | undefined } | null
   readonly status?: number | undefined
 }
@@ -242,7 +242,7 @@ export const BEHAVIOURS = { ...ANSWERS, ...IDENTITY, ...REALTIME } as const
 export type BehaviourName = keyof typeof BEHAVIOURS
 type Rows = typeof BEHAVIOURS
 
-/** A behaviour that is only on or off has no number of turns. */
+/** A behaviour of the whole channel is only on or off, so it has no limit of times. */
 interface NoLimits {
   times?: never
 }

@@ -8,11 +8,11 @@ import type { Nothing, Prefix } from './rest.ts'
 import type { Keys } from './scopes.ts'
 
 export interface EmulatedHubOptions {
-  /** Default: `127.0.0.1`. */
+  /** The address to listen on. Default: `127.0.0.1`. */
   host?: string | undefined
-  /** Default: 0, which selects any free port. */
+  /** The port to listen on. Default: 0, which selects any free port. */
   port?: number | undefined
-  /** Default: `newer`. */
+  /** The kind of hub to emulate. Default: `newer`. */
   flavour?: Flavour | undefined
   /** API keys and their scopes, `hub.app` or `homey.app`. Default: none, so every call returns 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
@@ -33,17 +33,17 @@ export interface EmulatedHubOptions {
   rateLimit?: boolean | undefined
   /** The answer to an operation that returns nothing. Default: `null`. */
   nothing?: Nothing | undefined
-  /** Duration of each intermediate state of a simulated app. Default: 200. */
+  /** Milliseconds that a simulated app stays in each intermediate state. Default: 200. */
   settleMs?: number | undefined
-  /** Interval at which the usage of running apps changes; 0, the default, means never. */
+  /** Milliseconds between changes of the running apps' usage; 0, the default, means no changes. */
   usageMs?: number | undefined
-  /** Interval at which an app crashes; the app is restarted after half the interval. 0, the default, means never. */
+  /** Milliseconds between crashes of apps; an app restarts after half this time. 0, the default, means no crashes. */
   crashMs?: number | undefined
-  /** Time after which an idle connection is closed. Default: 5000. */
+  /** Milliseconds after which an idle connection is closed. Default: 5000. */
   keepAliveMs?: number | undefined
-  /** Default: 25000. */
+  /** Milliseconds between pings on the realtime channel. Default: 25000. */
   pingIntervalMs?: number | undefined
-  /** Default: 20000. */
+  /** Milliseconds to wait for a pong on the realtime channel. Default: 20000. */
   pingTimeoutMs?: number | undefined
   /** Maximum number of recorded requests. Default: 10000. */
   memory?: number | undefined

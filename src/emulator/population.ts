@@ -81,7 +81,7 @@ export const DEFAULT_APPS: readonly AppSeed[] = [
   },
 ]
 
-/** The apps that can be installed: two new apps, and an update for an installed app. */
+/** The default store of simulated apps: two new apps, and an update for an installed app. */
 export const DEFAULT_STORE: readonly AppSeed[] = [
   { id: 'net.lindqvist.heatpump', name: 'Heat Pump', version: '2.5.0', author: 'Joar Lindqvist' },
   {

@@ -11,7 +11,7 @@ export interface StoreApp {
   readonly test?: string | undefined
   /** The changelog of the newest live version, by language. */
   readonly changelog?: Readonly<Record<string, string>> | undefined
-  /** Version → changelog by language. */
+  /** The changelogs by version and language. */
   readonly changelogs?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined
 }
 
@@ -23,7 +23,7 @@ export class EmulatedStore implements AsyncDisposable {
   readonly #requests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
   readonly #listening: ReturnType<typeof listeningPort>
   #port = 0
-  /** If set, this listener answers instead of the store. */
+  /** A listener that answers instead of the store; `undefined`: the store answers. */
   fault: RequestListener | undefined
 
   static async start(apps: Iterable<StoreApp> = []): Promise<EmulatedStore> {
@@ -49,7 +49,7 @@ export class EmulatedStore implements AsyncDisposable {
     return `${urlOf(HOST, this.#port)}${BASE}`
   }
 
-  /** Oldest first. */
+  /** The recorded requests, oldest first. */
   get requests(): readonly Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] {
     return [...this.#requests]
   }

@@ -19,12 +19,12 @@ export function realtimeChannel(
   hub: HubCore,
   options: Pick<ServerOptions, 'pingInterval' | 'pingTimeout'>,
 ) {
-  /** The key from the handshake of each connection. The namespace accepts only connections that have sent a key. */
+  /** Connection → the key from its handshake. The namespace accepts only connections that have sent a key. */
   const keys = new WeakMap<Socket['client'], string>()
   const tokens = new WeakMap<Socket['client'], string>()
   const io = new Server(server, {
     transports: ['websocket'],
-    // The hub's official client still uses the previous protocol version.
+    // Accept version 3 of the protocol, which the hub's official client still uses.
     allowEIO3: true,
     perMessageDeflate: false,
     serveClient: false,
@@ -72,7 +72,7 @@ export function realtimeChannel(
 
   const givesTokens = () => GENERATIONS[hub.flavour].isNewer || hub.behaviours.has('namespace-token')
 
-  /** Protocol 3, which the hub's official client uses, cannot send a token with the namespace. */
+  /** Whether a connection must send a token with the namespace. In version 3 of the protocol, clients cannot do so. */
   const wantsToken = (socket: Socket) =>
     hub.behaviours.has('namespace-token') || (givesTokens() && socket.conn.protocol !== 3)
 
@@ -140,7 +140,7 @@ export function realtimeChannel(
     send(uri: string, event: string, payload: unknown): void {
       if (subscribers(uri) > 0) api.to(uri).emit(uri, event, payload)
     },
-    /** Ends all sessions with a disconnect packet, after which the client library does not reconnect. */
+    /** Ends all sessions with a disconnect packet. After this packet, the client library does not reconnect. */
     disconnectAll: () => void io.disconnectSockets(true),
     disconnectUnknown(): void {
       for (const socket of io.sockets.sockets.values()) {

@@ -45,8 +45,8 @@ interface Crash {
 interface Generation {
   channels: readonly string[]
   /**
-   * Newer hubs always delete the settings of an uninstalled app, require a message for getAppStd and the handshake's
-   * token for the realtime namespace, and install the version that the client names.
+   * Whether these are newer hubs. They always delete the settings of an uninstalled app, install the version that the
+   * client names, and require a message for getAppStd and the handshake's token for the realtime namespace.
    */
   isNewer: boolean
   offer(version: string | undefined): unknown

@@ -24,7 +24,7 @@ export interface RequestRecord {
   readonly operation?: string | undefined
   readonly key?: string | undefined
   readonly body?: unknown
-  /** Missing until the answer is sent; stays missing if a fault suppressed the answer. */
+  /** The status of the answer. It is missing before the answer is sent, or if a fault suppressed the answer. */
   readonly status?: number
   /** Whether the request was executed, even if the answer was lost; missing if the request is not an operation. */
   readonly executed?: boolean
@@ -39,13 +39,13 @@ export interface HubCore extends Core {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
-  /** `undefined`: no limit. */
+  /** The rate limit; `undefined` if there is none. */
   readonly limit: Fault | undefined
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
 }
 
 const MAX_BODY = 1024 * 1024
-/** An oversized body is read up to this size, so that the client receives the 413. Longer uploads are dropped. */
+/** Maximum size of a body that is read in full and then refused with 413. The connection of a larger one is closed. */
 const MAX_DRAINED = 32 * MAX_BODY
 
 export function restListener(hub: HubCore): RequestListener {
@@ -87,7 +87,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
 }
 
-/** Uses one turn of the returned fault. */
+/** Returns the fault for a request, if any: the rate limit, or an active behaviour, which counts as used once. */
 export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
   const now = hub.clock.elapsed()
   return hub.limit?.meets?.(now) ? hub.limit : hub.behaviours.claimFault(operation, via, now)
@@ -198,7 +198,7 @@ export type Prefix = 'manager' | 'managers' | 'both'
 type Args = Readonly<Record<string, unknown>>
 
 interface Match extends Entry {
-  /** @throws HubError 400 for a body that cannot contain parameters */
+  /** Returns the parameters in a query or a body. @throws HubError 400 for a body that cannot contain parameters */
   args(search: URLSearchParams, body: unknown): Args
 }
 
@@ -255,7 +255,7 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
 const noObject = () => new HubError(400, 'invalid_body', 'The body must be a JSON object')
 
-/** Ignores trailing slashes. */
+/** Returns the segments of a path. Ignores trailing slashes. */
 export const split = (path: string): string[] => withoutSlashes(path).split('/').slice(1)
 
 type Params = Readonly<Record<string, string>>
@@ -270,7 +270,7 @@ export function fill(template: readonly string[], segments: readonly string[]): 
   )
 }
 
-/** @throws HubError 400 */
+/** Decodes a segment of a path. @throws HubError 400 if its percent-encoding is invalid */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment)

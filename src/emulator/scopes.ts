@@ -44,13 +44,13 @@ export function grants(scopes: readonly string[], wanted: Scope): boolean {
 /** The requirement of a route: nothing, any valid key, or a key with this scope. */
 export type Needs = 'nothing' | 'key' | Scope
 
-/** @throws HubError 403 if the scopes are not sufficient */
+/** Checks permissions. @throws HubError 403 if the scopes are not sufficient */
 export function permits(scopes: readonly string[], needs: Needs): void {
   if (needs === 'nothing' || needs === 'key' || grants(scopes, needs)) return
   throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
 }
 
-/** The scopes of a key, spelled `homey.…`; `undefined` for an unknown key. */
+/** Returns the scopes of a key, spelled `homey.…`; `undefined` for an unknown key. */
 export type Keys = (key: string) => readonly string[] | undefined
 
 /** Returns the caller's scopes. @throws HubError 401 for an unknown key, 403 for a key without the permission */
@@ -84,14 +84,14 @@ export function parseApiKey(text: string): { key: string; scopes: string[] } {
   return { key, scopes }
 }
 
-/** @throws EmulatorOptionError that names the option and the unknown scope */
+/** Checks that all scopes are known. @throws EmulatorOptionError that names the option and the unknown scope */
 export function checkScopes(option: string, scopes: readonly string[]): void {
   const wrong = scopes.find((scope) => !v.is(ScopeText, scope))
   if (wrong === undefined) return
   throw new EmulatorOptionError(`${option}: unknown scope "${wrong}"; expected one of ${WRITTEN}`)
 }
 
-/** Returns the spelling of the API documentation; the inverse of `normaliseScope`. */
+/** Returns a scope in the spelling of the API documentation. This is the inverse of `normaliseScope`. */
 export function writtenScope(scope: string): string {
   return scope.replace(/^homey(?=\.|$)/, 'hub')
 }

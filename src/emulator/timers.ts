@@ -10,7 +10,7 @@ export class Timers {
     this.#clock = clock
   }
 
-  /** Returns a function that cancels the timer. */
+  /** Runs a task after a delay. Returns a function that cancels the timer. */
   after(ms: number, task: () => void): () => void {
     if (this.#stopped) return () => {}
     const cancelTimer = this.#clock.after(ms, () => {

@@ -62,9 +62,9 @@ function contentOf(path: string): string {
   }
 }
 
-/** Number of quick requests; more would load the hub and show nothing new. */
+/** Number of simultaneous requests that test the rate limit. More would load the hub and show nothing new. */
 const QUICK = 6
-/** Pause before and after the quick requests, so that other requests do not count towards the hub's limit. */
+/** Pause before and after the test of the rate limit, so that other requests do not count towards the limit. */
 const CALM_MS = 2_000
 
 export interface ConformanceOptions
@@ -80,14 +80,14 @@ export interface ConformanceOptions
   readonly stops?: () => AbortSignal
 }
 
-/** Does not throw if the hub behaves unexpectedly, because the report describes its behaviour. */
+/** Examines a hub. Does not throw if the hub behaves unexpectedly, because the report describes its behaviour. */
 export async function examine(options: ConformanceOptions): Promise<Report> {
   const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
   await using client = newClient({ url, key, timeoutMs, clock })
   onStep('searching for a hub')
   const pings = await greetings(client)
   const prefix = API_PREFIXES.find((one) => pings[one].greets)
-  // Only a hub may receive the key.
+  // If neither path is that of a hub, stop here, because only a hub may receive the key.
   if (prefix === undefined) return unreachableReport(pings)
   client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
   onStep('reading')
@@ -113,7 +113,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
 }
 
 async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
-  /** Resolves to `null` if the hub is offline. */
+  /** Resolves to whether the hub accepts this version of Engine.IO, or to `null` if the hub is offline. */
   const supports = async (version: 3 | 4) => {
     if (await speaks(version, url, timeoutMs)) return true
     const ping = await operate(client, reading.prefix, 'ping', { show: 'no key' })
@@ -134,7 +134,7 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
-/** Opens a second session if the first connection was lost, because the hub may have been offline for a moment. */
+/** Opens a session. Tries again once if the connection is lost, because the hub may have been offline for a moment. */
 async function opened(open: () => Promise<Session>): Promise<Session> {
   const first = await open()
   const { connect, handshake, open: opening, subscribe } = first.seen
@@ -155,7 +155,7 @@ export async function hurry({ clock }: ConformanceOptions, client: Client, { pre
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return {
     sent: QUICK,
-    /** Number of answers before the first 429; `null` if the hub sent none. */
+    /** Number of requests that were not refused with 429; `null` if no request was. */
     limitedAfter: limited.length === 0 ? null : QUICK - limited.length,
     retryAfter,
   }

@@ -1,6 +1,6 @@
 /**
- * The expected behaviour of hubs, according to the reference and to the traffic between real hubs and their official
- * client. Each row judges the evidence. Its verdict is `unknown` if something was not tried or could not be observed.
+ * The expected behaviour of hubs, according to the API reference and to the traffic between hubs and their official
+ * client. Each row judges the evidence. Its verdict is `unknown` if the evidence for it is missing.
  */
 import { isRecord } from '../../base/json.ts'
 import type { hurry } from './conformance.ts'
@@ -10,16 +10,16 @@ import type { SessionSeen } from './realtime.ts'
 import type { Trial, WritesSeen } from './writes.ts'
 
 export interface Evidence {
-  /** 0 means the default port of the scheme. */
+  /** The hub's port; 0 means the default port of the scheme. */
   readonly port: number
   readonly reading: Reading
   readonly session: SessionSeen
-  /** Opened with the token of the handshake; `null` if the handshake returned none. */
+  /** A session that was opened with the handshake's token; `null` if the handshake returned no token. */
   readonly sessionWithToken: SessionSeen | null
   /** Which versions of Engine.IO, the protocol below Socket.IO, the hub accepts; `null`: no connection. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
   readonly limit: Awaited<ReturnType<typeof hurry>>
-  /** Why `limit` is `null`. */
+  /** If `limit` is `null`, the reason why the limit is unknown. */
   readonly noLimit: string
   readonly writes: WritesSeen | null
 }
@@ -42,7 +42,7 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   const major = Number.parseInt(firmware ?? '', 10)
   const [voices, absent] = [answers.get('getVoices'), answers.get('absentMethod')]
   const has = (field: string) => records.some((record) => (record[field] ?? undefined) !== undefined)
-  // Older hubs answer 500 for a missing method.
+  // Older hubs answer a request for a missing method with 500.
   const failsLikeOlder = [voices, absent].some((seen) => seen?.status === 500 && outcomeOf(seen) === 'absent')
   const signs: readonly (readonly [kind: Kind, text: string, isSeen: boolean])[] = [
     ['newer', 'no speech output', voices?.status === 404],
@@ -75,7 +75,7 @@ export function scopesOf({ answers }: Reading): readonly string[] | null {
 
 export interface Verdict {
   readonly result: 'agrees' | 'differs' | 'unknown'
-  /** Must not contain names or values. */
+  /** What was found, in words. It must not contain names or values from the hub. */
   readonly found: string
 }
 
@@ -83,7 +83,7 @@ export const verdict = (agrees: boolean, found: string): Verdict => ({ result: a
 export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
 export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
 
-/** Returns an unknown verdict if the hub was offline or refuses the key. */
+/** Returns the verdict on a failed request: `unknown` if the hub was offline or refused the key. */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(summary(seen))
   return outcomeOf(seen) === 'refused' ? unknown(`no permission: ${summary(seen)}`) : verdict(false, summary(seen))
@@ -217,7 +217,7 @@ const subscription: Judge = (evidence) => {
   return refused ?? verdict(subscribe === 'ok', subscribe)
 }
 
-/** `id` is stable, because readers of the JSON report use it. `only`: the kinds of hubs to judge; default: all. */
+/** An expectation with a stable `id`, which readers of the JSON report use. `only`: the kinds of hubs to judge. */
 type Row = readonly [id: string, mark: Mark, says: string, judge: Judge, only?: readonly Kind[]]
 
 const WIRE: readonly Kind[] = ['older', 'newer', 'self-hosted', 'unknown']
@@ -281,7 +281,7 @@ const ROWS: readonly Row[] = [
 
 export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]) => ({ id, mark, says, judge, only }))
 
-/** Returns the verdict of a row; a difference does not count for a kind of hub to which the row does not apply. */
+/** Returns the verdict of a row. If the row does not apply to the hub's kind, a difference does not count. */
 export function judged({ only, judge }: (typeof EXPECTATIONS)[number], evidence: Evidence): Verdict {
   const found = judge(evidence)
   const isExpected = only === undefined || only.includes(kindOfHub(evidence).kind)

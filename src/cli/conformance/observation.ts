@@ -1,4 +1,4 @@
-/** Keeps the raw answers from a hub, because decoding could hide unusual content. */
+/** A client that keeps the raw answers from a hub, because decoding could hide unusual content. */
 
 import { sleep } from '../../base/clock.ts'
 import { isRecord, type Json } from '../../base/json.ts'
@@ -16,16 +16,16 @@ const MAX_LIMITED_MS = 30_000
 export interface Observation {
   /** The HTTP status; `null` if there was no answer. */
   readonly status: number | null
-  /** Why there was no answer. */
+  /** Why there was no answer; `null` if there was one. */
   readonly failure: HubErrorCode | null
   readonly ms: number
-  /** The id of the hub that answered; never reported. */
+  /** The id of the hub that answered. Reports must not contain it. */
   readonly id: string | null
   readonly firmware: string | null
   readonly retryAfter: string | null
   readonly content: 'json' | 'nothing' | 'text' | 'page'
   readonly value: Json | undefined
-  /** `true` for a valid answer to a ping. */
+  /** Whether this is a valid answer to a ping. */
   readonly greets: boolean
 }
 
@@ -46,7 +46,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   let isFirst = true
   /** The hub to which the key may be sent, and the path of the hub's ping. */
   let hub: { readonly ping: string; readonly id: string | null } | undefined
-  /** `false` if a connection has been closed since the hub identified itself. */
+  /** Whether every connection has stayed open since the hub identified itself. If not, another device may answer. */
   let isSure = true
   let proving: Promise<Observation | undefined> | undefined
   const onDisconnected = () => {
@@ -59,7 +59,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     hub = { ping, id }
   }
 
-  /** Pings the hub if a connection was closed. Resolves to an observation if the key must not be sent. */
+  /** Pings the hub again if a connection was closed. Resolves to the failed ping if the key must not be sent. */
   function prove(): Promise<Observation | undefined> {
     if (isSure && hub !== undefined) return Promise.resolve(undefined)
     proving ??= requestIdentity().finally(() => {
@@ -76,7 +76,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     return seen.status === 429 || seen.status === null ? seen : { ...NONE, failure: 'nonsense', ms: seen.ms }
   }
 
-  /** After a 429, repeats the request once, after the time in Retry-After. */
+  /** Sends a request. After the status 429, waits for the time in Retry-After and sends it once more. */
   async function request(method: Method, path: string, options: RequestInput = {}): Promise<Observation> {
     if (!isFirst) await sleep(clock, PAUSE_MS)
     isFirst = false
@@ -156,7 +156,7 @@ export function summary({ status, failure, value }: Observation): string {
     : `${status}${error === null || error === 'prose' ? '' : ` ${error}`}`
 }
 
-/** The status codes that a gateway, or a hub that is starting, answers with. */
+/** The status codes of answers from a gateway or from a hub that is starting. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
 /** Returns `true` if the hub was offline or busy, so that the answer shows nothing about the operation. */
@@ -164,7 +164,7 @@ export function isAway(seen: Observation): boolean {
   return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
 }
 
-/** Returns the type instead of the value, which may be a name or a secret. */
+/** Returns the type of a value, for reports. The value itself may be a name or a secret. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value

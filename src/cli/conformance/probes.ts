@@ -6,7 +6,7 @@ import type { ApiPrefix } from '../../hub/proven-hub.ts'
 import { isRefusal } from '../../hub/written.ts'
 import { type Client, isOk, kindOf, type Observation, outcomeOf, type RequestInput, recordOf } from './observation.ts'
 
-/** Returns what is wrong with an answer, if anything. */
+/** Checks an answer. Returns what is wrong with it, if anything. */
 type Shape = (value: Json | undefined, id: string) => string | undefined
 
 const SHAPES = {
@@ -27,7 +27,7 @@ const SHAPES = {
 interface Probe {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly manager: string
-  /** Relative to the manager. `:id` is the app, `:name` one of its settings; `:owner` and `:log` identify a log. */
+  /** The path below the manager. `:id` is the app, `:name` one of its settings; `:owner` and `:log` identify a log. */
   readonly path: string
   readonly shape: Shape
 }
@@ -85,7 +85,7 @@ export interface Reading {
   readonly records: readonly AppRecord[]
   readonly app: string | null
   readonly untried: Map<ProbeName | Extra, string>
-  /** Why no probe changed the app. A reason in `untried` takes precedence. */
+  /** The reason why the examination made no changes, for operations that have no reason in `untried`. */
   noWrites: string
 }
 
@@ -130,7 +130,7 @@ export async function greetings(client: Client): Promise<Reading['pings']> {
 
 const NO_APP = 'hub2mqtt.conformance.no-such-app'
 
-/** @param wanted the id of the app to read; default: a running app */
+/** Sends all read requests. @param wanted the id of the app to read; default: a running app */
 export async function read(
   client: Client,
   pings: Reading['pings'],

@@ -8,13 +8,13 @@ import type { WritesOptions } from './writes.ts'
 /** The key of the setting that the trials set and remove. */
 export const SETTING = 'hub2mqtt-conformance'
 
-/** What a trial can change in an app. */
+/** The parts of an app that a trial can change. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 
 export interface Leftovers {
-  /** Items that are still changed. */
+  /** Items that could not be restored. */
   readonly left: readonly string[]
-  /** Items that could not be verified. */
+  /** Items for which it is unknown whether they are restored. */
   readonly unseen: readonly string[]
 }
 
@@ -23,14 +23,14 @@ type Subject = Pick<WritesOptions, 'client' | 'reading' | 'app' | 'clock'>
 type CheckResult = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 
 const CHECK_MS = 1_000
-/** The time limit while the hub is offline, because a reboot takes minutes. */
+/** Time limit for the restoration while the hub is offline. It is long, because a reboot takes minutes. */
 const AWAY_MS = 300_000
-/** The time limit for a start or an install. */
+/** Time limit for the hub to start or install the app. */
 const LATE_MS = 90_000
 /** Maximum number of requests for one change, because a hub may confirm a change without making it. */
 const MAX_REQUESTS = 3
 
-/** @param lost items whose request got no answer; the hub may still carry out the request */
+/** Restores the changed items. @param lost items whose request got no answer; the hub may still carry it out */
 export async function putBack(
   options: Subject,
   before: AppRecord,
@@ -41,7 +41,7 @@ export async function putBack(
   const app = subjectOf(options, before)
   const requests = new Map<Item, number>()
   const ended = new Map<Item, Fate>()
-  // Enabling an app also starts it.
+  // If a trial has enabled or disabled the app, its running state may have changed as well.
   const items = new Set<Item>([...touched, ...(touched.has('enabled') ? (['state'] as const) : [])])
   const started = clock.elapsed()
   for (let pauses = 0; ended.size < items.size; pauses += CHECK_MS) {
@@ -64,7 +64,7 @@ export async function putBack(
 
 type Fate = 'done' | 'left' | 'unseen'
 
-/** @param isLost - `true` if a write got no answer. */
+/** Returns the next step for an item. @param isLost - `true` if the request to change the item got no answer. */
 function nextFor(
   item: Item,
   result: CheckResult,
@@ -93,7 +93,7 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   const send = (name: ProbeName, body?: unknown) =>
     operate(client, reading.prefix, name, { app, setting: SETTING, body })
 
-  /** If the list of settings cannot be read, reads the setting itself. */
+  /** Checks the setting. If the list of settings cannot be read, reads only this setting. */
   async function checkSetting(): Promise<CheckResult> {
     const list = await send('getAppSettings')
     const settings = recordOf(list)
@@ -134,12 +134,12 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   }
 }
 
-/** Returns why a read failed. A hub that is starting may fail for a while, but a refusal is permanent. */
+/** Classifies a failed read: a hub that is starting is `away` and may recover, but a refusal is permanent. */
 function resultOfFailure(seen: Observation): CheckResult {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
 }
 
-/** Returns `null` if the app is starting or stopping, or if the record has neither a state nor `ready`. */
+/** Whether an app is running; `null` while it starts or stops, or if its record has neither a state nor `ready`. */
 export function runs({ state, ready }: Record<string, unknown>): boolean | null {
   if (typeof state !== 'string') return typeof ready === 'boolean' ? ready : null
   return state === 'stopping' || state === 'starting' ? null : state === 'running'

@@ -8,7 +8,7 @@ import { first } from '../doctor/spoken.ts'
 import type { Target } from './observation.ts'
 
 const APPS_URI = 'homey:manager:apps'
-/** How long to watch a new namespace, because a hub may accept and immediately close it. */
+/** How long to watch a new namespace. A hub may open a namespace and immediately close it. */
 const SETTLE_MS = 600
 
 export type Step = 'ok' | 'refused' | 'dropped' | 'silent' | 'not_tried'
@@ -28,11 +28,11 @@ export interface HubEvent {
   readonly payload: Record<string, unknown>
 }
 
-/** A session receives events while it is open. */
+/** A connection to the hub's realtime channel, which receives events while it is open. */
 export type Session = Awaited<ReturnType<typeof openSession>>
 
 /**
- * @param prove checks the hub's identity before the key is sent
+ * Opens a session. @param prove checks the hub's identity before the key is sent
  * @param withToken whether to send the token of the handshake to the namespace
  */
 export async function openSession(
@@ -55,7 +55,7 @@ export async function openSession(
     sockets.push(socket)
     return socket
   }
-  /** Runs a step, which ends when `start` calls `end`, when the connection is lost, or after the time limit. */
+  /** Runs a step. It ends when `start` calls `end`, when the connection is lost, or after the time limit. */
   const step = async (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
     const { promise, resolve } = Promise.withResolvers<[how: Step, result?: unknown]>()
     socket.once('disconnect', () => resolve(['dropped']))
@@ -109,7 +109,7 @@ export async function openSession(
     seen,
     events,
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
-    /** Waits up to `ms` for a wanted event. Accepts events that have already arrived, starting at the index `from`. */
+    /** Waits up to `ms` for a wanted event. Accepts events that have already arrived, from the index `from` on. */
     async hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       onEvent = () => {

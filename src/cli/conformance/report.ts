@@ -1,4 +1,4 @@
-/** The report contains no secrets and no names. */
+/** The report on a hub. It contains no secrets and no names. */
 import { hash } from 'node:crypto'
 import { columns } from '../../base/text.ts'
 import { VERSION } from '../../base/version.ts'
@@ -8,11 +8,11 @@ import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
-/** Version of the JSON report, which stays the same when keys are added (docs/internals/conformance.md). */
+/** Version of the JSON report. Added keys do not change the version (docs/internals/conformance.md). */
 const FORMAT = 1
 
 type HubReport = ReturnType<typeof reportOf>
-/** If no hub was found, `hub` and `realtime` are `null`, and the lists are empty. */
+/** The JSON report. If no hub was found, `hub` and `realtime` are `null`, and the lists are empty. */
 export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
   readonly hub: HubReport['hub'] | null
   readonly realtime: HubReport['realtime'] | null
@@ -107,14 +107,14 @@ function operationOf(name: ProbeName, reading: Reading) {
 
 function fieldsOf(records: Reading['records']): Record<string, string> {
   const fields = records.flatMap((record) => Object.entries(record))
-  // Hide other names, because a user may have chosen them.
+  // Hide unusual names of fields, because a user may have chosen them.
   const byName = Map.groupBy(fields, ([name]) => (/^[A-Za-z_]\w{0,40}$/.test(name) ? name : '(other)'))
   const kinds = [...byName].map(([name, all]) => [name, new Set(all.map(([, value]) => kindOf(value)))] as const)
   const sorted = kinds.sort(([one], [other]) => (one < other ? -1 : 1))
   return Object.fromEntries(sorted.map(([name, found]) => [name, [...found].sort().join(' | ')]))
 }
 
-/** Returns `true` if hub2mqtt accepts the list, which may have a few invalid entries. */
+/** Whether a value is a list that hub2mqtt accepts. Such a list may have a few invalid entries. */
 function isList(value: unknown): boolean {
   try {
     decodeApps(value)
@@ -124,12 +124,12 @@ function isList(value: unknown): boolean {
   }
 }
 
-/** Hashes the hub's id as well, because otherwise the app's id could be guessed from the hash. */
+/** Returns a pseudonym: a hash of the app's id and the hub's id. A hash of the app's id alone could be guessed. */
 function hashed(app: string, hubId: string | null): string {
   return `app-${hash('sha256', `${hubId ?? ''}\n${app}`).slice(0, 8)}`
 }
 
-/** Omits an unusual namespace, which may be a name, because the hub chooses the namespace. */
+/** Omits an unusual namespace from a report: hubs choose the namespace, so it may contain a name. */
 function withoutName(session: SessionSeen): SessionSeen {
   const { namespace } = session
   return { ...session, namespace: namespace === null || /^\/[a-z]{1,20}$/.test(namespace) ? namespace : '(other)' }

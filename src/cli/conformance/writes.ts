@@ -10,7 +10,7 @@ import { type Item, type Leftovers, putBack, runs, SETTING } from './put-back.ts
 import type { HubEvent, Session } from './realtime.ts'
 
 const VALUE = { a: [1, null, 'b'] }
-/** Maximum times until an event arrives, until the record shows a change, and until an app starts or stops. */
+/** Time limits for an event to arrive, for the record to show a change, and for an app to start or stop. */
 const EVENT_MS = 3_000
 const SHOW_MS = 5_000
 const START_MS = 60_000
@@ -44,7 +44,7 @@ export interface WritesOptions {
   readonly downgrade: string | undefined
   readonly session: Session | undefined
   readonly clock: Clock
-  /** Stops the trials, but not the restoration of the app. */
+  /** When this signal aborts, the trials stop. The app is still restored. */
   readonly signal: AbortSignal
   readonly onPutBack: () => void
 }
@@ -72,7 +72,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   const trials = new Map<Trial, Verdict>()
   const touched = new Set<Item>()
   const lost = new Set<Item>()
-  /** Whether an event reported the change that an operation made. */
+  /** Operation → whether an event reported its change. */
   const announced = new Map<ProbeName, boolean>()
   const eventsSoFar = () => session?.events.length ?? 0
   return { trials, touched, lost, tryAll }
@@ -154,7 +154,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return isOk(response)
   }
 
-  /** Tries the operations that people notice, which are a report to the app's developer and speech. */
+  /** Tries the operations that people notice: a report to the app's developer, and speech. */
   async function tryWords(): Promise<void> {
     const bare = await keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
@@ -165,7 +165,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     else skip(`speech-output/say: ${summary(response)}`, ['speakReference'])
   }
 
-  /** Installs a lower version and then the newest version. */
+  /** Tries to install a lower version. The restoration then installs the newest version. */
   async function tryDowngrade({ version, channel, origin, updateAvailable }: AppRecord): Promise<void> {
     if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
       return skip('the version of the app is not higher', ['installFromAppStore'], 'downgrade')
@@ -216,7 +216,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     const operation = name === 'readBack' ? 'getAppSetting' : name === 'unsetAgain' ? 'unsetAppSetting' : name
     const seen = await operate(client, reading.prefix, operation, { app, setting: SETTING, body })
     const outcome = outcomeOf(seen)
-    // A refused request has changed nothing.
+    // Remember only items that may have changed. A refused request has changed nothing.
     if (touches !== undefined && ['ok', 'failed', 'no_answer'].includes(outcome)) touched.add(touches)
     if (touches !== undefined && outcome === 'no_answer') lost.add(touches)
     return seen
@@ -228,7 +228,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return seen
   }
 
-  /** Records whether an event reports a change. Records nothing if the channel is lost during the wait. */
+  /** Waits for an event about a change, and records whether it arrived. Records nothing if the channel is lost. */
   async function listen(name: ProbeName, from: number): Promise<void> {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
@@ -263,7 +263,7 @@ function unchanged(trial: Trial, response: Observation, record: AppRecord): Verd
   return verdict(false, `${summary(response)}, but ${found.join(', ') || 'the record does not show it'}`)
 }
 
-/** The known states. Any other text may be a name, which must not be reported. */
+/** The states that a report may contain. Any other text may be a name. */
 const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])
 
 function shownValue(value: unknown): string {

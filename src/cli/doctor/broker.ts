@@ -16,7 +16,7 @@ import { protocolAt } from './spoken.ts'
 const { ok, note, problem } = about('broker')
 
 const TIMEOUT_MS = 20_000
-/** Messages take longer between two nodes of a cluster than within one node. */
+/** Time limit for a message to arrive. Messages take longer between the nodes of a cluster than within one node. */
 const ARRIVAL_MS = 5_000
 
 export async function examineBroker(config: Config, clock: Clock): Promise<Finding[]> {
@@ -63,7 +63,7 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       }
       await checkForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
-      // The rules may refuse these subscriptions, because only the doctor reads the topics of other members.
+      // Ignore refusals, because the rules need not permit this: only the doctor reads the topics of other members.
       for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(messages, discovery, protocol === '5' ? isReceived : undefined))
@@ -106,9 +106,9 @@ async function examineSharing(urls: readonly string[], config: Config, clock: Cl
   return findings
 }
 
-/** Resolves to `undefined` if it remains unknown whether the message arrives. */
+/** Tests whether a message sent to one address arrives at another. Resolves to `undefined` if that remains unknown. */
 async function passesOn(from: string, to: string, config: Config, clock: Clock): Promise<boolean | undefined> {
-  // Nothing subscribes to this topic.
+  // Use the probe topic, because a running bridge ignores probe messages that it has not sent.
   const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})
   const mark = JSON.stringify({ doctor: randomBytes(8).toString('hex') })
   const { promise: arrived, resolve } = Promise.withResolvers<boolean>()
@@ -130,7 +130,7 @@ async function passesOn(from: string, to: string, config: Config, clock: Clock):
 
 const NOTHING_THERE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
 
-/** The finding and the right scheme, by detected protocol and configured scheme. */
+/** Detected protocol and configured scheme → the finding and the right scheme. */
 const SCHEMES: Readonly<Record<string, readonly [string, string]>> = {
   'TLS mqtt:': ['speaks TLS', 'mqtts:'],
   'TLS ws:': ['speaks TLS', 'wss:'],

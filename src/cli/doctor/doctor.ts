@@ -10,7 +10,7 @@ import { examineHub } from './hub.ts'
 
 type Examination = Pick<Loaded, 'config' | 'secrets' | 'warnings'> & { readonly clock: Clock }
 
-/** Changes nothing on hubs and brokers. */
+/** Examines the configuration, the hubs and the brokers. Changes nothing there. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
   const scrubber = new Scrubber(examination.secrets)
   // Findings quote text from hubs and brokers, which may contain secrets.
@@ -71,7 +71,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   })
   hide(mqtt.url ?? [], 'broker')
   hide(fleet.nats, 'nats')
-  // The name of a numbered member is only its number, which need not be hidden.
+  // Hide the member's name, except in a numbered fleet, where the name is only a number.
   const membership = membershipOf({ fleet })
   if (membership?.mode === 'leases') words.set(membership.member, '<member>')
   if (fleet.username !== null) words.set(fleet.username, '<user>')
@@ -79,7 +79,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   if (mqtt.username !== null) words.set(mqtt.username, '<user>')
   if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
   if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')
-  // Longest first, because one word may be part of another.
+  // Replace the longest words first, because one word may be part of another.
   const all = [...words].sort(([one], [other]) => other.length - one.length)
   const patterns = all.map(
     ([word, as]) => [new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as] as const,

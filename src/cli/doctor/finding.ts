@@ -1,13 +1,13 @@
 export type Outcome = 'ok' | 'note' | 'problem'
 
 export interface Finding {
-  /** Examples: `configuration`, `broker`, `hub home`. */
+  /** What the finding is about: `configuration`, `broker` or, for example, `hub home`. */
   readonly subject: string
-  /** `note`: useful to know, but not a problem. */
+  /** The kind of finding. A `note` is useful to know, but not a problem. */
   readonly outcome: Outcome
-  /** A sentence without a full stop. */
+  /** The finding as a sentence without a full stop. */
   readonly text: string
-  /** What the user can do; empty if nothing. */
+  /** What the user can do about it; an empty string if there is nothing to do. */
   readonly remedy: string
   /** Names and addresses in the text that the configuration does not contain. A bug report omits them as well. */
   readonly names: readonly string[]
@@ -20,5 +20,5 @@ export function about(subject: string) {
   return { ok: finding('ok'), note: finding('note'), problem: finding('problem') }
 }
 
-/** Examples: `one hub`, `2 hubs`. */
+/** Returns a number with its noun, such as `one hub` or `2 hubs`. */
 export const counted = (count: number, what: string) => (count === 1 ? `one ${what}` : `${count} ${what}s`)

@@ -18,9 +18,9 @@ import { protocolAt } from './spoken.ts'
 
 const KEEP_NAME = 'keep the name: with another name, Home Assistant replaces all devices with new ones'
 
-/** A larger difference is a problem, because the expiry of commands depends on both clocks. */
+/** Maximum difference between the clocks of hub and bridge. The expiry of commands depends on both clocks. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000
-/** How long to watch a new session, because a hub may accept and immediately close it. */
+/** How long to watch a new session. A hub may accept a session and immediately close it. */
 const SETTLE_MS = 500
 
 interface HubExamination {
@@ -30,7 +30,7 @@ interface HubExamination {
   readonly clock: Clock
 }
 
-/** Returns the id of the hub; `null` if the hub does not identify itself. */
+/** Examines a hub. Finally returns the hub's id, or `null` if the hub does not identify itself. */
 export async function* examineHub(examination: HubExamination): AsyncGenerator<Finding, string | null> {
   const { name, hub, config, clock } = examination
   const { ok, note, problem } = about(`hub ${name}`)
@@ -139,7 +139,7 @@ async function* examineClock(name: string, url: string, clock: Clock): AsyncGene
   )
 }
 
-/** Uses undici because it is already loaded. Node's own `fetch` would load a second copy. */
+/** Reads a server's clock. Uses undici, which is already loaded. Node's own `fetch` would load a second copy of it. */
 async function timeOf(url: string): Promise<number> {
   const { origin, pathname } = new URL(url)
   const pool = new Pool(origin, { connections: 1, allowH2: false })

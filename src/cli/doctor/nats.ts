@@ -32,7 +32,7 @@ const MAX_READ = 20
 
 type Fleet = Config['fleet']
 
-/** Leaves no changes behind. Deletes a bucket that it has created as a test. */
+/** Examines the NATS server of a fleet. Leaves no changes behind: it deletes any bucket that it creates as a test. */
 export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   await using open = new AsyncDisposableStack()
   const connections: { readonly url: string; readonly connection: NatsConnection }[] = []
@@ -109,7 +109,7 @@ async function open(kvm: Kvm, jsm: JetStreamManager, name: string) {
   }
 }
 
-/** Creates a similar bucket, to find out whether the first member could create the real bucket. */
+/** Creates and deletes a similar bucket, to find out whether the first member could create the real bucket. */
 async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGenerator<Finding> {
   const name = `${bucket}-doctor-${randomBytes(4).toString('hex')}`
   try {
@@ -122,7 +122,7 @@ async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGene
       'three servers of a cluster must run and have room for the bucket, and the user must be allowed to create streams',
     )
   } finally {
-    // The bucket may have been created even if no answer arrived.
+    // Delete the bucket in any case, because it may have been created even if no answer arrived.
     await kvm
       .open(name)
       .then((made) => made.destroy())
@@ -182,7 +182,7 @@ async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
   }
 }
 
-/** Returns the names without the prefix. Uses no watch, which would leave a consumer on the server for a while. */
+/** Returns names of keys without their prefix. Does not watch keys, which would leave a consumer on the server. */
 async function namesBelow(prefix: string, filter: string, { jsm, stream, subject }: Bucket): Promise<string[]> {
   const { state } = await jsm.streams.info(stream, { subjects_filter: subject + prefix + filter })
   return Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length + prefix.length))

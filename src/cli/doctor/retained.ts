@@ -1,4 +1,4 @@
-/** Finds other clients of the broker: Home Assistant, members of a fleet, or a bridge with the same base topic. */
+/** Finds evidence of other clients: Home Assistant, members of a fleet, or a bridge with the same base topic. */
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
@@ -15,7 +15,7 @@ type RetainedMessages = ReadonlyMap<string, string>
 
 const WAYS = { static: 'by number', leases: 'by leases' } as const
 
-/** @param topics the topics of a member with this configuration */
+/** Compares this configuration with its running fleet. @param topics the topics of a member with this configuration */
 export function examineFleet(
   messages: RetainedMessages,
   topics: Topics,
@@ -34,7 +34,7 @@ export function examineFleet(
   findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
   // The retained messages of a stopped fleet do not apply to the next fleet.
   if (state !== 'online' || fleet === undefined) return findings
-  // Members with different configurations can claim the same hub.
+  // Report a different configuration, because two members could then claim the same hub.
   if (fleet.mode !== mode) {
     const text = `its members share the hubs ${WAYS[fleet.mode]}, this configuration ${WAYS[mode]}`
     findings.push(problem(text, 'give all members the same configuration, and restart them'))
@@ -43,7 +43,7 @@ export function examineFleet(
     findings.push(problem(text, 'set the same count for all members, and restart them'))
   }
   const members = membersOnline(messages, topics)
-  // If members of a numbered fleet use different counts, hubs have two owners or none, and the retained count changes.
+  // If numbered members use different counts, the retained count is unreliable, so compare the number of members.
   if (mode !== 'leases' && members.length > Math.min(fleet.count, membership.count)) {
     const text = `${members.length} members are online, and not all of them use that count`
     findings.push(problem(text, 'give all members the same fleet.count, and restart them'))
@@ -81,13 +81,13 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
   ]
 }
 
-/** Accepts additional keys, which later versions may send. */
+/** The schema of `bridge/info`, which here accepts additional keys, because later versions may send them. */
 const INFO = v.object(BRIDGE_INFO.entries)
 type Served = v.InferOutput<typeof INFO>['hubs']
 /** Maximum number of hubs named in a finding, because a fleet may have a thousand hubs. */
 const MAX_NAMED = 5
 
-/** Hides a string that is longer than any real value. */
+/** Replaces a string that is too long to be a real value. */
 const short = (text: string) => (text.length > 100 ? '…' : text)
 
 type Hub = readonly [name: string, host: string]
@@ -138,9 +138,9 @@ const REMEDY =
   'if Home Assistant shows no devices: set discovery.prefix to that of its MQTT integration; without Home Assistant: discovery.format: off'
 
 /**
- * Must be called before the client subscribes to anything. Home Assistant subscribes to sensors, bridges do not. The
- * empty message removes a sensor that does not exist. Under MQTT 5, the broker reports whether a client received this
- * message.
+ * Checks for Home Assistant with an empty message, which removes a sensor that does not exist. Under MQTT 5, the broker
+ * reports whether any client received it. Bridges do not subscribe to sensors. Must be called before this client
+ * subscribes to anything.
  */
 export async function checkForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return
@@ -164,7 +164,7 @@ export function examineListeners(
   if (format === 'off' || messages.has(birth_topic) || isReceived) return []
   const { note } = about('broker')
   if (isReceived === false) return [note(`no client receives the devices for Home Assistant below ${prefix}`, REMEDY)]
-  // Even without evidence of Home Assistant, the default prefix is usually right.
+  // Do not warn about the default prefix, because it is usually right even without evidence of Home Assistant.
   if (prefix === options['discovery.prefix'].default) return []
   const isOther = (topic: string) => topic.startsWith(`${prefix}/`) && parseDiscoveryTopic(topic) === undefined
   if (messages.keys().some(isOther)) return []

@@ -12,11 +12,11 @@ import { about, type Finding } from './finding.ts'
 
 const { ok, problem } = about('broker')
 
-/** A permitted message arrives within this time. */
+/** Time within which a permitted message arrives. */
 const ECHO_MS = 2_000
-/** The discovery message of an app, the longest message that the bridge cannot shorten, is smaller than this. */
+/** Size of the test message. It exceeds an app's discovery message, the longest that the bridge cannot shorten. */
 const LONG_KIB = 16
-/** Allowance for the header of the packet and the topic. */
+/** Number of bytes to allow for the header of the packet and the topic. */
 const OVERHEAD = 512
 
 interface Echoing {
@@ -46,7 +46,7 @@ export async function examineRules(
   }
   const answers = [`${topics.base}/${hub}/result/doctor`, `${topics.base}/${hub}/app/doctor/result/doctor`]
   const messages = [topics.of('bridgeProbe', {}), ...answers].map((topic) => [topic, '{}'] as const)
-  // The empty message removes a device that does not exist in Home Assistant. Any other message would be invalid.
+  // Send an empty message, which Home Assistant ignores because no such device exists. Other texts would be invalid.
   const removal = [`${discovery.prefix}/device/hub2mqtt--doctor/config`, ''] as const
   for (const [topic, payload] of discovery.format === 'off' ? messages : [...messages, removal]) {
     const lacking = await sendToItself(connection, topic, payload, echoing)
@@ -69,7 +69,7 @@ export async function examineRules(
   return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
 }
 
-/** Resolves to the action that the rules forbid, if the message does not arrive. */
+/** Sends a message through the broker to this client. If it does not arrive, resolves to the forbidden action. */
 async function sendToItself(
   connection: Connection,
   topic: string,
@@ -86,8 +86,8 @@ async function sendToItself(
 }
 
 /**
- * Returns no findings if the broker accepts long messages, or if its rules prevent the test. Uses a separate
- * connection, because the broker may close the connection when a message is too long.
+ * Tests whether the broker accepts long messages. Returns no findings if it does, or if its rules prevent the test.
+ * Uses a separate connection, because the broker may close the connection when a message is too long.
  */
 export async function examineSize(session: SessionOptions, topic: string, echoing: Echoing): Promise<Finding[]> {
   const long = LONG_KIB * 1024

@@ -3,7 +3,7 @@ import { connect as connectTls } from 'node:tls'
 import type { WebSocket } from 'ws'
 import { fromUrl } from '../../base/hosts.ts'
 
-/** A port in the local network answers within this time. */
+/** Time within which a port in the local network answers. */
 const TIMEOUT_MS = 2_000
 /** A CONNECT packet: MQTT 3.1.1, clean session, no client id, no login. */
 const CONNECT = Buffer.from([0x10, 12, 0, 4, ...Buffer.from('MQTT'), 4, 2, 0, 10, 0, 0])
@@ -11,7 +11,7 @@ const CONNACK = 0x20
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'http:': 80, 'ws:': 80 }
 
-/** Detects the protocol without logging in. */
+/** Detects the protocol that a port speaks, without logging in. */
 export async function protocolAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
   const { protocol, hostname, port } = new URL(address)
   const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }
@@ -20,7 +20,7 @@ export async function protocolAt(address: string): Promise<'MQTT' | 'TLS' | unde
       socket.write(CONNECT)
       socket.once('data', ([type]) => resolve(type === CONNACK))
     }),
-    // Nothing secret is sent, so the certificate does not matter.
+    // Accept any certificate, because no secret is sent.
     first(
       connectTls({ ...at, rejectUnauthorized: false, servername: isIP(at.host) === 0 ? at.host : '' }),
       TIMEOUT_MS,

@@ -13,7 +13,7 @@ export interface Core {
   readonly flavour: Flavour
   readonly apps: HubApps
   readonly store: HubStore
-  /** Milliseconds since the hub started. */
+  /** Returns the time since the hub started, in milliseconds. */
   uptime(): number
   readonly clock: Clock
   /** Running apps whose devices are unavailable. */
@@ -24,7 +24,7 @@ export interface Core {
 }
 
 export interface Caller {
-  /** Spelled `homey.…`. */
+  /** The permissions of the caller, spelled `homey.…`. */
   readonly scopes: readonly string[]
   /** The calling app; if missing, the caller is a client with a key. */
   readonly app?: string
@@ -32,7 +32,7 @@ export interface Caller {
 
 export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
-/** Method and path, such as `GET /app/:id`: `:id` is a parameter, percent-encoded. */
+/** A method and a path, such as `GET /app/:id`, in which `:id` is a percent-encoded parameter. */
 export type Request = `${Method} /${string}`
 
 type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
@@ -59,20 +59,20 @@ export function requestOf(request: Request, accepts: v.ObjectEntries) {
 interface Declared {
   readonly doc: string
   readonly needs: Needs
-  /** The path in the API documentation, if it differs. `reference` accepts only this path, other flavours both. */
+  /** The path in the API documentation, if it differs. The flavour `reference` accepts only this path, others both. */
   readonly alias?: string
   /** Set if apps need no permission, because the endpoint concerns only the calling app. */
   readonly own?: true
   /** The flavours that have the endpoint; default: all. */
   readonly only?: readonly Flavour[]
-  /** The parameter whose value is the whole body. */
+  /** The name of the parameter to which the whole body is assigned. */
   readonly wholeBody?: string
 }
 
 interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
   /** The method and the path, which is relative to the path of the item. */
   readonly request: R
-  /** Other parameters: in the query for GET and DELETE, otherwise in the body. */
+  /** The parameters outside the path: in the query for GET and DELETE, otherwise in the body. */
   readonly accepts?: E
   run(core: Core, input: Input<R, E>, caller: Caller): unknown
 }
@@ -110,7 +110,7 @@ export const optional = <const S extends v.GenericSchema>(schema: S, text: strin
 export const missing = (name: string) => new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
 
-/** @throws HubError 404 if there is no such setting */
+/** Returns the value of a setting. @throws HubError 404 if there is no such setting */
 export function settingIn(settings: ReadonlyMap<string, unknown>, name: string): unknown {
   if (!settings.has(name)) throw new HubError(404, 'not_found', 'Setting Not Found')
   return settings.get(name)

@@ -17,8 +17,8 @@ export interface InstallRequest {
 }
 
 /**
- * Methods that write resolve when the change is on disk and the app has started to change; events report the progress.
- * They throw a `HubError` if the hub refuses. The caller has checked that the app exists.
+ * The apps of a hub. Methods that change an app resolve when the change is on disk and has begun; events report its
+ * progress. They throw a `HubError` if the hub refuses. Callers must check that the app exists.
  */
 export interface HubApps {
   readonly records: ReadonlyMap<string, AppRecord>
@@ -49,7 +49,7 @@ export interface HubApps {
 
 export interface AppsHost {
   readonly flavour: Flavour
-  /** Sends an event from the apps manager, after the app's record has changed. */
+  /** Sends an event from the apps manager. Called after an app's record has changed. */
   sendEvent(event: 'app.create' | 'app.update' | 'app.delete', payload: unknown): void
   /** The interface for running apps; usable only after the hub has started. */
   readonly inApp: InApp

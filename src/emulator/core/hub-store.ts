@@ -5,30 +5,30 @@ export const StoredNotification = v.object({
   /** The app that sent the notification, or `hub`. */
   owner: v.string(),
   text: v.string(),
-  /** Epoch milliseconds. */
+  /** The time of the notification, in epoch milliseconds. */
   at: v.number(),
 })
 export type StoredNotification = Readonly<v.InferOutput<typeof StoredNotification>>
 
-/** The owner of data that belongs to no app. */
+/** The owner of data that belongs to the hub itself, not to an app. */
 export const HUB = 'hub'
 
-/** A persistent store has saved each change when the method returns. `owner` is the id of an app, or `hub`. */
+/** Stores data of the hub. A persistent store saves each change before it returns. `owner`: an app's id, or `hub`. */
 export interface HubStore {
   settings(owner: string): ReadonlyMap<string, unknown>
   setSetting(owner: string, name: string, value: unknown): void
   unsetSetting(owner: string, name: string): void
-  /** Oldest first. */
+  /** Returns the notifications, oldest first. */
   notifications(): readonly StoredNotification[]
   notify(owner: string, text: string): StoredNotification
-  /** Returns whether the notification existed. */
+  /** Removes a notification. Returns whether it existed. */
   forget(id: number): boolean
 }
 
-/** Beyond this number, the oldest notifications are removed. */
+/** Maximum number of notifications. Beyond it, the oldest notifications are removed. */
 export const MAX_NOTIFICATIONS = 1000
 
-/** `now` returns epoch milliseconds. */
+/** Creates a store in memory. `now` returns epoch milliseconds. */
 export function hubStoreInMemory(now: () => number): HubStore {
   const settings = new Map<string, Map<string, unknown>>()
   let notifications: StoredNotification[] = []

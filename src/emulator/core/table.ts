@@ -8,7 +8,7 @@ import { DEVICES, FLOWS, INSIGHTS, UPDATES } from './managers/evidence.ts'
 import { NOTIFICATIONS, SETTINGS, SPEECH_OUTPUT } from './managers/household.ts'
 import { BACKUP, SESSIONS, SYSTEM } from './managers/system.ts'
 
-/** The section `manager`: `/api/manager/<item>…` and `homey:manager:<item>`. */
+/** The items of the section `manager`, with paths `/api/manager/<item>…` and URIs `homey:manager:<item>`. */
 const MANAGERS = {
   apps: APPS,
   system: SYSTEM,
@@ -23,7 +23,7 @@ const MANAGERS = {
   updates: UPDATES,
 } as const satisfies Record<string, Endpoints>
 
-/** The section `app`: the apps' own web APIs, `/api/app/<id>…`. The item is the app; the app defines the paths. */
+/** The only endpoint of the section `app`, `/api/app/<id>…`: the web APIs of apps. Each app defines its own paths. */
 const requestApp = endpoint({
   doc: "Sends a request to the app's own web API.",
   request: 'GET /',
@@ -48,7 +48,7 @@ export interface Entry {
 }
 
 type Managers = typeof MANAGERS
-/** The names of all endpoints, which are unique across items. */
+/** The name of an endpoint. No two items have endpoints of the same name. */
 export type OperationName = { [I in keyof Managers]: keyof Managers[I] }[keyof Managers] | 'requestApp'
 
 type Named = Readonly<Partial<Record<OperationName, Endpoint>>>

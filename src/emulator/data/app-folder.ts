@@ -16,7 +16,7 @@ interface Copy {
 }
 
 /**
- * The copy has no links. A link to a file in the same folder becomes a copy of the file. `target` must not exist.
+ * Copies an app to `target`, which must not exist. Replaces a link to a file of the app with a copy of that file.
  * @throws ManifestError for other links, for anything except files and folders, or if a limit is exceeded
  */
 export async function copyApp(source: string, target: string, limits = COPY_LIMITS): Promise<void> {
@@ -63,7 +63,7 @@ async function copyFile(copy: Copy, source: string, target: string): Promise<voi
   await to.sync()
 }
 
-/** Refuses links out of a folder, because Node's permission model follows links. @throws ManifestError */
+/** Refuses links that lead out of a folder, because Node's permission model follows links. @throws ManifestError */
 export function refuseLinksOut(folder: string): void {
   const root = realpathSync(folder)
   for (const link of linksIn(folder)) {

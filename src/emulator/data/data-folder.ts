@@ -27,7 +27,7 @@ export const APPS_FOLDER = 'apps'
 const DATABASE = 'hub.db'
 const LOCK = 'hub.lock'
 const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
-/** Names allowed in a folder that no hub has used: files of an interrupted first start, or of a new disk. */
+/** Names of files that a new data folder may contain: those of an interrupted first start, and of a new disk. */
 const OWN_NAMES = [...FILES, 'lost+found']
 
 export const holdsHub = (folder: string): boolean => existsSync(join(folder, DATABASE))
@@ -40,7 +40,7 @@ export function makeFolders(folder: string, mode = 0o777): void {
   try {
     mkdirSync(folder, { mode })
   } catch (error) {
-    // Another process may have created the folder.
+    // Ignore the error if the folder now exists, because another process may have created it.
     if (!existsSync(folder)) throw error
   }
 }
@@ -60,7 +60,7 @@ function makeFolder(folder: string): void {
       }
     }
     const apps = join(folder, APPS_FOLDER)
-    // Refuse a link, because each start removes unused code from this folder.
+    // Refuse a link, because each start of the hub removes unused code from this folder.
     if (lstatSync(apps, { throwIfNoEntry: false })?.isDirectory() === false) {
       throw new HubDataError(`${apps}: is not a folder; it was not changed`)
     }
@@ -83,15 +83,15 @@ function makePrivate(folder: string): void {
 }
 
 /**
- * Node has no file locks, so SQLite locks a separate file. The operating system releases the lock when the process ends
- * for any reason. The database itself is not locked, because keys are created and revoked while the hub is running.
+ * Locks a data folder with SQLite and a separate file, because Node has no file locks. The operating system releases
+ * the lock when the process ends. The database itself is not locked, because keys can change while the hub is running.
  */
 function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)
   const problem = (cause: unknown) =>
     isBusy(cause) ? `${folder}: another hub uses this folder` : `${path}: cannot be locked (${messageOf(cause)})`
   return useFile(path, { timeout: 0 }, problem, (lock) => {
-    // This database is never written, so avoid a journal file on disk.
+    // Avoid a journal file on disk, because nothing is ever written to this database.
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE;')
     chmodSync(path, 0o600)
   })
@@ -108,7 +108,7 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }
 
-/** Writes a folder's entries to disk, to survive a power failure. Windows cannot open folders, and needs no sync. */
+/** Writes a folder's entries to disk, so that they survive a power failure. Windows does not need or allow this. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return
   await using folder = await open(path, 'r')
@@ -126,9 +126,9 @@ function syncFolderNow(path: string): void {
   }
 }
 
-/** `h2mq`: identifies the databases of hub2mqtt. */
+/** Identifies databases of hub2mqtt. The bytes are the characters `h2mq`. */
 const APPLICATION_ID = 0x68326d71
-/** Increases with each change of the tables. */
+/** The version of the tables. It must increase with each change of the tables. */
 const SCHEMA_VERSION = 1
 /** Time limit for a write to wait for another process, which locks the database for a few milliseconds at most. */
 const BUSY_MS = 2000
@@ -165,7 +165,7 @@ const TABLES = `
 
 export type Database = ReturnType<typeof openDatabase>
 
-/** Creates a missing folder or database. `alone`: refuses a folder that another hub uses. @throws HubDataError */
+/** Opens or creates the database of a folder. `alone`: refuses a folder that another hub uses. @throws HubDataError */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }) {
   const folder = resolve(path)
   makeFolder(folder)
@@ -255,7 +255,7 @@ function prepare(sql: DatabaseSync): void {
   sql.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
   if (!isNew) return
   transaction(sql, () => {
-    // Another process may have created the tables first.
+    // Check again within the transaction, because another process may have created the tables first.
     if (pragma(sql, 'user_version') !== 0) return
     sql.exec(`${TABLES} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION};`)
   })

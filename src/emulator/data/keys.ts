@@ -5,7 +5,7 @@ import { checkScopes, EmulatorOptionError, normaliseScope, writtenScope } from '
 import { type Database, HubDataError, holdsHub, openDatabase } from './data-folder.ts'
 
 const KEY_BYTES = 32
-/** Users revoke a key by its id, which reveals nothing about the key. */
+/** Length of a key's id. Users revoke a key by its id, which reveals nothing about the key. */
 const ID_BYTES = 4
 const MAX_NAME = 100
 
@@ -19,7 +19,7 @@ const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: 
 export function storedKeys({ sql }: Database) {
   const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
   return {
-    /** Returns `undefined` for an unknown key. */
+    /** Returns the scopes of a key; `undefined` for an unknown key. */
     scopesOf(key: string): readonly string[] | undefined {
       const row = find.get(hashOf(key))
       return row && v.parse(Scopes, row['scopes'])
@@ -44,7 +44,7 @@ export function storedKeys({ sql }: Database) {
         .all()
         .map((row) => {
           const { id, at, scopes, name } = v.parse(KeyRow, row)
-          // Use the spelling of the API documentation, which is also valid as input.
+          // Spell scopes as in the API documentation. This spelling is also valid as input.
           const written = scopes.map(writtenScope).join(',')
           return [id, new Date(at).toISOString(), written, name].join('  ').trimEnd()
         }),
@@ -59,7 +59,7 @@ export function storedKeys({ sql }: Database) {
 /** Hashes a key. One fast hash is enough, because a key of 256 random bits cannot be guessed at any speed. */
 const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
-/** Used by `hub2mqtt emulate keys`. `make`: creates a missing folder. @throws HubDataError if the folder has no hub */
+/** Opens the keys for `hub2mqtt emulate keys`. `make` creates a missing folder. @throws HubDataError without a hub */
 export function keysOf(folder: string, { make = false } = {}) {
   if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: contains no hub`)
   const database = openDatabase(folder, { alone: false })

@@ -18,11 +18,11 @@ export class ManifestError extends Error {
   override readonly name = 'ManifestError'
 }
 
-/** From the most to the least stable. */
+/** The channels of the store, from the most to the least stable. */
 export const CHANNELS = ['stable', 'beta', 'alpha'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-/** Manifests of real apps, with their drivers and flows, are several hundred kilobytes long. */
+/** Maximum size of a manifest. Manifests of real apps, with their drivers and flows, have several hundred kilobytes. */
 const MAX_FILE_BYTES = MAX_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
@@ -32,7 +32,7 @@ const MAX_IGNORED = 20
 const MAX_MISTAKES = 20
 const MAX_MISTAKE_LENGTH = 400
 
-/** The id is used as a folder name and in topics. It has at least two parts of letters, digits, `-` and `_`. */
+/** The format of app ids, which are used as folder names and in topics: at least two parts, separated by dots. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$/
 /** A relative path with `/` as the separator, in which no part begins with a dot. */
 const MAIN = /^[A-Za-z0-9_@-][A-Za-z0-9_@.-]*(\/[A-Za-z0-9_@-][A-Za-z0-9_@.-]*)*$/
@@ -59,7 +59,7 @@ export const AppId = v.pipe(
   v.regex(ID, 'must be parts of letters, digits, "-" and "_", separated by dots, such as com.example.lights'),
 )
 
-/** The documentation and the JSON Schema use the descriptions. */
+/** The fields of a manifest. Their descriptions are part of the documentation and the JSON Schema. */
 export const ManifestFields = {
   $schema: optional(v.string(), 'For editors.'),
   id: described(AppId, 'The id of the app, such as `com.example.lights`. Required.'),
@@ -102,11 +102,11 @@ export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 /** Called with the manifest's fields that this hub ignores. */
 type Warn = (warning: string) => void
 
-/** @throws ManifestError if the manifest is missing or invalid, or `main` is not a file in the folder */
+/** Reads a manifest. @throws ManifestError if it is missing or invalid, or if `main` is not a file in the folder */
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
-  // `main` may be a link to any target.
+  // Resolve links, because `main` may be a link out of the folder.
   const main = real(join(folder, manifest.main))
   if (main === undefined || !statSync(main).isFile()) throw new ManifestError(`${path}: main: there is no such file`)
   if (!isBelow(real(folder) ?? folder, main)) throw new ManifestError(`${path}: main: leads out of the app's folder`)
@@ -135,7 +135,7 @@ const isField = (field: string) => Object.hasOwn(ManifestFields, field)
 const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
 
 /**
- * Converts a real app's manifest. Values that are valid in neither format stay, so that the validation rejects them.
+ * Converts a real app's manifest. Keeps values that are invalid in both formats, so that the validation rejects them.
  */
 function adapted(given: Readonly<Record<string, unknown>>) {
   const own = new Map(Object.entries(given).filter(([field]) => isField(field)))
@@ -203,7 +203,7 @@ function readText(path: string): string {
   }
 }
 
-/** Returns `undefined` for a broken link. */
+/** Resolves all links in a path. Returns `undefined` if the target does not exist. */
 export function real(path: string): string | undefined {
   try {
     return realpathSync(path)

@@ -13,13 +13,13 @@ import { APPS_FOLDER, syncFolder } from './data-folder.ts'
 import { AppId, CHANNELS, type Channel, isBelow, type Manifest, ManifestError, readManifest } from './manifest.ts'
 
 export interface Unpacked {
-  /** Absolute path. */
+  /** Absolute path of the folder with the app's code. */
   readonly folder: string
   readonly manifest: Manifest
 }
 
 export interface Sources {
-  /** Default: none. */
+  /** The folder of the app store; default: no store. */
   readonly store?: string | undefined
   /** Folders of the sample apps by id. They can be installed if the store does not have them. */
   readonly samples?: ReadonlyMap<string, string> | undefined
@@ -31,15 +31,15 @@ export type Offer = Manifest & Unpacked
 
 interface Wanted {
   readonly id: string
-  /** A channel name of the flavour; default: `stable`, or any channel if a version is given. */
+  /** The wanted channel, as spelled by the flavour; default: `stable`, or any channel if a version is given. */
   readonly channel?: string | undefined
-  /** Default: the newest. */
+  /** The wanted version; default: the newest. */
   readonly version?: string | undefined
   /** The installed version; older versions are not offered. */
   readonly present?: string | undefined
 }
 
-/** Newer hubs have only two channels. */
+/** Channel name → the store's channels. Newer hubs have only two channels, `live` and `test`. */
 const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, readonly Channel[]>([
   ...CHANNELS.map((channel): [string, readonly Channel[]] => [channel, [channel]]),
   ['live', ['stable']],
@@ -58,12 +58,12 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   const apps = join(data, APPS_FOLDER)
   const warnOnce = onceEach(warn)
 
-  /** Reads the folders each time, because versions may be added. */
+  /** Finds an app in the store. Reads the folders each time, because versions may be added at any time. */
   function find(wanted: Wanted): Offer | undefined {
     return inStore(wanted) ?? sampleFor(wanted)
   }
 
-  /** @throws ManifestError if the sample app cannot be used */
+  /** Returns a sample app. @throws ManifestError if it cannot be used */
   function sample(id: string): Offer {
     const folder = samples.get(id)
     if (folder === undefined) throw new ManifestError(`${id}: is not a sample app`)
@@ -122,22 +122,22 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     }
   }
 
-  /** Uses an app in place, without a copy. @throws ManifestError, also for a link out of the folder */
+  /** Uses an app in place, without a copy. @throws ManifestError, also if a link leads out of the folder */
   function adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, warnOnce) }
-    // Skip copies, which contain no links.
+    // Skip the check for copies in the data folder, which contain no links.
     if (!isBelow(apps, adopted.folder)) refuseLinksOut(adopted.folder)
     return adopted
   }
 
-  /** Does not touch folders outside the data folder. */
+  /** Removes a folder of unpacked code. Does not touch folders outside the data folder. */
   async function discard(folder: string): Promise<void> {
     if (!isBelow(apps, folder)) return
     await rm(folder, { recursive: true, force: true })
     removeEmpty(dirname(folder))
   }
 
-  /** Removes folders that are not in `used`, which a killed hub may have left behind. */
+  /** Removes the folders that are not in `used`. A killed hub may have left them behind. */
   async function sweep(used: ReadonlySet<string>): Promise<void> {
     for (const id of foldersIn(apps)) {
       const ofApp = join(apps, id)
@@ -154,11 +154,11 @@ function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder)
   } catch {
-    // The folder is not empty, or does not exist.
+    // Ignore the error: the folder is not empty, or does not exist.
   }
 }
 
-/** Returns an empty list if the folder does not exist. */
+/** Returns the names of the folders in a folder; an empty list if it does not exist. */
 function foldersIn(path: string): string[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })

@@ -60,7 +60,7 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 
 export type SqliteState = ReturnType<typeof sqliteState>
 
-/** Each write is durable when the method returns. @throws HubError 400 if a value is not JSON, 413 above a limit */
+/** Stores the hub's state durably. @throws HubError 400 if a value is not JSON, 413 if a value exceeds a limit */
 function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
   const all = <S extends v.GenericSchema>(schema: S, query: string, ...values: (string | number)[]) =>
     sql
@@ -79,7 +79,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
 
   const together = <T>(task: () => T): T => transaction(sql, task)
 
-  /** Adds an app, or replaces it without changing the order. */
+  /** Adds an app. If the id exists, replaces the app without changing the order. */
   function put(app: StoredApp): void {
     sql.prepare(PUT_APP).run({
       ...app,
@@ -96,7 +96,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
     put,
     transaction: together,
 
-    /** Whether `populate` has not stored the first apps yet. */
+    /** Whether the hub is new, so that `populate` must store the first apps. */
     get isNew(): boolean {
       return noted('populated') === undefined
     },
@@ -189,7 +189,7 @@ export async function openHubData(
   const keys = storedKeys(database)
   const resources = opened.move()
   return {
-    /** Absolute path. */
+    /** Absolute path of the data folder. */
     folder: database.folder,
     state,
     packages,

@@ -1,4 +1,4 @@
-/** A rate limit. A caller that has used up the amount for one second must wait for the next second. */
+/** Limits a rate. A caller that has used up the amount for one second must wait for the next second. */
 import type { Clock } from '../../base/clock.ts'
 
 const SECOND_MS = 1000

@@ -7,14 +7,14 @@ import type { Clock } from '../../base/clock.ts'
 type Files = ReadonlyMap<string, string>
 
 const POLL_MS = 250
-/** Files beyond this number are not watched. */
+/** Maximum number of watched files. Changes to further files are not detected. */
 export const MAX_FILES = 5000
 
 /** Receives the changed files, or an empty list if the folder no longer exists. Calls do not overlap. */
 type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**
- * Polls, because file system notifications differ between systems, get lost, and stop if the folder is replaced.
+ * Polls, because file system notifications differ between systems, can get lost, and end if the folder is replaced.
  * Reports changes when two consecutive polls find the same files.
  * @param previous - The files with which the app was started.
  * @returns a function that stops the polling

@@ -17,9 +17,9 @@ export const SDK = fileURLToPath(new URL('src/emulator/sdk/', ROOT))
 interface Launch {
   readonly id: string
   readonly version: string
-  /** Absolute path. */
+  /** Absolute path of the app's folder. */
   readonly folder: string
-  /** Relative to the folder. */
+  /** Path of the app's main file, relative to the folder. */
   readonly main: string
   /** Maximum heap size, in bytes. */
   readonly memoryLimit: number
@@ -35,7 +35,7 @@ export interface End {
 }
 
 export interface AppHandlers {
-  /** @throws HubError if the hub refuses */
+  /** Answers a request from the app. @throws HubError if the hub refuses */
   answer(request: RequestFromApp): unknown
   notice(notice: AppNotice): void
 }
@@ -65,7 +65,7 @@ export class AppProcess {
   #hasEnded = false
   #cancelKill: (() => void) | undefined
 
-  /** Resolves when the process exists, before `ready` and `ended` resolve. */
+  /** Starts a process. Resolves when the process exists, before `ready` and `ended` resolve. */
   static async start(launch: Launch, ...rest: readonly [Clock, Output, AppHandlers]): Promise<AppProcess> {
     const { file, args } = await commandLine(launch)
     const stdio = ['ignore', 'pipe', 'pipe', 'pipe'] as const
@@ -102,12 +102,12 @@ export class AppProcess {
     this.#channel?.send(message)
   }
 
-  /** @throws HubError */
+  /** Sends a request to the app's web API. @throws HubError */
   async request(request: AppRequest): Promise<unknown> {
     return await this.#channel?.request({ type: 'request', ...request, body: request.body ?? null })
   }
 
-  /** Resolves when garbage has been collected. @throws HubError 503 if the app hangs */
+  /** Makes the app collect garbage. Resolves when it has done so. @throws HubError 503 if the app hangs */
   async collectGarbage(): Promise<void> {
     await this.#channel?.request({ type: 'gc' })
   }
@@ -129,7 +129,7 @@ export class AppProcess {
     return this.ended
   }
 
-  /** Kills the process, which counts as a crash with `reason` as the message. */
+  /** Kills the process. Its end counts as a crash with `reason` as the message. */
   unload(reason: string): void {
     this.#output.note(reason)
     this.#reason ??= reason
@@ -158,7 +158,7 @@ export class AppProcess {
     child.once('exit', () => {
       this.#hasEnded = true
       this.#cancelKill?.()
-      // Read the remaining output without a limit, because a pipe holds little data.
+      // Read the remaining output without a limit, because only little data can remain in a pipe.
       for (const limit of this.#limits) limit.stop()
       this.#channel?.drain()
       child.stdout?.resume()
@@ -178,7 +178,7 @@ export class AppProcess {
     this.#ended.resolve({ requested: this.#requested, code, signal, message })
   }
 
-  /** Derives a crash message. If the heap was full, V8 printed a fatal error before the process ended. */
+  /** Returns a crash message: the fatal error that V8 prints if the heap is full, or the exit code or signal. */
   #guess(code: number | null, signal: string | null): string {
     const fatal = /^FATAL ERROR: .*$/m.exec(this.#lastWords)?.[0]
     if (fatal !== undefined) return fatal
@@ -193,7 +193,7 @@ async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
     // Resolve links, because the permission model compares real paths.
     `--allow-fs-read=${await realpath(folder)}`,
     `--allow-fs-read=${SDK}`,
-    // The permission model does not cover SQLite.
+    // Disable SQLite, because the permission model does not cover it.
     '--no-experimental-sqlite',
     '--disable-sigusr1',
     '--expose-gc',

@@ -18,7 +18,7 @@ import { allow } from './allowance.ts'
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
 
-/** In characters. */
+/** Maximum length of a crash's stack, in characters. */
 const MAX_STACK_LENGTH = 16_384
 
 const FromApp = v.variant('type', [
@@ -62,14 +62,14 @@ const FromApp = v.variant('type', [
   }),
 ])
 
-/** An invalid message that needs an answer. An `answer` needs none; its id belongs to a request from the hub. */
+/** An invalid message that the hub must answer. An `answer` is excluded, because its id is that of a hub's request. */
 const InvalidRequest = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>
 export type RequestFromApp = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
 export type AppNotice = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
-/** Messages from the hub. An `answer` belongs to a request from the app; the hub's own requests also have an `id`. */
+/** Messages from the hub. An `answer` has the `id` of the app's request. The hub's requests have their own ids. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }
@@ -84,14 +84,14 @@ const BYTES_PER_SECOND = 4 * 1024 * 1024
 const ANSWER_MS = 10_000
 /** Maximum number of the app's requests that the hub handles at the same time. */
 const MAX_HANDLED = 16
-/** Maximum number of the hub's pending requests. */
+/** Maximum number of the hub's requests that wait for an answer from the app. */
 const MAX_PENDING = 64
-/** Bytes that may wait for an app that does not read; the hub drops messages beyond this limit. */
+/** Maximum number of bytes that an app has not read yet. Beyond it, the hub drops events and refuses requests. */
 const MAX_UNREAD = 1024 * 1024
 
 interface ChannelOptions {
   readonly clock: Clock
-  /** @throws HubError to refuse the request */
+  /** Answers a request from the app. @throws HubError to refuse the request */
   readonly answer: (request: RequestFromApp) => unknown
   readonly notice: (message: AppNotice | Extract<AppMessage, { readonly type: 'ready' | 'crash' }>) => void
   /** Receives lines for the app's output. */
@@ -222,14 +222,14 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   return {
     end,
 
-    /** Drops the message if the app does not read its messages. */
+    /** Sends a message to the app. Drops it if too many unread messages are waiting. */
     send(message: HubMessage): void {
       if (isEnded) return
       if (isBacklogged()) noteOnce('the app does not read its messages')
       else write(message)
     },
 
-    /** @throws HubError 503 if the app ends, hangs or is busy, or the refusal of the app */
+    /** Sends a request to the app. @throws HubError 503 if the app ends, hangs or is busy, or the app's own refusal */
     async request(request: RequestToApp): Promise<unknown> {
       if (isEnded) throw notRunning()
       if (pending.size >= MAX_PENDING || isBacklogged()) {

@@ -19,7 +19,7 @@ export interface World {
   readonly limits: Limits
   readonly watch: Watch
   readonly packages: Packages
-  /** Whether the hub is stopping or rebooting, so that no app may start. */
+  /** Whether the hub is stopping or rebooting. In this state, apps must not start. */
   readonly isDown: () => boolean
   readonly onLine: ((id: string, line: string) => void) | undefined
   readonly records: Map<string, AppRecord>
@@ -44,9 +44,9 @@ export class InstalledApp {
   )
   #offer: string | undefined
   #usageSentAt = Number.NEGATIVE_INFINITY
-  /** Whether the app is uninstalled, so that its changes are no longer stored or sent. */
+  /** Whether the app is uninstalled. Its changes are then no longer stored or sent. */
   #isRemoved = false
-  /** Whether a new version is starting, so that a crash is not sent yet. */
+  /** Whether a new version is starting. A crash is then not sent, because the previous version may be restored. */
   #onTrial = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {
@@ -65,7 +65,7 @@ export class InstalledApp {
     return this.#stored
   }
 
-  /** @throws HubError 503 if the app is not running */
+  /** The process of the app. @throws HubError 503 if the app is not running */
   get process(): AppProcess {
     const process = this.#supervisor.process()
     if (process === undefined) throw new HubError(503, 'not_running', 'The app is not running')
@@ -115,7 +115,7 @@ export class InstalledApp {
     this.#show({})
   }
 
-  /** Restores the current version if the new version does not start. @throws HubError 500 with the reason */
+  /** Installs another version. If it does not start, restores the previous one. @throws HubError 500 with the reason */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
     const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
     const updated = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
@@ -136,7 +136,7 @@ export class InstalledApp {
     throw new HubError(500, 'install_failed', `Version ${updated.version} does not start: ${problem}`)
   }
 
-  /** Restarts the app with its changed files. There is no previous version to restore after a crash. */
+  /** Restarts the app with its changed files. If it crashes, there is no previous version to restore. */
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isRemoved) return
@@ -144,7 +144,7 @@ export class InstalledApp {
     if (this.#stored.enabled) await this.start()
   }
 
-  /** Resolves with the problem if the new version does not start. */
+  /** Starts a new version. Resolves to the problem if the version does not start. */
   async #try(): Promise<string | undefined> {
     await this.start()
     const process = this.#supervisor.process()
@@ -153,7 +153,7 @@ export class InstalledApp {
     if (isReady) return undefined
     if (isReady === undefined) return `it took more than ${TRIAL_MS / 1000} s`
     const { requested, message } = await process.ended
-    // A version that was stopped before it started did not fail.
+    // If a client stopped the app before it had started, the version did not fail.
     return requested ? undefined : message
   }
 
@@ -180,7 +180,7 @@ export class InstalledApp {
     const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
     const process = await AppProcess.start(launch, clock, this.output, handlers)
     void process.ended.then(() => handlers.end())
-    // Send the usage of a new process as soon as it has been measured.
+    // Send the usage of the new process as soon as it has been measured, without waiting for the interval.
     this.#usageSentAt = Number.NEGATIVE_INFINITY
     watch.add(process, (usage) => this.#see(usage))
     return process

@@ -10,7 +10,7 @@ import { AppId } from '../data/manifest.ts'
 import { EmulatorOptionError } from '../scopes.ts'
 import { SDK } from './app-process.ts'
 
-/** Resolves with the folder. @throws EmulatorOptionError if the id or the folder cannot be used */
+/** Creates an app. Resolves to its folder. @throws EmulatorOptionError if the id or the folder cannot be used */
 export async function newAppFolder(id: string, given: string | undefined): Promise<string> {
   const parsed = v.safeParse(AppId, id)
   if (!parsed.success) throw new EmulatorOptionError(`the id ${parsed.issues[0].message}`)

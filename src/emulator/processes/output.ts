@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder'
 
 const LIMIT_BYTES = 64 * 1024
 
-/** Longer lines are shown in parts. */
+/** Maximum length of a shown line. A longer line is shown in parts. */
 const MAX_LINE_LENGTH = 8192
 
 export class Output {
@@ -36,7 +36,7 @@ export class Output {
   #add(chunk: Buffer): void {
     this.#chunks.push(chunk.length > LIMIT_BYTES ? chunk.subarray(-LIMIT_BYTES) : chunk)
     this.#bytes += this.#chunks.at(-1)?.length ?? 0
-    // Join the chunks regularly, so that an app that writes byte by byte does not need an object for each byte.
+    // Join the chunks regularly, because an app that writes single bytes would otherwise need an object for each byte.
     if (this.#bytes <= LIMIT_BYTES && this.#chunks.length < 1024) return
     const joined = Buffer.concat(this.#chunks)
     const tail = Buffer.from(joined.subarray(Math.max(0, joined.length - LIMIT_BYTES)))
@@ -57,7 +57,7 @@ export class Output {
   toString(): string {
     const bytes = Buffer.concat(this.#chunks)
     let start = 0
-    // Cut at a character boundary.
+    // Skip the rest of a character that was cut at the start.
     while (start < 4 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1
     return new StringDecoder('utf8').write(bytes.subarray(start))
   }

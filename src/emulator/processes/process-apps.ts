@@ -111,7 +111,7 @@ export class ProcessApps implements HubApps {
     if (app.stored.enabled) void app.start()
   }
 
-  /** Handles changed or removed files of an app that runs in place. */
+  /** Restarts an app that runs in place after its files have changed. */
   async reload(id: string, folder: string, paths: readonly string[]): Promise<void> {
     const app = this.#apps.get(id)
     if (app?.stored.folder !== folder || this.#installing.has(id)) return
@@ -168,7 +168,7 @@ export class ProcessApps implements HubApps {
     this.#world.watch.stop()
   }
 
-  /** Checks the store regularly, because versions may be added at any time. */
+  /** Checks the store for new versions regularly, because versions may be added at any time. */
   #checkForUpdates(): void {
     this.#cancelOffers()
     this.#cancelOffers = this.#world.clock.after(OFFERS_MS, () => {
@@ -189,7 +189,7 @@ export class ProcessApps implements HubApps {
     return app
   }
 
-  /** Returns the code of an app. If the code no longer exists, the start fails like a crash. */
+  /** Returns the code of an app. If the code no longer exists, the app's start fails as in a crash. */
   #codeOf({ id, version, folder }: StoredApp): Unpacked {
     try {
       return this.#world.packages.adopt(folder)

@@ -11,12 +11,12 @@ export function supervise(
   onEnd: (end: End) => void,
 ) {
   let process: AppProcess | undefined
-  /** The number of the start that created `process`. */
+  /** Sequence number of the start that created `process`. */
   let running = 0
   /** Sequence number of the requested start; 0 if none is requested. */
   let wanted = 0
   let started = 0
-  /** The number of the last start whose process ended by itself. */
+  /** Sequence number of the latest start whose process ended by itself. */
   let over = 0
   let isBusy = false
   let settled = Promise.resolve()
@@ -74,7 +74,7 @@ export function supervise(
       wanted = started
       return settle()
     },
-    /** Resolves when all processes have ended. */
+    /** Stops the app. Resolves when its process has ended. */
     stop(): Promise<void> {
       wanted = 0
       return settle()

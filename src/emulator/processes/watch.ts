@@ -76,7 +76,7 @@ export function watchUsage(clock: Clock, limits: Limits) {
   }
 }
 
-/** Calls `hear` with the usage of a process, unless the process has just ended. */
+/** Measures a process and calls `hear` with its usage, unless the process has just ended. */
 function measure(app: AppProcess, hear: (reading: Reading) => void): void {
   const hearValid = (answer: unknown) => {
     if (v.is(Reading, answer)) hear(answer)
@@ -85,12 +85,12 @@ function measure(app: AppProcess, hear: (reading: Reading) => void): void {
   else app.ownUsage().then(hearValid, () => {})
 }
 
-/** Returns `undefined` if the process has just ended. */
+/** Reads the usage of a process from `/proc`. Returns `undefined` if the process has just ended. */
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name may contain spaces and parentheses; the fields after it do not. User and system time are the 12th and
-    // 13th of these fields.
+    // The process name may contain spaces and parentheses; the fields after it do not. User and system time are the
+    // 12th and 13th of these fields.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
     // Do not read `statm`, which counts pages, because the size of a page differs between machines.

@@ -1,4 +1,4 @@
-// Creates the object `app`, with the app's id, web API, events and `stop` listeners.
+// The object `app` of the SDK, with the app's id, web API, events and `stop` listeners.
 
 class ApiError extends Error {
   status = 404

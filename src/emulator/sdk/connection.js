@@ -7,7 +7,7 @@ import { MAX_LINE_BYTES } from './limits.js'
 /** The file descriptor of the pipe to the hub. */
 const PIPE = 3
 
-/** A refusal of the hub. */
+/** An error that the hub returned. */
 export class HubError extends Error {
   name = 'HubError'
 
@@ -46,7 +46,7 @@ export function connect() {
     rest = lines.pop()
     for (const line of lines) receive(JSON.parse(line))
   })
-  // An app must not outlive its hub.
+  // Exit when the connection ends, because an app must not outlive its hub.
   socket.on('close', () => process.exit(0))
   socket.on('error', () => process.exit(0))
 
@@ -57,7 +57,7 @@ export function connect() {
   function receive(message) {
     const server = servers.get(message.type)
     if (server === undefined) return listeners.get(message.type)?.(message)
-    // A value that cannot be written as JSON also becomes a refusal.
+    // If the value cannot be written as JSON, the answer is an error as well.
     Promise.try(server, message)
       .then((value) => send({ type: 'answer', id: message.id, value: value ?? null }))
       .catch((error) => send({ type: 'answer', id: message.id, error: refusal(error) }))
@@ -104,12 +104,12 @@ export function refusal(error) {
   }
 }
 
-/** The methods of pipes that stay available, because Node needs them to open descriptors such as the app's output. */
+/** The methods of pipes that apps may still call, because Node needs them to open descriptors such as the output. */
 const KEPT = ['constructor', 'open']
 
 /**
- * Closes gaps in Node's permission model before any code of the app runs: sockets with a path, which Node creates and
- * connects without a check of permissions, and flags that make V8 write files.
+ * Closes two gaps in Node's permission model before any code of the app runs. Node creates and connects sockets with a
+ * path without checking permissions, and some flags make V8 write files.
  * @param pipe the handle of a pipe; all pipes share its prototype, which is the only access to the native functions
  */
 function confine(pipe) {

@@ -51,7 +51,7 @@ export function createHub(connection) {
     new Proxy(own, {
       get(target, name) {
         if (Object.hasOwn(target, name)) return target[name]
-        // `await` reads `then`, which must not be an operation.
+        // Do not treat `then` as an operation, because `await` reads this property.
         if (typeof name !== 'string' || name === 'then') return undefined
         return (args) => call(section, item, name, args)
       },

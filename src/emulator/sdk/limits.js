@@ -1,4 +1,4 @@
-// The hub's limits for an app. The hub and the tests of an app use the same rules.
+// The hub's limits for apps. The hub and the SDK's helpers for tests of apps use the same rules.
 
 /** Maximum number of settings of an app or the hub. */
 export const MAX_SETTINGS = 1000
@@ -7,7 +7,7 @@ export const MAX_SETTING_NAME = 200
 export const MAX_SETTING_BYTES = 256 * 1024
 /** Maximum length of the names of managers, operations and events, in characters. */
 export const MAX_NAME = 1000
-/** The maximum size of a message. Sufficient for the largest body that the hub accepts, with JSON escapes. */
+/** Maximum size of a message. It is sufficient for the largest body that the hub accepts, with JSON escapes. */
 export const MAX_LINE_BYTES = 2 * 1024 * 1024
 
 export const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME
@@ -25,7 +25,7 @@ export function refusedName(name) {
   return { status: 400, code: 'invalid_name', message }
 }
 
-/** `others`: number of other settings. Returns `undefined` if the setting can be stored. */
+/** Returns the refusal of a setting; `undefined` if it can be stored. `others` is the number of other settings. */
 export function refusedSetting(name, json, others) {
   const refused = refusedName(name)
   if (refused !== undefined) return refused

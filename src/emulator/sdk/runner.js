@@ -1,5 +1,5 @@
-// Runs one app. The hub starts this file as a separate process in the app's folder. Plain JavaScript, because Node does
-// not strip types below node_modules, and the process may read only this folder and the app's folder.
+// Runs one app. The hub starts this file as a separate process, which may read only this folder and the app's folder.
+// The file is plain JavaScript, because Node does not strip types below node_modules.
 import { findPackageJSON, registerHooks } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { format } from 'node:util'
@@ -13,7 +13,7 @@ const folder = pathToFileURL(`${process.cwd()}/`).href
 const FOLDERS = [folder, fileURLToPath(folder)]
 const own = new URL('./', import.meta.url).href
 
-/** In characters; the hub applies the same limit. */
+/** Maximum length of a stack, in characters. The hub applies the same limit. */
 const MAX_STACK_LENGTH = 16_384
 /** Time limit for the hub to read the message of a crash. */
 const CRASH_MESSAGE_MS = 1000
@@ -63,8 +63,8 @@ try {
 }
 
 /**
- * Whether a package.json in the app's folder applies. `findPackageJSON` returns a different path if it cannot read the
- * file.
+ * Whether a package.json in the app's folder applies to a script. The path is checked, because `findPackageJSON`
+ * returns some other path if it cannot read the package.json.
  */
 function hasPackage(url) {
   const path = findPackageJSON(url) ?? ''

@@ -51,14 +51,14 @@ export interface Hub {
   /** Returns a manager, which has a method for each operation: `hub.manager('apps').getApp({ id })`. */
   manager(name: string): Manager
   app(id: string): OtherApp
-  /** Makes the hub speak a text. Needs `hub.speech`. */
+  /** Makes the hub speak a text. The app needs the permission `hub.speech`. */
   speak(text: string): Promise<void>
 }
 
 export type Operation = (args?: Readonly<Record<string, unknown>>) => Promise<unknown>
 
 export interface Events {
-  /** Resolves when the subscription is active. */
+  /** Subscribes to an event. Resolves when the subscription is active. */
   on(event: string, listener: (payload: unknown) => unknown): Promise<void>
   off(event: string, listener: (payload: unknown) => unknown): void
 }
@@ -66,9 +66,9 @@ export interface Events {
 export type Manager = Events & { readonly [operation: string]: Operation }
 
 export interface Settings {
-  /** `null` if the setting does not exist. */
+  /** Resolves to the value of a setting; `null` if the setting does not exist. */
   get(name: string): Promise<unknown>
-  /** Resolves when the value, any JSON, is on disk. `undefined` becomes `null`. Names have 1 to 200 characters. */
+  /** Stores any JSON value; `undefined` becomes `null`. Resolves when it is on disk. Names have 1 to 200 characters. */
   set(name: string, value: unknown): Promise<void>
   unset(name: string): Promise<void>
   all(): Promise<Record<string, unknown>>

@@ -12,11 +12,11 @@ import type { Start } from './sdk.d.ts'
 export function startApp(start: Start, options?: TestOptions): Promise<TestApp>
 
 export interface TestOptions {
-  /** Default: `com.example.app`. */
+  /** The app's id. Default: `com.example.app`. */
   readonly id?: string
-  /** Default: `1.0.0`. */
+  /** The app's version. Default: `1.0.0`. */
   readonly version?: string
-  /** The app's settings, any JSON. */
+  /** The app's settings: name → any JSON value. */
   readonly settings?: Readonly<Record<string, unknown>>
   /**
    * Answers from the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. To refuse a request, throw an
@@ -38,8 +38,8 @@ export interface AppRequest {
 /** A running app, as seen from outside. All values are copied as JSON, as they are between an app and its hub. */
 export interface TestApp {
   /**
-   * Sends a request to the app's web API, with the query in the path: `/lights?on=true`. Rejects with a `HubError` that
-   * has a `cause`.
+   * Sends a request to the app's web API, with the query in the path: `/lights?on=true`. If the app throws an error,
+   * rejects with a `HubError` whose `cause` is this error.
    */
   get(path: string): Promise<unknown>
   post(path: string, body?: unknown): Promise<unknown>

@@ -10,7 +10,7 @@ import { hasBody, type Reply, refuse, retryAfter } from './reply.ts'
 import { networkOf, originOf, type Sender, senderOf } from './sender.ts'
 
 export interface Caller {
-  /** `null`: an unknown caller. */
+  /** `null` if the caller is unknown. */
   readonly access: Access | null
   readonly by: string
 }
@@ -19,7 +19,7 @@ export interface Caller {
 const RANKS = ['open', 'local', 'read', 'full'] as const
 export type Needed = (typeof RANKS)[number]
 
-/** The cookie to set, or the time to wait; `undefined` if the secret is wrong or not set. */
+/** The result of a login: the cookie to set, or the time to wait; `undefined` if the secret is wrong or not set. */
 export type Login = { readonly cookie: string } | { readonly waitMs: number } | undefined
 
 export const ANOTHER_TOKEN =
@@ -40,11 +40,11 @@ export class AccessControl {
   readonly #startToken: () => string
   readonly #sessions: Sessions
   readonly #tries: LoginLimit
-  /** Separate from the attempts with passwords, so that a script with an old token does not block the password. */
+  /** Counts attempts with tokens separately, so that a script with an outdated token does not block password logins. */
   readonly #tokenTries: LoginLimit
   #comparing: Promise<unknown> = Promise.resolve()
   #waiting = 0
-  /** Contains the port, because daemons on one host would otherwise overwrite each other's cookies. */
+  /** The cookie's name. It contains the port, so that daemons on one host do not overwrite each other's cookies. */
   readonly #cookie: string
 
   /** @param startToken returns the login token; called only while no password is set */
@@ -76,7 +76,7 @@ export class AccessControl {
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
-    // Browsers send cookies automatically, so a cookie does not prove the origin.
+    // Refuse a session without an origin: browsers send cookies automatically, so a cookie does not prove the origin.
     if (writes && origin === 'absent' && this.#sessionOf(request) !== undefined)
       return refuse(403, 'origin', 'A browser must send the Origin header.')
     if (writes && !isPlain(request))
@@ -115,7 +115,7 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** Logs in with the start-up token, which failed attempts never block. */
+  /** Logs in with the start-up token. Failed attempts never block the right token. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
     const waitMs = this.#tokenTries.take(sender.address)
@@ -136,14 +136,14 @@ export class AccessControl {
     return key === null ? undefined : { cookie: this.#setCookie(this.#sessions.open(key), SESSION_MS / 1000, sender) }
   }
 
-  /** Returns the cookie that makes the browser forget the session. */
+  /** Ends a session. Returns the cookie that makes the browser forget it. */
   logout(request: IncomingMessage, sender: Sender): string {
     const session = this.#sessionOf(request)
     if (session !== undefined) this.#sessions.close(session)
     return this.#setCookie('', 0, sender)
   }
 
-  /** Returns the header that extends the browser's cookie. */
+  /** Renews a session. Returns the header that extends the lifetime of the browser's cookie. */
   renew(request: IncomingMessage, sender: Sender): Readonly<Record<string, string>> {
     const session = this.#sessionOf(request)
     if (session === undefined || !this.#sessions.has(session, this.#key)) return {}
@@ -178,11 +178,11 @@ export const tooMany = (waitMs: number): Reply =>
 export const isJson = ({ headers }: IncomingMessage): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
 
-/** Returns `true` if no HTML form can have sent the request. Browsers send forms to any origin without a preflight. */
+/** Returns `false` if an HTML form may have sent the request. Browsers send forms to any origin without a preflight. */
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 
-/** Ignores other `Authorization` schemes, which are for proxies in front of hub2mqtt. */
+/** Returns the bearer token. Ignores other `Authorization` schemes, which proxies in front of hub2mqtt may use. */
 function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }
@@ -219,7 +219,7 @@ export class LoginLimit {
     return 0
   }
 
-  /** Must be called after a successful login. */
+  /** Resets the count of failed attempts. Must be called after a successful login. */
   forgive(address: string): void {
     this.#buckets.delete(networkOf(address))
     this.#all.putBack()

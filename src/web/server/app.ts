@@ -1,4 +1,4 @@
-/** Loaded on the first request, because hono loads Node's HTTP client, which takes memory and time. */
+/** This module is loaded on the first request, because hono loads Node's HTTP client, which takes memory and time. */
 import type { IncomingMessage } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
@@ -13,7 +13,7 @@ import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text }
 import type { Sender } from './sender.ts'
 import { failed, type RequestHandler, send } from './server.ts'
 
-/** Slightly above the limit of a payload, so that the command itself refuses a payload that is too large. */
+/** Maximum size of a body. It exceeds the limit of a payload, so that the command itself refuses a larger payload. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
 /** Maximum time without data on the connection of a slow route. */
 const SLOW_MS = 15 * 60_000
@@ -84,7 +84,7 @@ const LIMIT: Handler = bodyLimit({
   onError: () => written(refuse(413, 'too_large', `Expected at most ${MAX_BODY_BYTES} bytes.`)),
 })
 
-/** Extends the time limit of the listener, which is too short for slow routes. */
+/** Extends the socket timeout of the listener, which is too short for slow routes. */
 const PATIENT: Handler = async ({ env }, next) => {
   const { socket } = env.incoming
   const { timeout = 0 } = socket

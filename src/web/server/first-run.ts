@@ -23,7 +23,7 @@ function isReachable({ host, password, tokens, ingress, trusted_proxies }: Confi
 const NO_ACCESS =
   'http.password: missing; set it (HUB2MQTT_HTTP_PASSWORD) to set up hub2mqtt in a browser, also from other machines'
 
-/** @throws `error` unless only a hub, or the file with the hubs, is missing */
+/** Loads a configuration that lacks only hubs or its file. @throws ConfigError if the setup page cannot complete it */
 export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded {
   const loaded = loadWithoutHub(request)
   if (loaded === undefined) throw error
@@ -35,8 +35,8 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 }
 
 /**
- * Resolves to the sessions of the setup page when the configuration is complete; `undefined` when the signal aborts.
- * @throws `problem` if the listener cannot be opened
+ * Serves the setup page. Resolves to the page's sessions when the configuration is complete, or to `undefined` when
+ * the signal aborts. @throws `problem` if the listener cannot be opened
  */
 export async function firstRun(
   request: LoadOptions,

@@ -31,7 +31,7 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   /** The sessions that are already open; default: none. */
   readonly sessions?: Sessions | undefined
   /**
-   * While no password is set, called with the address that logs in a browser, which must not be logged.
+   * Called while no password is set, with an address that logs in a browser. The address must not be logged.
    * @param isRestored whether a reload has removed the password, so that the address is valid again
    */
   readonly onPage?: ((address: string, isRestored: boolean) => void) | undefined
@@ -41,7 +41,7 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
 
 const OFF = 'The page and its API are disabled: http.page is false in the configuration.'
 
-/** Logs the reason and returns `undefined` if the listener cannot be opened. Without the page, there is no feed. */
+/** Opens the listener. If that fails, logs the reason and returns `undefined`. `feed` is set only with the page. */
 export async function openListener(options: ListenerOptions) {
   const { host, port, allowed_hosts: allowedHosts } = options.live.value.http
   const log = options.log.child({ part: 'http' })
@@ -62,7 +62,7 @@ export async function openListener(options: ListenerOptions) {
 
 function fixedRoutes({ health, metrics }: Pick<ListenerOptions, 'health' | 'metrics'>): Routes {
   return {
-    // Any answer shows that the event loop is running.
+    // Any answer to `/livez` shows that the event loop is running.
     '/livez': () => (health().live ? text(200, 'ok') : text(503, health().problems.join('\n'))),
     '/readyz': () => {
       const { ready, problems } = health()
@@ -98,7 +98,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   options.onSecret?.(token)
   let address: string | undefined
   let isShown = false
-  /** Shows the address at startup, and when a reloaded configuration no longer has a password. */
+  /** Returns the token. Reports the page's address once at startup, and again after a reload removes the password. */
   const shown = () => {
     if (address === undefined || isShown) return token
     isShown = true
@@ -121,7 +121,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
       address = at
       if (access.loginBy === 'token') shown()
     },
-    /** Must be called after each reload. */
+    /** Takes over a changed configuration. Must be called after each reload. */
     reconfigured() {
       if (config().password === null) return
       hadPassword = true

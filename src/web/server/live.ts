@@ -39,9 +39,9 @@ export function liveChannel(context: AppContext): Pick<RequestHandler, 'upgrade'
 function serve({ feed, clock }: AppContext, socket: WebSocket, settings: boolean, mayStay: () => boolean): void {
   let pongAt = clock.elapsed()
   let pingedAt = pongAt
-  /** Maximum number of unsent bytes. */
+  /** Maximum number of unsent bytes before the client counts as behind. */
   let maxBytes = 0
-  /** Skips all frames of a client that is behind, because only a snapshot can restore the client's state. */
+  /** Whether the client has missed frames. It receives no frames until a snapshot restores its state. */
   let isBehind = true
   const catchUp = () => {
     const snapshot = feed.snapshot(settings)
@@ -61,7 +61,7 @@ function serve({ feed, clock }: AppContext, socket: WebSocket, settings: boolean
     cancelCheck = clock.after(CHECK_MS, check)
   }
   let cancelCheck = clock.after(CHECK_MS, check)
-  // The client starts as behind, so it receives no frames before its snapshot.
+  // `isBehind` is initially `true`, so the client receives no frames before its snapshot.
   const end = feed.subscribe((frame) => {
     isBehind ||= socket.bufferedAmount > maxBytes
     if (!isBehind) socket.send(frame)

@@ -16,10 +16,10 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const ENCODINGS = { br: '.br', gzip: '.gz' }
 
-/** Cache control for files whose names contain a hash of the content. */
+/** The `Cache-Control` header of files whose names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** Sent only by a checkout without the development packages. */
+/** The answer if the page cannot be built, because a checkout lacks the development packages. */
 const NOT_BUILT = 'The page is not built: run npm ci --include=dev && npm run build:page. The API is at api/.'
 
 export class Page {

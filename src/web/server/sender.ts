@@ -7,7 +7,7 @@ export type Sender = Readonly<ReturnType<typeof senderOf>>
 
 const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
-/** @param rules include the trusted proxies. With `ingress`, these authenticate users and send `X-Ingress-Path`. */
+/** @param rules name the trusted proxies, which authenticate users and send X-Ingress-Path if `ingress` is set */
 export function senderOf({ socket, headers }: IncomingMessage, rules: Config['http']) {
   const peer = addressOf(socket.remoteAddress ?? '') ?? ''
   const isTrusted = (address: string) => rules.trusted_proxies.some((one) => addressOf(one) === address)
@@ -20,7 +20,7 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
     address: clients.findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
     /** Whether a trusted proxy sent the request. */
     trusted,
-    /** Whether a program on this machine sent the request. The program may be a tunnel for other machines' requests. */
+    /** Whether a program on this machine sent the request. The program may be a tunnel that serves other machines. */
     local: !trusted && !isForwarded && isLoopback(peer),
     /** The browser's scheme, if a trusted proxy states it. Traefik states `ws` or `wss` for a WebSocket. */
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
@@ -57,7 +57,7 @@ const SCHEMES = ['http', 'https']
 
 function schemesOf({ trusted, scheme, ingress }: Sender): readonly string[] {
   if (!trusted) return ['http']
-  // If a TLS proxy in front of Home Assistant states no scheme, Home Assistant states the scheme of its own listener.
+  // Home Assistant may state the scheme of its own listener instead of a TLS proxy's, so accept both schemes.
   return scheme === undefined || ingress ? SCHEMES : SCHEMES.filter((one) => one === scheme)
 }
 
@@ -74,7 +74,7 @@ export function addressOf(text: string): string | undefined {
   return address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** Returns the network of an address. An IPv6 client can usually use 2^64 addresses, so they count as one. */
+/** Returns the network of an address: for IPv6 the first 64 bits, because one client can use all addresses in it. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''))

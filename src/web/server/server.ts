@@ -11,12 +11,12 @@ export type Routes = Readonly<Record<string, () => Reply | Promise<Reply>>>
 
 export interface HttpOptions {
   readonly host: string
-  /** 0: any free port. */
+  /** The port to listen on; 0 selects any free port. */
   readonly port: number
   /** The host names to accept in addition to `host`, all IP addresses and `localhost`. */
   readonly allowedHosts: readonly string[]
   readonly routes: Routes
-  /** Default: every path that is not in `routes` returns 404. */
+  /** Handles all other paths; without a handler, they return 404. */
   readonly handler?: RequestHandler | undefined
   readonly log: { warn(fields: object, message: string): void }
 }
@@ -26,7 +26,7 @@ export interface RequestHandler {
   /** Returns the requested host name, which a proxy may have stated; `null` if no check is needed. */
   hostOf(request: IncomingMessage): string | undefined | null
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>
-  /** Returns a refusal, or takes over the socket. */
+  /** Takes over the socket of an upgrade request, or returns a refusal. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Reply | undefined
   /** Closes the sockets that the handler took over. */
   close(): void
@@ -40,7 +40,7 @@ const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
 const FAILED = 'an HTTP request failed'
 const SENDING_MS = 500
-/** Short, because clients send the headers immediately. */
+/** Time limit for the headers of a request. It is short, because clients send the headers immediately. */
 const HEADERS_TIMEOUT_MS = 2000
 const MAX_HEADER_BYTES = 8 * 1024
 
@@ -53,7 +53,7 @@ const HEADERS = new Map([
   ['referrer-policy', 'no-referrer'],
 ])
 
-/** Rejects if the server cannot listen. */
+/** Starts the server. Rejects if the server cannot listen. */
 export async function listen(options: HttpOptions): Promise<HttpListener> {
   const { host, port, handler, log } = options
   const unanswered = new Set<ServerResponse>()
@@ -111,7 +111,7 @@ async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, o
   send(request, response, reply)
 }
 
-/** Checks the host name before the path. Resolves to `undefined` if the handler sends the answer itself. */
+/** Runs `act` if the host name is allowed. Resolves to `undefined` if the handler sends the answer itself. */
 async function replyTo(
   request: IncomingMessage,
   options: HttpOptions,
@@ -141,13 +141,13 @@ async function route(
 }
 
 export function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
-  // Close the connection instead of reading the rest of the body.
+  // If the body has not been read completely, close the connection instead of reading the rest.
   if (hasBody(request) && !request.readableEnded) response.setHeader('connection', 'close')
   response.writeHead(reply.status, headersOf(reply))
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-/** Returns the reply after a failure, whose details are only logged. */
+/** Logs an unexpected error and returns a reply without the error's details. */
 export function failed(err: unknown, log: HttpOptions['log']): Reply {
   log.warn({ err }, FAILED)
   return text(500, 'internal error')
@@ -159,7 +159,7 @@ function urlOf(server: Server): string {
   return `http://${inUrl(bound.address)}:${bound.port}`
 }
 
-/** Waits for answers in progress, such as those to the last commands. */
+/** Closes the server. First waits a limited time for answers in progress, such as those to the last commands. */
 async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, handler?: RequestHandler): Promise<void> {
   const closed = once(server, 'close')
   server.close()
@@ -171,7 +171,7 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
 }
 
 function boundConnections(server: Server, max: number): void {
-  /** Connections without an open request, longest idle first. */
+  /** Connections without a request in progress. The one that has been idle longest is first. */
   const idle = new Set<Socket>()
   const busy = new Set<Socket>()
   const forget = (socket: Socket) => idle.delete(socket) || busy.delete(socket)
@@ -179,13 +179,13 @@ function boundConnections(server: Server, max: number): void {
     idle.add(socket)
     socket.once('close', () => forget(socket))
     if (idle.size + busy.size <= max) return
-    // The new connection is in `idle`. If no other connection is idle, close the one with the oldest open request.
+    // `idle` includes the new connection. If no other one is idle, close the one with the oldest unanswered request.
     const [longest] = idle.size > 1 ? idle : busy
     if (longest === undefined) return
     forget(longest)
     longest.destroy()
   })
-  // The handler limits the number of sockets that it takes over.
+  // Do not count upgraded sockets, because the handler limits their number.
   server.on('upgrade', ({ socket }) => forget(socket))
   server.on('request', ({ socket }, response) => {
     idle.delete(socket)

@@ -9,7 +9,7 @@ import { DOCS_URL } from '../../base/version.ts'
 const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/web/ui/app`
 const OUTPUT = `${FOLDER}src/web/ui/dist`
-/** The sources of the page. The lock file changes with the versions of packages. */
+/** The files that the built page depends on. The lock file changes when the version of a package changes. */
 const MADE_OF = [
   'src/web/{ui/app,server/api}/**',
   'src/{contract,guardian,hub,mqtt,base}/**/*.ts',
@@ -29,13 +29,13 @@ export function builtPage(): Promise<string | undefined> {
 
 async function present(): Promise<string | undefined> {
   const isBuilt = existsSync(`${OUTPUT}/index.html`)
-  // The image contains no sources, and a package has no build tools.
+  // Without sources, as in the image and the package, use the page as it is. Also use it if it is up to date.
   if (!existsSync(`${SOURCE}/index.html`) || (isBuilt && isCurrent())) return isBuilt ? OUTPUT : undefined
   try {
     await buildPage()
     return OUTPUT
   } catch (error) {
-    // The bundler is not installed.
+    // If the bundler is not installed, use the existing page, if any.
     if (systemCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error
     return isBuilt ? OUTPUT : undefined
   }
@@ -47,7 +47,7 @@ function isCurrent(): boolean {
   return sources.every((path) => statSync(`${FOLDER}${path}`).mtimeMs <= builtAt)
 }
 
-/** @throws Error if the sources contain an error, or if the bundler is not installed */
+/** Builds the page. @throws Error if the sources contain an error, or if the bundler is not installed */
 export async function buildPage(): Promise<void> {
   const { build } = await import('vite')
   await build({
@@ -83,7 +83,7 @@ export async function buildPage(): Promise<void> {
   }
 }
 
-/** Lists the files that a visit loads, with compressed sizes in bytes. Only an installed page loads PNG icons. */
+/** Lists the files that a visit loads, with compressed sizes in bytes. Only installing the page loads PNG icons. */
 export function weighPage(): { readonly path: string; readonly bytes: number }[] {
   return globSync('**/*', { cwd: OUTPUT })
     .filter((path) => !/\.(br|gz|png)$/.test(path) && statSync(`${OUTPUT}/${path}`).isFile())

@@ -35,7 +35,7 @@ export const APPS = {
     request: 'DELETE /app/:id',
     needs: 'homey.app',
     accepts: {
-      /** `true` also deletes the settings. Only for older hubs and the flavour `reference`. */
+      /** Whether to delete the settings as well. Only older hubs and the flavour `reference` read this parameter. */
       purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
     },
     run(core, { id, purgeSettings }) {
@@ -144,7 +144,7 @@ export const APPS = {
   }),
 } as const satisfies Endpoints
 
-/** Returns the record of an app, with the right `id` even if a test has changed the `id` in the record. */
+/** Returns the record of an app. Restores its `id`, which a test may have changed in the record. */
 function recordOf({ apps }: Core, id: string): AppRecord {
   const record = apps.records.get(id)
   if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')

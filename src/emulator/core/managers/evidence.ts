@@ -8,13 +8,13 @@ import { type Core, type Endpoints, endpoint } from '../endpoint.ts'
 const numberOf = (id: string, end: number) =>
   [...Buffer.from(id)].reduce((sum, byte) => (sum * 31 + byte) % 9973, 7) % end
 
-/** The flavour `reference` has none of these managers. */
+/** The flavours that have these managers: all except `reference`. */
 const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 
 const byId = ({ apps }: Core, thingsOf: (record: AppRecord) => readonly { readonly id: string }[]) =>
   Object.fromEntries([...apps.records.values()].flatMap(thingsOf).map((thing) => [thing.id, thing]))
 
-/** Returns the one to three devices of an app with drivers. They are unavailable while the app is not running. */
+/** Returns the one to three devices of an app with drivers. They are available only while the app is running. */
 function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppRecord) {
   const driver =
     flavour === 'older' ? { driverUri: `homey:app:${app}`, driverId: 'thing' } : { driverId: `homey:app:${app}:thing` }
@@ -71,7 +71,7 @@ export const FLOWS = {
 } as const satisfies Endpoints
 
 const HOUR_MS = 3_600_000
-/** The period of a log, and the time between its figures. */
+/** Resolution of a log → the period that it covers, and the time between its values. */
 const RESOLUTIONS = {
   lastHour: { span: HOUR_MS, step: 60_000 },
   last24Hours: { span: 24 * HOUR_MS, step: 300_000 },

@@ -3,7 +3,7 @@ import { HubError } from '../../hub-error.ts'
 import { type Caller, type Core, type Endpoints, endpoint, settingIn } from '../endpoint.ts'
 import { HUB, type StoredNotification } from '../hub-store.ts'
 
-/** Newer hubs have no speech. */
+/** The speech manager, which newer hubs do not have. */
 export const SPEECH_OUTPUT = {
   say: endpoint({
     doc: 'Speaks a text.',
@@ -32,7 +32,7 @@ const shown = ({ id, owner, text, at }: StoredNotification) => ({
   dateCreated: new Date(at).toISOString(),
 })
 
-/** The hub's timeline. Its events are notification.create and notification.delete. */
+/** The notifications in the hub's timeline. The manager sends notification.create and notification.delete. */
 export const NOTIFICATIONS = {
   getNotifications: endpoint({
     doc: 'All notifications by id.',

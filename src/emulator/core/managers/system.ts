@@ -65,7 +65,7 @@ export const SESSIONS = {
   }),
 } as const satisfies Endpoints
 
-/** An owner that cannot be an app, because app ids have no colon. */
+/** The owner of the stored time of the last backup. It cannot be an app, because app ids contain no colon. */
 const BACKUP_OWNER = 'manager:backup'
 const LAST_BACKUP = 'lastSuccessfulBackup'
 

@@ -1,4 +1,4 @@
-/** Commands over HTTP: the path contains the topic, the request body is the payload, and the reply is the answer. */
+/** Runs commands over HTTP: the path selects the topic, the request body is the payload, the response is the answer. */
 import type { Clock } from '../../../base/clock.ts'
 import type { Reply as CommandReply, Requester } from '../../../bridge/requests.ts'
 import { findCommand } from '../../../contract/commands.ts'
@@ -37,7 +37,7 @@ const failures = [...byStatus].map(([status, rows]) => {
   return [status, { doc: rows.map(([code]) => `\`${code}\``).join(', '), schema: FAILURE }] as const
 })
 
-/** The answers to failed commands list the error codes. */
+/** The documented responses to a command by HTTP status; each failure status lists its error codes. */
 export const COMMAND_ANSWERS: Route['answers'] = {
   ...Object.fromEntries(failures),
   200: { doc: 'Done.', schema: SUCCESS },
@@ -54,7 +54,7 @@ export interface CommandContext {
   readonly clock: Clock
 }
 
-/** Waits for the answer up to the command's time limit. */
+/** Runs a command and waits for its answer, at most for the command's time limit. */
 export async function runCommand(context: CommandContext, request: ApiRequest): Promise<Reply> {
   const { topics, bridge, clean, clock } = context
   const { rest, body, isJson, caller } = request
@@ -82,7 +82,7 @@ const STANDBY: Readonly<Record<Role, string>> = {
   undecided: 'hub2mqtt is not connected to its broker yet and does not know whether another bridge is active.',
 }
 
-/** Example: `home/app/com.x/restart` → `hub2mqtt/home/app/com.x/cmd/restart`. */
+/** Converts the path of a request to a topic: `home/app/com.x/restart` → `hub2mqtt/home/app/com.x/cmd/restart`. */
 function commandTopic(base: string, segments: readonly string[]): string | undefined {
   const levels = segments.map(levelOf)
   const at = levels[1] === 'app' ? 3 : 1

@@ -9,7 +9,7 @@ const GATHER_MS = 20
 const MAX_RECENT = 500
 /** The period of the usage history in a snapshot. */
 const USAGE_MS = 15 * 60_000
-/** Limit for all stored events, in characters. It exceeds the largest payload of a command. */
+/** Maximum total length of the stored events, in characters. It exceeds the largest payload of a command. */
 const MAX_RECENT_LENGTH = 512 * 1024
 
 export interface FeedOptions {
@@ -21,14 +21,14 @@ export interface FeedOptions {
   readonly refusals: () => protocol.Refusals
   readonly logLevel: () => LogLevel
   readonly usage: (ms: number) => Iterable<readonly [of: { hub: string; app: string }, protocol.Sample[]]>
-  /** Must return a new object after each change of the fleet; default: no fleet. */
+  /** Returns the status of the fleet, as a new object after each change; missing if there is no fleet. */
   readonly fleet?: (() => protocol.FleetStatus) | undefined
   readonly clock: Clock
 }
 
-/** If the payload is a function, it is called whenever the event is sent. */
+/** An event of the feed. If the payload is a function, the feed calls it each time it sends the event. */
 interface FeedMessage {
-  /** Epoch milliseconds. */
+  /** The time of the event, in epoch milliseconds. */
   readonly at: number
   readonly topic: string
   readonly payload: string | (() => string)
@@ -38,7 +38,7 @@ export class Feed {
   readonly #options: FeedOptions
   /** Every retained topic as it was last sent; `undefined` while there are no subscribers. */
   #shown: Map<string, string> | undefined
-  /** Includes the states of other bridges. */
+  /** State topic → payload and time of the last change, including the states of other bridges. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   #recent: FeedMessage[] = []
   #recentLength = 0
@@ -57,7 +57,7 @@ export class Feed {
     this.#options = options
   }
 
-  /** @param settings whether to include the values of settings */
+  /** Returns the retained messages. @param settings whether to include the values of settings */
   state(settings = true): protocol.LiveMessage[] {
     return this.#seen([...(this.#shown ?? this.#render())], settings)
   }
@@ -72,7 +72,7 @@ export class Feed {
     return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
   }
 
-  /** @param payload `null` if the topic was cleared */
+  /** Records a change of a retained message. @param payload `null` if the topic was cleared */
   held(topic: string, payload: string | null): void {
     if (topic.endsWith('/state') && this.#isShown(topic)) this.#noteState(topic, payload)
     const shown = this.#shown
@@ -104,8 +104,8 @@ export class Feed {
   }
 
   /**
-   * If the payload is a function, it is called whenever the event is sent. The function must always return the same
-   * short text, which does not count towards the limit.
+   * Stores an event and sends it to the subscribers. If the payload is a function, it is called whenever the event is
+   * sent. It must always return the same short text, which does not count towards the limit of stored events.
    */
   record(topic: string, payload: string | (() => string)): void {
     const event = { at: this.#options.clock.now(), topic, payload }
@@ -125,7 +125,7 @@ export class Feed {
     this.#subscribers.set(subscriber, settings)
     if (this.#subscribers.size === 1) {
       this.#shown = this.#render()
-      // The snapshot contains the page state, so mark it as sent.
+      // The subscriber's snapshot contains the page state, so mark this state as sent.
       this.#changedState()
       this.#aliveLater()
     }
@@ -138,7 +138,7 @@ export class Feed {
     }
   }
 
-  /** Sends pending changes first, so that no client gets a change twice. */
+  /** Returns a snapshot for a new client. Sends pending changes first, so that no client gets a change twice. */
   snapshot(settings = true): string {
     this.#sendBatch()
     const { topics, usage } = this.#options
@@ -154,7 +154,7 @@ export class Feed {
     return JSON.stringify(frame)
   }
 
-  /** Hides Home Assistant's discovery topics, which may be below the base topic. */
+  /** Whether clients see a topic. They do not see Home Assistant's discovery topics, even below the base topic. */
   #isShown(topic: string): boolean {
     const { topics, discoveryPrefix } = this.#options
     return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)

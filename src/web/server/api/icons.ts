@@ -14,7 +14,7 @@ const MAX_ICON_BYTES = 256 * 1024
 const MAX_BYTES = 8 * 1024 * 1024
 /** The assumed size of a cache entry without its icon. */
 const ENTRY_BYTES = 256
-/** Maximum number of parallel requests, so that commands need not wait for icons. */
+/** Maximum number of parallel icon requests to a hub, so that commands need not wait for icons. */
 const AT_ONCE = 2
 
 export class Icons {
@@ -29,12 +29,12 @@ export class Icons {
     this.#limiter = new Limiter({ slots: AT_ONCE, clock })
   }
 
-  /** Returns `undefined` if the hub does not have the icon or the app. @throws HubError */
+  /** Returns the icon of an app; `undefined` if the hub does not have the icon or the app. @throws HubError */
   async get(hubName: string, id: string): Promise<Icon | undefined> {
     const hub = this.#hubs.get(hubName)?.hub
     const app = hub?.apps.all.get(id)
     if (hub === undefined || app === undefined) return undefined
-    // A new version of an app may have a new icon.
+    // Include the version in the key, because a new version of an app may have a new icon.
     const key = JSON.stringify([hubName, id, app.version])
     if (this.#cached.has(key)) return this.#keep(key, this.#cached.get(key))
     const load = async () => this.#keep(key, await this.#limiter.run({}, () => fetchIcon(hub, id)))
@@ -69,7 +69,7 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<I
   return undefined
 }
 
-/** The constructs that may precede `<svg`. */
+/** The parts of an XML document that may precede `<svg`, by their start and their end. */
 const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
   [/^<\?xml\s/, '?>'],
   [/^<!--/, '-->'],

@@ -6,10 +6,10 @@ const text = v.string()
 const time = v.pipe(text, v.isoTimestamp())
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
 
-/** Relative to the address of the page, because a reverse proxy may serve the page under a prefix. */
+/** Path of the live channel, relative to the page's address, because a proxy may serve the page under a prefix. */
 export const LIVE_PATH = 'api/live'
 
-/** `local`: only what every program on this machine may access. */
+/** The access of a caller. `local`: only the data that every program on this machine may read. */
 export const ACCESS = v.picklist(['full', 'read', 'local'])
 export type Access = v.InferOutput<typeof ACCESS>
 
@@ -39,13 +39,13 @@ const message = v.strictTuple([text, text])
 export type LiveMessage = v.InferOutput<typeof message>
 
 /**
- * A message that is not retained. An event for the answer to a command has the result topic, and its `data` is always
+ * A message that is not retained. The answer to a command has the result topic, and `data` in its payload is always
  * `null`, because only the requester may see the data.
  */
 const event = v.strictObject({ at: time, topic: text, payload: text })
 export type FeedEvent = v.InferOutput<typeof event>
 
-/** The usage of an app: epoch milliseconds, percent of one core, bytes. */
+/** A sample of an app's usage: the time in epoch milliseconds, CPU in percent of one core, memory in bytes. */
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
 

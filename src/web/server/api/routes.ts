@@ -20,7 +20,7 @@ import type { Feed } from './feed.ts'
 import type { Icons } from './icons.ts'
 import * as protocol from './protocol.ts'
 
-/** Routes reach the hub only through the bridge's commands and topics. */
+/** The objects that routes use. Routes reach the hub only through the bridge's commands and topics. */
 export interface AppContext extends CommandContext {
   readonly access: AccessControl
   readonly feed: Feed
@@ -31,7 +31,7 @@ export interface AppContext extends CommandContext {
   readonly live: Live
   readonly path: string | null
   readonly version: string
-  /** Set only while no hub is configured. */
+  /** The setup by browser; set only while no hub is configured. */
   readonly setup?: Setup | undefined
 }
 
@@ -50,36 +50,36 @@ export interface ApiRequest {
 
 interface Answer {
   readonly doc: string
-  /** The schema of a JSON body; missing for other types and for an empty body. */
+  /** The schema of a JSON body; missing if the body has another type or is empty. */
   readonly schema?: v.GenericSchema
   readonly type?: string
 }
 
 export interface Route {
   readonly method: 'GET' | 'POST'
-  /** Relative to the listener's address or to the prefix of a reverse proxy. `{name…}` at the end matches the rest. */
+  /** The path, relative to the listener's address or to a proxy's prefix. `{name…}` at the end matches the rest. */
   readonly path: string
   readonly access: Needed
-  /** Set if the route is public when `http.public_url` is set, even for pages from other origins. */
+  /** Set if the option `http.public_url` makes the route public, even for pages of other origins. */
   readonly shown?: true
   readonly doc: string
   readonly query?: Readonly<Record<string, string>>
   readonly request?: v.GenericSchema
-  /** The answers by status, without those that every route may return. */
+  /** The documented answers by status, except those that every route may return. */
   readonly answers: Readonly<Record<number, Answer>>
   /** Marks a route whose answer may take longer than a few seconds. */
   readonly slow?: true
-  /** Set if the OpenAPI document has one operation for each command in place of this row. */
+  /** Set if the OpenAPI document lists one operation for each command instead of this route. */
   readonly commands?: true
   readonly run: (context: AppContext, request: ApiRequest) => Reply | Promise<Reply>
 }
 
-/** An SVG that is opened directly must not act as a page. The cache expires, because an app's icon may change. */
+/** Headers of icons. They prevent scripts in an SVG that is opened directly. The cache expires, as icons may change. */
 const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-control': 'private, max-age=3600' }
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
 
-/** The path is the same in a checkout and in the package. */
+/** The OpenAPI document, which has the same path in a checkout and in the package. */
 const OPENAPI = new URL('config/openapi.json', ROOT)
 
 function noneIfHubFailed(error: unknown): undefined {

@@ -9,16 +9,16 @@ import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
-/** A broker in the format of the configuration, in which `url` is a list of addresses. */
+/** A broker in the format of the configuration. Its `url` is a list of addresses, not a text as on the page. */
 type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
-/** `broker` is `undefined` to keep the current broker. */
+/** The user's choice on the setup page. `broker` is `undefined` to keep the current broker. */
 export interface Choice {
   readonly hub: SetupHub
   readonly broker: ChosenBroker | undefined
 }
 
-/** `wrong` has one line for each error. */
+/** The result of a check: the checked value, or `wrong` with one line for each error. */
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
 
 /** Checks a hub. The result includes the defaults of the hub's other options. */
@@ -40,7 +40,7 @@ function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknow
   return undefined
 }
 
-/** Checks a broker. `chosen` is missing if this is the current broker, whose login is kept. */
+/** Checks a broker. If it is the current broker without a new login, `chosen` is `undefined` and the login is kept. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,
@@ -74,7 +74,7 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
   if (!isMap(doc.contents)) doc.contents = doc.createNode({})
   const former = doc.get('hubs', true)
   const hubs = doc.createNode({ [name]: values })
-  // An empty `hubs` may contain comments, such as hubs that are commented out.
+  // Keep the comments in an empty `hubs`, such as hubs that are commented out.
   if (isNode(former)) hubs.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
   doc.set('hubs', hubs)
   if (broker !== undefined) {
@@ -90,7 +90,7 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
   return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }
 
-/** Returns whether a file is JSON. Such a file must stay JSON, because other programs may read it. */
+/** Returns whether a file is JSON. A JSON file must stay JSON, because other programs may read it. */
 function isJson(text: string): boolean {
   try {
     return typeof JSON.parse(text) === 'object'
@@ -99,7 +99,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The texts that replace secrets: a mask if the file was written, a placeholder in lines that the user must copy. */
+/** The texts that replace secrets: a mask if the file was written, or an example if the user must copy the lines. */
 const WORDS = {
   written: { key: MASK, password: MASK },
   copy: { key: String(hubOptions.api_key.example), password: String(options['mqtt.password'].example) },

@@ -10,7 +10,7 @@ const PTR = 12
 const IN = 1
 const HEADER_BYTES = 12
 const MAX_NAME_BYTES = 255
-/** Responders announce fewer records than this. */
+/** Maximum number of records to read from a packet. Packets of real devices contain fewer records. */
 const MAX_RECORDS = 64
 const IS_RESPONSE = 0x8000
 

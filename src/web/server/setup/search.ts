@@ -14,12 +14,12 @@ import { type DnsRecord, question, readRecords } from './dns.ts'
 
 type FoundHub = Setup['found'][number]
 
-/** A Homey Pro announces this service, with `name` in its TXT record. A Self-Hosted Server announces WEB_SERVICE. */
+/** A Homey Pro announces HUB_SERVICE, with `name` in its TXT record. A Self-Hosted Server announces WEB_SERVICE. */
 const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 
 const GROUP = { address: '224.0.0.251', port: 5353 }
-/** Queries can get lost, so each is repeated after this time. Responders wait up to half a second. */
+/** Queries can get lost, so each is sent again after this time. Responders may take half a second to answer. */
 const REPEAT_MS = 400
 const LISTEN_MS = 1_500
 const PING_MS = 1_400
@@ -37,7 +37,7 @@ export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeo
   }
   const sockets = await openSockets(to === GROUP ? ownAddresses() : [undefined], onMessage)
   const query = () => {
-    // Ignore networks that cannot be reached.
+    // Ignore errors, because some networks may be unreachable.
     for (const socket of sockets) socket.send(QUESTION, to.port, to.address, () => undefined)
   }
   query()
@@ -59,7 +59,7 @@ function ownAddresses(): string[] {
   return own.slice(0, MAX_INTERFACES)
 }
 
-/** Skips interfaces on which no socket can be opened. */
+/** Opens a socket on each network interface. Skips interfaces on which this fails. */
 async function openSockets(
   addresses: readonly (string | undefined)[],
   onMessage: (packet: Buffer, sender: { readonly address: string }) => void,
@@ -109,7 +109,7 @@ const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
 const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
-/** Pings without sending a key. */
+/** Pings a possible hub without sending a key. Resolves to `undefined` if it is not a hub. */
 async function ping({ url, name, isHub }: ReturnType<typeof candidatesOf>[number], clock: Clock) {
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, hasApp: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)

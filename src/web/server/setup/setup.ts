@@ -16,7 +16,7 @@ import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice }
 
 export interface SetupOptions {
   readonly config: Config
-  /** The path of the configuration file, which need not exist. */
+  /** The path of the configuration file, which may not exist yet. */
   readonly path: string | null
   /** Loads the configuration with this text in place of the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
@@ -58,7 +58,7 @@ export class Setup {
     }
   }
 
-  /** @throws Refusal */
+  /** Tests whether the hub can be used. @throws Refusal if tests are too frequent */
   async testHub(given: SetupHub): Promise<SetupTest> {
     const { config, clock } = this.#options
     const checked = checkHub(given)
@@ -68,7 +68,7 @@ export class Setup {
     return await this.#paced(() => tryHub({ name: chosen.name, hub, config, clock }))
   }
 
-  /** @throws Refusal */
+  /** Tests whether the broker can be used. @throws Refusal if tests are too frequent */
   async testBroker(given: SetupBroker): Promise<SetupTest> {
     const checked = checkBroker(given, this.#options.config)
     if (checked.wrong !== undefined) return failed(checked.wrong)
@@ -104,7 +104,7 @@ export class Setup {
     return { ok: true, message: `the embedded broker can be started, at ${tried.url}` }
   }
 
-  /** Writes the file if hub2mqtt may write it. @throws Refusal */
+  /** Checks the user's choice. Writes it to the configuration file if hub2mqtt may write that file. @throws Refusal */
   async apply(wanted: SetupApply): Promise<SetupDone> {
     if (this.#state !== 'open') throw new Refusal(409, 'conflict', DONE)
     this.#state = 'applying'
@@ -190,7 +190,7 @@ function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefi
   return differs && environmentName(`mqtt.${differs[0]}`)
 }
 
-/** Short, because a user is waiting for the answer. */
+/** Time limit for each request of a hub test. It is short, because a user is waiting for the answer. */
 const HUB_TIMEOUT_MS = 5_000
 
 export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<SetupTest> {
@@ -200,7 +200,7 @@ export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<S
   return verdict(findings, [hub.api_key])
 }
 
-/** Lists the problems, or all findings if there is no problem. Masks secrets and control characters. */
+/** Returns the problems of a test, or all findings if there is no problem. Masks secrets and control characters. */
 function verdict(findings: readonly Finding[], secrets: readonly string[]): SetupTest {
   const scrubber = new Scrubber(secrets)
   const problems = findings.filter(({ outcome }) => outcome === 'problem')

@@ -57,21 +57,21 @@ type Key = AppCommand | 'watch' | 'unwatch' | 'snooze-1h' | 'snooze-8h' | 'snooz
 export interface Action {
   readonly key: Key
   readonly command: AppCommand
-  /** The label; default: the name of the command. */
+  /** Returns the label of the action; default: the name of the command. */
   readonly name?: (entry?: AppEntry) => string
   readonly glyph: GlyphName
   readonly danger?: true
   readonly fits: (entry: AppEntry) => boolean
-  /** The confirmation; its button has the name of the action. */
+  /** The question that the user must confirm. The button's label is the name of the action. */
   readonly question?: (entry: AppEntry) => Omit<Question, 'action'>
   /** The title of the confirmation for several apps. If missing, the action is possible for one app only. */
   readonly many?: (values: { readonly count: number }) => string
-  /** What the confirmation for several apps adds to the name of each app. */
+  /** Texts that the confirmation for several apps shows beside and below the name of each app. */
   readonly about?: (entry: AppEntry) => Pick<Listed, 'about' | 'note'>
   readonly payload?: (entry: AppEntry, answer: Confirmation) => object
 }
 
-/** Returns the old and the new version, and the changelog, which the contract limits to 255 characters. */
+/** Returns the old and the new version, and the changelog. The contract limits the changelog to 255 characters. */
 function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
   const { version, latest_version, update_severity: step } = entry.app.value
   const to = latest_version ?? text.update.unnamed
@@ -79,7 +79,7 @@ function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
   const severity = step !== null && step !== 'none' && text.update.severities[step]
   const about = severity ? text.update.severity({ versions, severity }) : versions
   const published = readTopic(entry, 'appUpdate')
-  // The topic of the app and the topic of its update do not change at the same time.
+  // Check that the changelog is that of the new version, because the app's two topics do not change at the same time.
   const isSame = published?.latest_version === latest_version
   return { about, note: isSame ? published?.release_summary : undefined }
 }
@@ -231,7 +231,7 @@ interface Bulk {
   readonly all: readonly Target[]
   /** The results so far, in the order of `all`. */
   readonly results: readonly Result[]
-  /** `lost`: the connection was lost before the next app. */
+  /** `lost`: the connection was lost before the action on the next app. */
   readonly state: 'running' | 'stopping' | 'stopped' | 'failed' | 'lost' | 'done'
 }
 
@@ -243,7 +243,7 @@ export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isInProgress() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
-/** Returns the apps for which the action is possible; `why`: why it is not possible for one of the other apps. */
+/** Returns the apps for which the action is possible, and `why`, the reason why it is not possible for another app. */
 function possible(page: PageContext, action: Action, entries: readonly AppEntry[]) {
   const able: AppEntry[] = []
   let why: string | undefined
@@ -255,7 +255,7 @@ function possible(page: PageContext, action: Action, entries: readonly AppEntry[
   return { able, why: why ?? bulkText.noneFits }
 }
 
-/** Returns the reason if the action is possible for none of the apps. */
+/** Returns the reason if the action is not possible for any of the apps. */
 export function bulkRefusal(page: PageContext, action: Action, entries: readonly AppEntry[]): string | undefined {
   if (isInProgress()) return bulkText.busy
   const isPossible = (entry: AppEntry) =>
@@ -290,7 +290,7 @@ export async function startBulk(page: PageContext, action: Action, entries: read
   return true
 }
 
-/** Continues after the failed app, without a second attempt on that app. */
+/** Continues a stopped or failed action with the next app. Does not try the failed app again. */
 export function resumeBulk(): void {
   if (bulk.value === undefined || isInProgress()) return
   bulk.value = { ...bulk.value, state: 'running' }
@@ -307,7 +307,7 @@ export function stopBulk(): void {
   const now = bulk.value
   if (now === undefined || !isInProgress()) return
   if (livePage() !== undefined) bulk.value = { ...now, state: 'stopping' }
-  // Without a connection, the answer may never arrive.
+  // Without a connection, the answer may never arrive, so stop now and count the current app as failed.
   else bulk.value = { ...now, results: [...now.results, { as: 'failed', why: bulkText.lost }], state: 'stopped' }
 }
 
@@ -321,7 +321,7 @@ async function proceed(): Promise<void> {
     }
     const result = await takeStep(page, now.action, target)
     const after = bulk.value
-    // The action was stopped without waiting for the answer.
+    // The user stopped or closed the action during the step, so ignore its result.
     if (after?.all !== now.all || after.results !== now.results) return
     const results = [...now.results, result]
     const isLast = results.length === now.all.length

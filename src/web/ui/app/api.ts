@@ -15,10 +15,10 @@ export const apiUrl = (path: string) => new URL(`api/${path}`, document.baseURI)
 
 export type Result<T> =
   | { readonly ok: true; readonly value: T }
-  /** `status` is 0 if there was no answer. */
+  /** A failed request. `status` is 0 if there was no answer. */
   | { readonly ok: false; readonly status: number; readonly message: string }
 
-/** Resolves to `undefined` if there is no answer. */
+/** Sends a request to the API. Resolves to `undefined` if there is no answer. */
 async function request(path: string, init: RequestInit = {}) {
   try {
     const response = await fetch(apiUrl(path), { cache: 'no-store', ...init })
@@ -50,7 +50,7 @@ function sending(body: object | string): RequestInit {
   return { method: 'POST', ...(text !== '' && { headers: { 'content-type': 'application/json' }, body: text }) }
 }
 
-/** The daemon answers immediately, so a longer wait means that the connection is lost. */
+/** Time limit for reading the log. The daemon answers immediately, so a longer wait means a lost connection. */
 const LOG_MS = 10_000
 
 export const api = {
@@ -60,7 +60,7 @@ export const api = {
   history: (hub: string, app: string, hours: number) =>
     get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
   config: () => get(protocol.CONFIG_REPORT, 'config'),
-  /** @param after `next` of the previous answer */
+  /** Reads new log lines. @param after `next` of the previous answer */
   log: (after: string) =>
     get(protocol.LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
   doctor: () => get(protocol.DOCTOR_REPORT, 'doctor'),
@@ -74,7 +74,7 @@ export function iconUrl(hub: string, app: string): string {
   return apiUrl(`hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/icon`).href
 }
 
-/** If the code is `null`, it is unknown whether the command was executed. */
+/** The result of a command. If the error code is `null`, it is unknown whether the command was executed. */
 export type Ended =
   | Answer
   | { readonly ok: false; readonly error: { readonly code: string | null; readonly message: string } }
@@ -82,7 +82,7 @@ export type Ended =
 /** The target of a command: an app of a hub, a hub, or, if neither is given, the bridge. */
 export type For = { readonly hub?: string; readonly app?: string }
 
-/** Resolves when the command has ended. `payload` is the same as over MQTT; an object is sent as JSON. */
+/** Sends a command. Resolves when it has ended. `payload` is the same as over MQTT; an object is sent as JSON. */
 export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]

@@ -21,7 +21,7 @@ const text = defineStrings('commands', {
   },
 })
 
-/** Returns the reason if no command is possible now. */
+/** Returns the reason if the page cannot send any command now. */
 export function pageRefusal({ session, channel }: Pick<PageContext, 'session' | 'channel'>): string | undefined {
   if (session.access !== 'full') return terms.readOnly
   return channel.liveness.value === 'live' ? undefined : terms.noConnection
@@ -59,10 +59,10 @@ function outcomeOf(command: string, ended: Ended): Outcome {
   }
 }
 
-/** How long an app's row shows a success. The row shows a failure until the next command or the return of the hub. */
+/** How long an app's row shows a success. A failure is shown until the next command, or until the hub is reachable. */
 const SHOWN_MS = 8_000
 
-/** Shows the progress on the app's row. @param isQuiet whether to suppress the notice of the result */
+/** Runs a command and shows its progress in the app's row. @param isQuiet whether to suppress the result's notice */
 export async function actOn(
   entry: AppEntry,
   command: AppCommand,

@@ -24,7 +24,7 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map([
   ['de', { name: 'Deutsch', load: () => import('./languages/de.json', { with: { type: 'json' } }) }],
 ])
 
-/** The choice to use the first of the browser's languages that the page supports. */
+/** The choice that selects the first of the browser's languages that the page supports. */
 const BROWSER = 'browser'
 const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]
 const storedLanguage = stored('localStorage', 'language')
@@ -51,7 +51,7 @@ export async function showLanguage(): Promise<boolean> {
     .load()
     .catch(() => undefined)
   const texts = loaded?.default
-  // The user may have chosen a different language while the texts were loading.
+  // Check the choice again: the user may have chosen a different language while the texts were loading.
   if (texts !== undefined && code === codeOf(choice.peek())) {
     language.value = { code, texts }
     document.documentElement.lang = code

@@ -4,7 +4,7 @@ import { parseJson, read } from './live/payload.ts'
 
 type Place = 'localStorage' | 'sessionStorage'
 
-/** Returns `null` if there is no value or the browser does not allow storage. */
+/** Returns a stored value; `null` if there is none or the browser does not allow storage. */
 export function stored(place: Place, key: string): string | null {
   try {
     return globalThis[place].getItem(`hub2mqtt.${key}`)
@@ -39,7 +39,7 @@ export function nextTheme(): void {
   theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto'
 }
 
-/** `true` if each app has only one line in the list. */
+/** Whether the list shows each app on only one line. */
 export const compact = signal(stored('localStorage', 'rows') === 'compact')
 
 effect(() => {

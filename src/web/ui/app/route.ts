@@ -1,4 +1,4 @@
-/** The fragment of the address, which is never sent to a server, contains the current view. */
+/** The current view is stored in the fragment of the page's address, which browsers never send to a server. */
 import { signal } from '@preact/signals'
 import type { Changeable } from './parts/controls.tsx'
 
@@ -45,7 +45,7 @@ function inAddress<T extends string>(name: string, how: How, first: T, read: (st
       try {
         history[how](null, '', hrefOf(route.value) + (next.size === 0 ? '' : `?${next}`))
       } catch {
-        // Some browsers limit how often the address can change. A later change will update the address.
+        // Ignore the error of browsers that limit how often the address can change. A later change updates the address.
       }
     },
   }
@@ -67,7 +67,7 @@ function read(): Route {
   try {
     if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }
   } catch {
-    // The address was not written by this page.
+    // The address is not one that this page has written.
   }
   return { at: 'apps' }
 }

@@ -1,4 +1,4 @@
-/** Frames of the live channel are applied once per animation frame. */
+/** The session with the daemon and its live channel. The page applies received frames once per animation frame. */
 import { signal } from '@preact/signals'
 import { Backoff } from '../../../base/backoff.ts'
 import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame, LOGIN_DUE, type Session } from '../../server/api/protocol.ts'
@@ -19,7 +19,7 @@ export interface PageContext {
 
 type Stage =
   | { readonly at: 'opening' | 'login' | 'setup' }
-  /** The daemon does not answer, or it refuses the request. */
+  /** `failed`: the daemon does not answer, or it refuses the request. */
   | { readonly at: 'failed'; readonly message: string }
   | ({ readonly at: 'open' } & PageContext)
 
@@ -33,7 +33,7 @@ export function usePage(): PageContext {
 
 const RETRY_MS = 3_000
 
-/** Returns `true` if the daemon does not answer, or if a proxy answers in its place. */
+/** Returns `true` if the daemon does not answer, or if it or a proxy answers with a server error. */
 const isAway = (result: Result<Session>): boolean => !result.ok && (result.status === 0 || result.status >= 500)
 
 export async function open(): Promise<void> {
@@ -60,13 +60,13 @@ function connect(session: Session): Stage {
   return { at: 'open', session, store, channel }
 }
 
-/** Assumes an unchanged session if there is no answer; the next attempt checks the session again. */
+/** Whether the session is unchanged. Without an answer, resolves to `true`, and the next attempt checks again. */
 async function isUnchanged(before: Session): Promise<boolean> {
   const result = await api.session()
   if (isAway(result)) return true
   const keys = ['access', 'base_topic', 'member', 'setup'] as const
   const same = result.ok && keys.every((key) => result.value[key] === before[key])
-  // A new version of the daemon serves a new page.
+  // Reload the page, because a new version of the daemon serves a new page.
   if (same && result.value.version !== before.version) location.reload()
   if (!same) await open()
   return same
@@ -85,7 +85,7 @@ const HIDDEN_MS = 500
 
 /** @param mayRetry called before each retry; `false` ends the channel, because the session has changed */
 function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
-  /** `stale`: the page is no longer updated. */
+  /** `stale`: the connection was lost, so the page shows old data. */
   const liveness = signal<'connecting' | 'live' | 'stale'>('connecting')
   /** When the next attempt starts, in epoch milliseconds; `undefined` while connected or connecting. */
   const retryAt = signal<number | undefined>(undefined)
@@ -122,7 +122,7 @@ function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>
     }
     listen()
   }
-  /** Closes the connection if no frame arrives in time. */
+  /** Restarts the timer that closes the connection if no frame arrives in time. */
   const listen = () => {
     clearTimeout(silence)
     silence = setTimeout(() => {

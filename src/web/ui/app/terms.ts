@@ -24,7 +24,7 @@ type Filled<T> = T extends string
     ? Fill<NamesIn<Other> | 'count'>
     : { readonly [Key in keyof T]: Filled<T[Key]> }
 
-/** Missing texts are shown in English. */
+/** The language of the page and its texts. Missing texts are shown in English. */
 export const language = signal<{ readonly code: string; readonly texts: Texts }>({ code: 'en', texts: {} })
 const plurals = computed(() => new Intl.PluralRules(language.value.code))
 
@@ -35,7 +35,7 @@ export const locale = computed(() => {
   return navigator.languages.find(isOf) ?? code
 })
 
-/** @param part the first level of the keys */
+/** Defines the English texts of a part of the page. @param part the first level of their keys */
 export function defineStrings<const T extends Strings>(part: string, english: T): Filled<T>
 export function defineStrings(part: string, english: Strings): unknown {
   return group(part, english)
@@ -68,13 +68,13 @@ const shown = (value: Value) => (typeof value === 'number' ? value.toLocaleStrin
 
 const isText = (text: Text | Strings): text is Text => typeof text === 'string' || typeof text['other'] === 'string'
 
-/** Returns the code itself if it has no text. */
+/** Returns the text for a code, or the code itself if it has no text. */
 export function textFor(texts: Readonly<Record<string, string>>, code: string): string {
   return (Object.hasOwn(texts, code) ? texts[code] : undefined) ?? code
 }
 
 export const PRODUCT = 'hub2mqtt'
-/** Shown in place of a missing value. */
+/** The text that is shown in place of a missing value. */
 export const NONE = '–'
 
 export const terms = defineStrings('terms', {
@@ -206,7 +206,7 @@ const messages = defineStrings('messages', {
   errors: ERROR_CODES,
 })
 
-/** The text before and after the value of each message. A message without a value consists of both texts. */
+/** The parts of each message before and after its value. A message that has no value is the two parts joined. */
 const SENTENCES: readonly (readonly [before: string, after: string, write: (value: string) => string])[] = [
   ['commands.deny names ', '.', (key) => messages.denied({ key })],
   ['commands.read_only is set.', '', () => messages.readOnly],
@@ -226,7 +226,7 @@ export function inLanguage(message: string): string {
   return code === undefined ? message : textFor(messages.errors, code)
 }
 
-/** Creates the formatter again when the language of the page changes. */
+/** Returns a function that formats numbers, with a new formatter after each change of the page's language. */
 function inLocale(make: (language: string) => { format(value: number): string }) {
   const made = computed(() => make(locale.value))
   return (value: number): string => made.value.format(value)
@@ -238,7 +238,7 @@ const unit = (name: string, maximumFractionDigits = 1, unitDisplay: 'short' | 'l
 }
 const time = (options: Intl.DateTimeFormatOptions) => inLocale((language) => new Intl.DateTimeFormat(language, options))
 
-/** The order of names does not depend on the language of the page. */
+/** Sorts names by the browser's locale, so that their order does not depend on the language of the page. */
 export const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' })
 
 export const formatCount = inLocale((language) => new Intl.NumberFormat(language, { maximumFractionDigits: 1 }))
@@ -268,7 +268,7 @@ export function formatTick(at: number, step: number): string {
   return (isDay ? formatDate : formatClock)(at * 1000)
 }
 
-/** Leaves out the date if it is today. */
+/** Formats a time, in epoch milliseconds. Omits the date if it is today. */
 export function formatTime(at: number): string {
   return (new Date(at).toDateString() === new Date().toDateString() ? formatSecond : formatMoment)(at)
 }
@@ -279,7 +279,7 @@ const UNITS = [
   ['minute', 60_000],
 ] as const
 
-/** Uses only the largest unit. `length` is in seconds. */
+/** Formats a duration in seconds, using only its largest unit. */
 export function formatSpan(length: number): string {
   const [name, ms] = UNITS.find(([, one]) => length * 1000 >= one) ?? ['second', 1000]
   return unit(name, 0, 'long')(Math.floor((length * 1000) / ms))

@@ -10,11 +10,11 @@ import { ANSWER, type Answer, parseJson, read } from './payload.ts'
 type BridgeEvent = v.InferOutput<typeof EVENT_OF_HUB>
 
 export type Entry = {
-  /** Increases with each entry, and is the key in lists. */
+  /** A number that increases with each entry. It is the key of the entry in lists. */
   readonly number: number
-  /** Epoch milliseconds. */
+  /** The time of the entry, in epoch milliseconds. */
   readonly at: number
-  /** `null`: the bridge itself. */
+  /** `null` if the entry is about the bridge itself. */
   readonly hub: string | null
   readonly app: string | null
 } & (
@@ -37,7 +37,7 @@ export class ActivityReader {
     this.#hubEvent = new Template(PUBLICATIONS.hubEvent.topic, base)
   }
 
-  /** Returns the same list if no event is added. */
+  /** Adds the events that the page shows to a list. Returns the same list if there are none. */
   add(before: readonly Entry[], events: readonly FeedEvent[]): readonly Entry[] {
     const added = events.flatMap((one) => this.#read(one) ?? [])
     return added.length === 0 ? before : [...before, ...added].slice(-MAX_ENTRIES)
@@ -46,14 +46,14 @@ export class ActivityReader {
   #read({ at, topic, payload }: FeedEvent): Entry | undefined {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
-      // The same event on the app's own topic is ignored.
+      // Ignore the same event on the app's own topic.
       const event = read(EVENT_OF_HUB, parseJson(payload))
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
     if (!this.#isResult(topic)) return undefined
     const answer = read(ANSWER, parseJson(payload))
     if (answer === undefined) return undefined
-    // The data may be large or contain settings.
+    // Do not keep the data, which may be large or contain settings.
     const { data: _, ...entry } = answer
     return { ...this.#head(at), hub: entry.hub, app: entry.app, kind: 'answer', answer: entry }
   }
@@ -104,18 +104,18 @@ const isEvent = (entry: Entry | undefined): entry is EventEntry => entry?.kind =
 const isOfGuardian = (entry: Entry | undefined) => isEvent(entry) && GUARDIAN.has(entry.event.event_type)
 const GUARDIAN: ReadonlySet<string> = new Set(GUARD_EVENT_TYPES)
 
-/** Related entries, such as a crash and the guardian's reaction, oldest first. `lead`: the most informative entry. */
+/** Related entries, oldest first, such as a crash and the guardian's reaction. `lead` is the most informative entry. */
 type Group = { readonly lead: Entry; readonly entries: readonly Entry[] }
 
 /** Maximum time between two entries of a group. */
 const TOGETHER_MS = 10_000
-/** An answer is published shortly after its command has ended. */
+/** Maximum time between the end of a command and its published answer. */
 const PUBLISHED_MS = 100
 
 const isNear = (one: Entry | undefined, other: Entry, ms: number) =>
   one !== undefined && Math.abs(other.at - one.at) < ms
 
-/** The events that start a group, and the commands that can cause them. An event that a command caused starts none. */
+/** Event that starts a group → commands that can cause it. An event that follows such a command joins its group. */
 const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
   crashed: [],
   installed: ['install'],
@@ -135,7 +135,7 @@ export function groupsOf(entries: readonly Entry[]): Group[] {
     const key = JSON.stringify([entry.hub, entry.app])
     const before = open.get(key)
     const isNext = before !== undefined && isNear(before.at(-1), entry, TOGETHER_MS)
-    // The guardian reports its action after the answer to its command.
+    // An answer that precedes an event of the guardian belongs to the guardian's own command, so it starts no group.
     const isGuards = () => isOfGuardian(entries.slice(i + 1).find(isSame))
     if (isNext && (isEvent(entry) ? follows(entry, before) : isGuards() || caused(entry, before))) before.push(entry)
     else {
@@ -162,7 +162,7 @@ function follows(entry: EventEntry, before: readonly Entry[]): boolean {
   return causes === undefined || isAfter(true, causes)
 }
 
-/** Returns `true` if the command can have caused the first entry, and was running when all entries arrived. */
+/** Returns `true` if the command can have caused the first entry, and was running when that entry arrived. */
 function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]]): boolean {
   const [first] = before
   const isWrite = findCommand('app', answer.command, false)?.write === true
@@ -174,7 +174,7 @@ function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]
 /** A group, `count` equal groups, or consecutive updates of several apps. */
 export type Row = Readonly<ReturnType<typeof rowOf>>
 
-/** Maximum time between two equal groups, and between two updates, which can take minutes. */
+/** Maximum time between two equal groups of a row, and between two updates of a row. An update can take minutes. */
 const REPEATED_MS = 3_600_000
 const ONE_GO_MS = 600_000
 
@@ -197,7 +197,7 @@ export function rowsOf(entries: readonly Entry[]): Row[] {
       found.push(begun)
       open.set(place, begun)
     }
-    // Later entries of an updated app start a new row.
+    // Another entry about an updated app must start a new row.
     if (isOfUpdates) open.delete(own)
   }
   return found

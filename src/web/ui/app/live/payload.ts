@@ -1,4 +1,4 @@
-/** The payloads and answers from the server are untrusted, so these functions validate them with the schemas. */
+/** Validates payloads and answers from the server with their schemas, because they are untrusted. */
 import * as v from 'valibot'
 import { type Payload, PUBLICATIONS, type PublicationName } from '../../../../contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../../../contract/schemas.ts'
@@ -11,13 +11,13 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Returns `undefined` if the value does not match the schema. */
+/** Validates a value. Returns `undefined` if the value does not match the schema. */
 export function read<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> | undefined {
   const result = v.safeParse(schema, value)
   return result.success ? result.output : undefined
 }
 
-/** Returns `undefined` if the payload is missing or does not match the schema of the topic. */
+/** Parses a payload. Returns `undefined` if it is missing or does not match the schema of the topic. */
 export function readPayload<N extends PublicationName>(name: N, payload: string | null): Payload<N> | undefined {
   if (payload === null) return undefined
   const row = PUBLICATIONS[name]

@@ -1,4 +1,4 @@
-/** Reads immediately, and repeatedly while the page is visible. Reads never overlap. */
+/** Calls `read` immediately, and then every `ms` while the page is visible. Calls never overlap. */
 export function poll(ms: number, read: (hasEnded: () => boolean) => Promise<void>) {
   let [isReading, hasEnded] = [false, false]
   const readNow = async () => {

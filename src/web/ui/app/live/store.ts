@@ -1,4 +1,4 @@
-/** Each app has its own signals, so that a change renders only one row. */
+/** The data that the page shows. Each app has its own signals, so that a change renders only one row. */
 import { batch, computed, signal } from '@preact/signals'
 import type { Json } from '../../../../base/json.ts'
 import type { LogLevel } from '../../../../contract/log-levels.ts'
@@ -13,7 +13,7 @@ import { readPayload } from './payload.ts'
 export type Outcome = {
   readonly ok: boolean
   readonly text: string
-  /** The code of a failure; `null` if there is none. */
+  /** The error code of a failed command; `null` if the failure has no code. */
   readonly code?: string | null
 }
 
@@ -60,7 +60,7 @@ function newHub(name: string) {
   }
 }
 
-/** Also drops the samples that are too old to be shown. */
+/** Adds a sample, and drops the samples that are too old to be shown. */
 function addSample(samples: Sample[], sample: Sample): void {
   samples.push(sample)
   const oldest = sample[0] - KEPT_USAGE_MS
@@ -73,7 +73,7 @@ type OtherTopicName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
 /** The parsed payloads, so that lists of many apps parse each payload only once. */
 const readOnce = new WeakMap<OtherTopic, { readonly [N in OtherTopicName]?: Payload<N> | undefined }>()
 
-/** Returns `undefined` if the topic has no payload, or if the payload does not match the schema. */
+/** Returns a parsed payload of an app; `undefined` if there is none, or if it does not match the schema. */
 export function readTopic<N extends OtherTopicName>({ topics }: AppEntry, name: N): Payload<N> | undefined {
   for (const one of topics.value.values()) {
     if (one.name !== name) continue
@@ -89,11 +89,11 @@ type Changes = Extract<LiveFrame, { type: 'changes' }>
 
 export class Store {
   readonly topics: Topics
-  /** Includes the hubs of other members of a fleet, but only with their state. */
+  /** All hubs. For the hubs of other members of a fleet, only the state is known. */
   readonly hubs = signal<readonly HubEntry[]>([])
   readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))
   readonly fleet = signal<FleetStatus | undefined>(undefined)
-  /** Payloads by state topic, for the other members and the whole fleet. */
+  /** State topic → payload, for the other members and the whole fleet. */
   readonly memberStates = signal<ReadonlyMap<string, Payload<'bridgeState'>>>(new Map())
   readonly bridgeState = signal<Payload<'bridgeState'> | undefined>(undefined)
   /** When the state of the bridge last changed, in epoch milliseconds. */
@@ -106,13 +106,13 @@ export class Store {
   readonly recent = signal<readonly Entry[]>([])
   /** The apps, as `hub/id`, whose last update failed. Derived from events, so empty after a restart of the daemon. */
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
-  /** `true` after the first snapshot. */
+  /** Whether the first snapshot has arrived. */
   readonly complete = signal(false)
   /** Counts the changes to apps, for lists that are not sorted on every change. */
   appChanges = 0
   readonly #activity: ActivityReader
   readonly #topics = new Set<string>()
-  /** Hubs with added or removed apps whose `apps` signal is not updated yet. */
+  /** Hubs whose apps were added or removed, but whose `apps` signal has not been updated yet. */
   readonly #outdated = new Set<HubEntry>()
 
   /** @param member the name of this bridge in a fleet */
@@ -177,7 +177,7 @@ export class Store {
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
         this.recent.value = this.#activity.add(this.recent.value, happenings)
-        // The events may have changed `failedUpdates`, which is also a filter of lists.
+        // Make lists sort again, because the events may have changed `failedUpdates`, which lists use as a filter.
         if (happenings.length > 0) this.appChanges += 1
         if (refusals !== undefined) this.refusals.value = refusals
         if (log_level !== undefined) this.logLevel.value = log_level
@@ -208,7 +208,7 @@ export class Store {
     else this.#holdPart(hub, topic, own, payload)
   }
 
-  /** Handles all topics of an app except its state. */
+  /** Applies a change of any topic of an app except its state. */
   #holdPart(hub: HubEntry, topic: string, { name, owner }: OwnTopic, payload: string | null): void {
     if (owner.kind !== 'app' && owner.kind !== 'setting') return
     const entry = hub.apps.value.get(owner.app)

@@ -1,4 +1,4 @@
-/** The pointer and the arrow keys select a point in the chart. */
+/** A chart of an app's usage. Users select a point in it with the pointer or the arrow keys. */
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type Plot from 'uplot'
@@ -9,12 +9,12 @@ import { PATHS } from './icons.tsx'
 
 export type Figure = 'cpu' | 'memory'
 
-/** `at` is in epoch seconds. */
+/** An event that charts mark. `at` is in epoch seconds. */
 export type Mark = { readonly at: number; readonly kind: 'crash' | 'restart' | 'update' }
 
 /** The data of one or more charts, with times in epoch seconds. */
 export interface Charted {
-  /** Oldest first. A value is `null` if the app was stopped, or if the value is unknown. */
+  /** The points, oldest first. A value is `null` if the app was stopped, or if the value is unknown. */
   readonly points: {
     readonly times: readonly number[]
     readonly cpu: readonly (number | null)[]
@@ -50,7 +50,7 @@ const STEPS: Readonly<Record<string, number>> = {
   End: Number.POSITIVE_INFINITY,
 }
 
-/** The chart library. `undefined`: not loaded yet; `null`: loading failed. */
+/** The chart library; `undefined` before it is loaded, and `null` if loading has failed. */
 const library = signal<typeof Plot | undefined | null>(undefined)
 
 async function load(): Promise<void> {
@@ -120,7 +120,7 @@ export function described({ points, marks }: Charted, figure: Figure, index: num
   return [text.at({ time: formatMoment(at * 1000), value: shown }), ...new Set(here)].join(', ')
 }
 
-/** Moves the pointer line. `undefined` hides it. */
+/** Moves the pointer line to a time, or hides the line if `at` is `undefined`. */
 function point(plot: Plot, at: number | undefined): void {
   const { idx, left = -1 } = plot.cursor
   const [times] = plot.data
@@ -131,7 +131,7 @@ function point(plot: Plot, at: number | undefined): void {
 
 type Drawn = Pick<ChartProps, 'figure' | 'charted' | 'hovered'>
 
-/** Returns a function that removes the chart. */
+/** Draws a chart. Returns a function that removes it. */
 function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, hovered }: Drawn): () => void {
   const { points, marks, from, to } = charted
   const current = hovered.peek()
@@ -156,7 +156,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
     [[...points.times], [...points[figure]]],
     holder,
   )
-  // Draw immediately, because drawing resets the pointer.
+  // Draw now, because drawing resets the pointer, which the next line restores.
   made.batch(() => {})
   hovered.value = current !== undefined && points.times.includes(current) ? current : undefined
   const observer = new ResizeObserver(() => {
@@ -205,7 +205,7 @@ function axis(more: Plot.Axis): Plot.Axis {
 
 function line(name: string): Plot.Series {
   const stroke = (plot: Plot) => colour(plot, name)
-  /** Returns the isolated points, which the line does not show. */
+  /** Returns the points without a neighbour. They are drawn as dots, because the line does not show them. */
   const alone = ({ data }: Plot, series: number) =>
     [...(data[series] ?? []).keys()].filter((i) => {
       const [before, value, after] = [data[series]?.[i - 1], data[series]?.[i], data[series]?.[i + 1]]
@@ -214,7 +214,7 @@ function line(name: string): Plot.Series {
   return { stroke, width: 1.5, points: { show: false, filter: alone, size: 6, stroke, fill: stroke } }
 }
 
-/** Draws a vertical line with a glyph, so that the kinds of marks differ not only in colour. */
+/** Draws each mark as a vertical line with a glyph, so that colour is not the only difference between their kinds. */
 function drawMarks(plot: Plot, marks: readonly Mark[]): void {
   const { ctx, bbox } = plot
   const { min = 0, max = 0 } = plot.scales['x'] ?? {}

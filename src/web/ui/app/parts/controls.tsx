@@ -42,7 +42,7 @@ export function Button({ refused, busy = false, act, title, children, ...attribu
   )
 }
 
-/** Ignores other properties, so that a caller can spread a larger object. */
+/** A button with a label. Ignores unknown properties, so that a caller can spread a larger object. */
 export function Action(props: ButtonProps & { glyph?: GlyphName; tone?: 'primary' | 'danger' | undefined }) {
   const { label, glyph, tone, refused, busy = false, act } = props
   return (
@@ -120,7 +120,7 @@ interface SelectProps<K extends string> extends ListAttributes {
   readonly options: readonly K[]
   readonly chosen: K
   readonly choose: (option: K) => void
-  /** Default: the option itself. */
+  /** Returns the text of an option; default: the option itself. */
   readonly nameOf?: (option: K) => string
 }
 
@@ -148,7 +148,7 @@ export function Copy({ text: copied, label }: { readonly text: string; readonly 
   return <IconButton label={label} glyph={done.value ? 'check' : 'copy'} size={16} act={() => void copy()} />
 }
 
-/** Also works on plain HTTP, where browsers have no clipboard API. */
+/** Copies a text to the clipboard, also on plain HTTP, where browsers have no clipboard API. */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
     return (await navigator.clipboard.writeText(text).catch(() => false)) !== false
@@ -167,7 +167,7 @@ export function set<T>(to: Changeable<T>, value: T): void {
   to.value = value
 }
 
-/** Prevents the browser from sending the form. */
+/** Returns a handler for a form's submit event, which calls `act` instead of letting the browser send the form. */
 export const submits = (act: () => unknown) => (event: Event) => {
   event.preventDefault()
   void act()
@@ -216,7 +216,7 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
 
 type TableProps = { label: string; children: ComponentChildren; columns?: readonly string[]; head?: 'hidden' }
 
-/** Without `columns`, the table has no head. If the columns are obvious, only screen readers get the head. */
+/** Without `columns`, the table has no head. With `head="hidden"`, only screen readers get the head. */
 export function Table({ label, children, columns, head }: TableProps) {
   return (
     <table class="list" aria-label={label}>
@@ -245,7 +245,7 @@ export function ScrollTable(props: TableProps) {
   )
 }
 
-/** `ago` shows a relative time; `clock` never shows a date. */
+/** Shows a time. `ago` shows it relative to now. `clock` shows it without the date. */
 export function Time({ at, ago = false, clock = false }: { at: number | string; ago?: boolean; clock?: boolean }) {
   const ms = typeof at === 'string' ? Date.parse(at) : at
   return (
@@ -278,7 +278,7 @@ export type Answer =
 interface Request {
   readonly label: string
   readonly refused: string | undefined
-  /** Resolves to `undefined` if the user cancels. */
+  /** Sends the request. Resolves to `undefined` if the user cancels. */
   readonly run: () => Promise<Answer | undefined>
 }
 

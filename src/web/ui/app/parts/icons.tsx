@@ -35,7 +35,7 @@ export const PATHS = {
 
 export type GlyphName = keyof typeof PATHS
 
-/** Hidden from screen readers, because the text beside the glyph or the label of the control has the same meaning. */
+/** A small symbol. It is hidden from screen readers, because the text or label beside it has the same meaning. */
 export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly size?: number }) {
   return (
     <svg class="glyph" width={size} height={size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">

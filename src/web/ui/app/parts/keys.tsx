@@ -1,4 +1,4 @@
-/** The shortcuts do nothing in a text field or while a dialog is open, except ↓, which leaves the search field. */
+/** Keyboard shortcuts. They do nothing in text fields and dialogs, except ↓, which leaves the search field. */
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { defineStrings, terms } from '../terms.ts'
@@ -18,7 +18,7 @@ export const SEARCH_KEY = '/'
 const SEARCH = 'input[type=search]'
 const TYPING = 'input:not([type=checkbox]), textarea, select'
 
-/** `act` returns `false` if it did nothing. Without `act`, the browser handles the key. */
+/** The keys and their actions. `act` returns `false` if it did nothing. Without `act`, the browser handles the key. */
 const KEYS: Readonly<Record<string, { name: string; does: keyof typeof text; act?: () => boolean }>> = {
   [SEARCH_KEY]: { name: SEARCH_KEY, does: 'search', act: () => focus(document.querySelector(SEARCH)) },
   ArrowDown: { name: '↓', does: 'down', act: () => step(1) },
@@ -40,7 +40,7 @@ function focus(element: HTMLElement | null | undefined): boolean {
   return element != null
 }
 
-/** Focuses the next or previous app, or the first visible one. The search field precedes the first app. */
+/** Focuses the next or previous app, or the first visible app. Before the first app of the list is the search field. */
 function step(by: 1 | -1): boolean {
   const { activeElement: now } = document
   const row = now?.closest('tr.app')

@@ -5,9 +5,9 @@ import { Glyph, type GlyphName } from './icons.tsx'
 
 export interface Listed {
   readonly name: string
-  /** Shown on the same line. */
+  /** Text that is shown on the same line as the name. */
   readonly about?: string | undefined
-  /** Shown on a separate line. The text has a different source, such as a changelog. */
+  /** Text from another source, such as a changelog, that is shown on a separate line. */
   readonly note?: string | undefined
 }
 
@@ -27,7 +27,7 @@ type OpenQuestion = Question & { readonly answer: (answer: Confirmation | undefi
 
 const current = signal<OpenQuestion | undefined>(undefined)
 
-/** Resolves to `undefined` if the user cancels. */
+/** Asks the user in a dialog. Resolves to `undefined` if the user cancels. */
 export function confirm(question: Question): Promise<Confirmation | undefined> {
   return new Promise((resolve) => {
     current.value?.answer(undefined)
@@ -44,7 +44,7 @@ export function ConfirmDialog() {
   return question === undefined ? null : <Dialog key={question.title + question.text} {...question} />
 }
 
-/** The browser's own dialog traps the focus and restores it. */
+/** Uses the browser's own dialog, which keeps the focus inside and restores it when the dialog closes. */
 function Dialog({ title, text, action, danger, list, option, answer }: OpenQuestion) {
   const dialog = useRef<HTMLDialogElement>(null)
   const chosen = useRef<HTMLInputElement>(null)
@@ -105,7 +105,7 @@ export interface MenuItem {
 
 type Menu = { readonly label: string; readonly items: readonly MenuItem[]; readonly opener: HTMLElement }
 
-/** All rows share one menu, which keeps the rows small. */
+/** The open menu. All rows share one menu, so that each row has fewer elements. */
 const opened = signal<Menu | undefined>(undefined)
 
 export function openMenu(opener: HTMLElement, label: string, items: readonly MenuItem[]): void {
@@ -134,7 +134,7 @@ function MenuList({ label, items, opener }: Menu) {
     current.querySelector('button')?.focus()
     const { top } = opener.getBoundingClientRect()
     const onScroll = () => {
-      // An earlier scroll may still be ending.
+      // Follow short scrolls, because a scroll that began before the menu opened may still be ending.
       if (Math.abs(opener.getBoundingClientRect().top - top) > SCROLLED) current.hidePopover()
       else place(current, opener)
     }
@@ -221,7 +221,7 @@ function dismiss(number: number): void {
   shown.value = shown.value.filter((one) => one.number !== number)
 }
 
-/** Screen readers announce the notices. */
+/** Shows notices, such as results of commands. Screen readers announce them. */
 export function Toasts() {
   return (
     <section class="toasts" aria-label={text.title} aria-live="polite">

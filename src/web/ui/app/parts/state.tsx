@@ -70,14 +70,14 @@ export const crashMessage = ({ crash_message }: App): string => crash_message ??
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
   const guard = readTopic(entry, 'guard')
   if (guard?.state === 'given_up') return 'gave_up'
-  // A command can clear `attention` without changing the history.
+  // Check `attention` as well, because a command can clear it without changing the history.
   const isBad = guard !== undefined && guard.attention.length > 0
   const { version } = entry.app.value
   if (isBad && lasting(readTopic(entry, 'history') ?? [], 'bad_update', version) !== undefined) return 'bad_update'
   return store.failedUpdates.value.has(`${entry.hub}/${entry.id}`) ? 'update_failed' : undefined
 }
 
-/** Whether the guardian requests attention for the app, or the app has crashed and the guardian does not restart it. */
+/** Whether the guardian requests attention for an app, or an app without an active guardian has crashed. */
 export function needsAttention(entry: AppEntry, store: Store): boolean {
   const guard = readTopic(entry, 'guard')
   const isUnguarded = guard === undefined || guard.state === 'off' || guard.state === 'snoozed'
@@ -85,7 +85,7 @@ export function needsAttention(entry: AppEntry, store: Store): boolean {
   return (guard?.attention.length ?? 0) > 0 || troubleOf(entry, store) !== undefined
 }
 
-/** Reasons that are less informative than the message of the crash. */
+/** Reasons of a crash that say less than its message. */
 const PLAIN: ReadonlySet<Reason> = new Set(['unknown', 'exception'])
 
 export function UpdateBadge({ app: { update_available, latest_version } }: { readonly app: App }) {
@@ -93,14 +93,14 @@ export function UpdateBadge({ app: { update_available, latest_version } }: { rea
   return <Badge tone="info">{latest_version === null ? text.update : `→ ${latest_version}`}</Badge>
 }
 
-/** Explains when and why a hub or the broker went offline. */
+/** Returns a text that says when and why a hub or the broker went offline. */
 export function whyAway(since: number | undefined, reason: string | undefined): string {
   if (since === undefined) return reason ?? ''
   const time = formatTime(since)
   return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
-/** Sends the new state as the payload of the command, unless `act` is given. */
+/** A switch that sends the new state as the payload of a command, or calls `act` instead if it is given. */
 export function CommandSwitch(
   props: AppProps & { command: AppCommand; label: string; on: boolean; act?: () => Promise<unknown> },
 ) {
@@ -159,7 +159,7 @@ function inWords(state: GuardState, entry: AppEntry): string {
   return [text.guard.states[state], nextOf(entry)].filter((part) => part !== undefined).join(', ')
 }
 
-/** The glyph has a label for screen readers, which is also its tooltip. */
+/** Shows the guardian's state as a glyph. Its label for screen readers is also its tooltip. */
 export function GuardMark({ entry }: AppProps) {
   const state = readTopic(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null

@@ -123,7 +123,7 @@ function dayName(day: number, today: number): string {
 
 const MINUTE_MS = 60_000
 
-/** Renders again at midnight, or within a minute after sleep or a clock change. */
+/** Returns the start of today. Renders again at midnight, or within a minute after sleep or a clock change. */
 function useToday(): number {
   const today = useSignal(dayOf(Date.now()))
   useEffect(() => {
@@ -146,13 +146,13 @@ function searchable(entry: Entry, store: Store): string {
   return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${message}`.toLowerCase()
 }
 
-/** A group on one line, which can be expanded. @param store supplies the apps' names in a list of several apps */
+/** Shows a group on one line, which users can expand. @param store supplies app names in a list of several apps */
 export function GroupRows({ row, store }: { readonly row: Row; readonly store?: Store }) {
   const { lead, entries, count, apps } = row
   const isOpen = useSignal(false)
   const isOfMany = apps.size > 1
   const rest = isOfMany ? entries : entries.filter((entry) => entry !== lead)
-  // Other failures are shown as well, unless a failed command already reports them.
+  // Show the names of other failures of the group, unless the line already reports a failed command.
   const failures = new Set(lead.kind === 'event' ? rest.filter(isFailure).map(labelOf) : [])
   failures.delete(labelOf(lead))
   const content = isOfMany && store !== undefined ? updatesOf(row, store) : contentOf(lead, store, count, failures)
@@ -172,7 +172,7 @@ export function GroupRows({ row, store }: { readonly row: Row; readonly store?: 
 interface Content {
   readonly at: number
   readonly what: ComponentChildren
-  /** `false` in the list of one app, which has neither this column nor headings for the days. */
+  /** The hub and app; `false` in the list of one app, which has neither this column nor headings for the days. */
   readonly where: ComponentChildren
   readonly details: ComponentChildren
 }
@@ -220,7 +220,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-/** `more` is the button of a group. Only lines of groups can be focused, which happens when more lines are shown. */
+/** `more` is the button of a group's line. Only such lines can be focused: showing more lines focuses the first one. */
 function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
     <tr tabIndex={more === undefined ? undefined : -1}>
@@ -253,7 +253,7 @@ function labelOf(entry: Entry): string {
   return entry.kind === 'answer' ? commandName(entry.answer.command) : terms.events[entry.event.event_type]
 }
 
-/** `message` is the unchanged text from the app or the hub. */
+/** Returns the details of an entry. `message` is the unchanged text from the app or the hub. */
 function detailOf(entry: Entry): { readonly facts: string; readonly message: string } {
   if (entry.kind === 'answer') {
     const { ok, duration_ms, replayed, error } = entry.answer

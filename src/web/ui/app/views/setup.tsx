@@ -106,7 +106,7 @@ interface FieldProps<T> {
   readonly hint?: string
   readonly type?: 'text' | 'password' | 'url'
   readonly placeholder?: string
-  /** The value of an empty field. */
+  /** The value to send if the field is empty; default: an empty string. */
   readonly empty?: '' | null
 }
 
@@ -207,7 +207,7 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
   )
 }
 
-/** The `key` of this component must contain the tested values, because the result is valid only for these values. */
+/** A test and its result. Its `key` must contain the tested values, because the result is valid only for them. */
 function Test({ label, ready, test }: { label: string; ready: boolean; test: () => Promise<Result<SetupTest>> }) {
   const { busy, result, run } = useRequest<Result<SetupTest>>()
   const ended = result.value?.ok ? result.value.value : result.value

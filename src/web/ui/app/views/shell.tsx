@@ -75,7 +75,7 @@ function Staged() {
   )
 }
 
-/** Focuses the heading of the new view. If the user has left the page of an app, focuses that app in the list. */
+/** Focuses the heading of the new view; but if the user returns from an app to the list, focuses that app. */
 function moveFocus(before: Route): void {
   const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
   const heading = document.querySelector<HTMLElement>('h1')
@@ -193,7 +193,7 @@ function Footer() {
   )
 }
 
-/** Part of the text with which the health report describes standby. */
+/** A part of the health report's text for a bridge on standby. */
 const STANDBY_MARK = 'stands by'
 
 function Banners() {

@@ -80,7 +80,7 @@ export function AppPage({ hub, id }: { readonly hub: string; readonly id: string
 
 function Found({ entry }: AppProps) {
   const page = usePage()
-  // A current crash is shown before all other cards.
+  // If the app is crashed now, show the crash before all other cards.
   const crashed = isCrashed(entry.app.value)
   return (
     <>
@@ -150,7 +150,7 @@ function Head({ entry }: AppProps) {
 
 const yesNo = (value: boolean | null) => (value === null ? undefined : value ? terms.yes : terms.no)
 
-/** Adds the number of bad items if there are any. */
+/** Returns the total as text, with the number of bad items if there are any. */
 function partly(total: number | null, bad: number | null, both: typeof text.broken): string | undefined {
   if (total === null) return undefined
   return bad ? both({ total: formatCount(total), bad: formatCount(bad) }) : formatCount(total)

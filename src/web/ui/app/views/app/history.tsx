@@ -86,10 +86,10 @@ export function CrashCard({ entry }: AppProps) {
   )
 }
 
-/** A longer first line is shown in small text, because large text would fill the screen. */
+/** Maximum length of a first line in large text. A longer line in large text would fill the screen. */
 const MAX_LARGE = 200
 
-/** Shows the first line in large text, and the unchanged stack below it. */
+/** Shows the first line of a crash message in large text, and the unchanged stack below it. */
 function CrashMessage({ crash: { message, stack_head } }: { readonly crash: Crash }) {
   const [first = '', ...stack] = (message ?? stack_head ?? terms.noMessage).split('\n')
   return (
@@ -251,7 +251,7 @@ export function History({ entry }: AppProps) {
   const own = useComputed(() =>
     rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MAX_SHOWN),
   ).value
-  // After a restart of the daemon, an empty list would contradict a known crash.
+  // After a restart of the daemon, the list is empty. Hide it if a crash is known, because the two would not match.
   if (own.length === 0 && (isCrashed(entry.app.value) || readTopic(entry, 'crash') !== undefined)) return null
   return (
     <Card title={text.events} wide>
@@ -301,7 +301,7 @@ function whyOf(by: string | null, cause: string | null): string | null {
   return by !== null && cause !== null ? text.byAndCause({ by, cause }) : (by ?? cause)
 }
 
-/** The history contains only the start of each text, on one line. Returns the whole text if it is known. */
+/** Returns the whole text if it is known. The history contains only the start of each text, on one line. */
 function wholeText(head: string, known: readonly (string | null)[]): string {
   return known.find((text) => headOf(text) === head) ?? (head.length < MAX_GUARD_MESSAGE - 1 ? head : `${head}…`)
 }

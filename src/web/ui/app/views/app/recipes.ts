@@ -4,7 +4,7 @@ import { defineStrings } from '../../terms.ts'
 
 const text = defineStrings('recipes', { setting: 'a setting' })
 
-/** Example payloads. All other commands need no payload. */
+/** Command → example payload. Commands that are not listed need no payload. */
 const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
   enabled: () => 'ON',
   autoupdate: () => 'ON',
@@ -16,7 +16,7 @@ const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
   'unset-setting': () => ({ name: text.setting }),
 } satisfies { [C in CommandName<'app'>]?: (app: string) => string | object }
 
-/** Uses only printable ASCII. Home Assistant would interpret `{{`, `{%` and `{#` in JSON as a template. */
+/** Returns an example in printable ASCII. Escapes `{{`, `{%` and `{#`, which start a template in Home Assistant. */
 export function payloadOf(command: string, app: string): string {
   const payload = PAYLOADS[command]?.(app) ?? ''
   if (typeof payload === 'string') return payload
@@ -25,7 +25,7 @@ export function payloadOf(command: string, app: string): string {
 
 const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Characters that are invisible or change the text direction. */
+/** Matches characters that are invisible or change the direction of text. */
 const INVISIBLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 
 /** Quotes a string with double quotes, which are valid in JSON, YAML and Home Assistant templates. */
@@ -73,7 +73,7 @@ actions:
   }
 }
 
-/** If the id is already in use, Node-RED assigns a new id. */
+/** Returns a node of Node-RED, which assigns a new id if this id is already in use. */
 function node(type: string, name: string, x: number) {
   return { id: `hub2mqtt-${type.replace(' ', '-')}`, type, name, x, y: 80 }
 }

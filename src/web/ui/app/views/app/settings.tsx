@@ -1,4 +1,4 @@
-/** Names are shown immediately, values on request, and values that may be secret only one by one. */
+/** Shows an app's settings: names immediately, values on request, and values that may be secret only one by one. */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { isRecord } from '../../../../../base/json.ts'
@@ -69,12 +69,12 @@ export function Settings({ entry }: AppProps) {
     }
     return ended
   }
-  /** Counts the successful reads on request, which make the results of earlier changes outdated. */
+  /** Number of times that the user has read the settings again. Each time, the shown results of changes are removed. */
   const readings = useSignal(0)
   const readAgain = async () => {
     if ((await read()).ok) readings.value += 1
   }
-  /** Asks for confirmation if the value has changed since `before`. */
+  /** Changes a setting. Asks for confirmation if its value is no longer `before`. */
   const change = async (name: string, value: unknown, before: unknown): Promise<Changed> => {
     const payload = payloadFor(name, value)
     if (!payload.ok) return { at: 'failed', message: payload.message }
@@ -162,7 +162,7 @@ function whatIsNow(name: string, value: unknown, shown: boolean): string {
 
 const MAX_LINES = 12
 
-/** `kept`: the value had changed in the meantime, and the user chose to keep it. */
+/** The result of a change. `kept`: the value had changed in the meantime, and the user chose to keep the new value. */
 type Changed =
   | { readonly at: 'done'; readonly before: unknown }
   | { readonly at: 'failed'; readonly message: string }
@@ -170,7 +170,7 @@ type Changed =
 
 interface SettingProps {
   readonly name: string
-  /** `undefined`: the app no longer has the setting. */
+  /** The value; `undefined` if the app no longer has the setting. */
   readonly value: unknown
   readonly shown: boolean
   /** Whether the value is unknown because the answer to a write was lost. */
@@ -189,7 +189,7 @@ interface SettingProps {
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
-/** `edited`: the value at the time when the field was opened; `former`: the value that the user can restore. */
+/** `edited` is the value at the time when the field was opened. `former` is the value that the user can restore. */
 function useChange(props: SettingProps) {
   const edited = useSignal<{ value: unknown } | undefined>(undefined)
   const former = useSignal<{ value: unknown } | undefined>(undefined)
@@ -225,7 +225,7 @@ function Setting(props: SettingProps) {
   const isOpen = base !== undefined
   useEffect(() => {
     if (!isOpen) return
-    // Otherwise, the focus would be lost when the editor closes.
+    // When the editor closes and its focus is lost, focus the button that opened it.
     return () => {
       if (document.activeElement === document.body) line.current?.querySelector<HTMLElement>(PENCIL)?.focus()
     }
@@ -304,7 +304,7 @@ interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
 function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, cancel }: EditorProps) {
   const form = useRef<HTMLFormElement>(null)
   const kind = useSignal<Kind>(kindOf(before))
-  /** `undefined` until the user enters something, because an empty string is a value. */
+  /** The entered text; `undefined` until the user enters something, because an empty string is a value. */
   const typed = useSignal(startsEmpty ? undefined : textOf(before))
   const problem = useSignal('')
   useEffect(() => form.current?.querySelector<HTMLElement>('.new')?.focus(), [])

@@ -38,10 +38,10 @@ const KINDS = ['crash', 'restart', 'update'] as const
 const TONES = { crash: 'bad', restart: 'info', update: 'ok' } as const
 const RANGES = ['1', '24', '168'] as const
 const REFRESH_MS = 60_000
-/** The minimum period of a chart; a shorter period would show only noise. */
+/** The minimum period that a chart covers, because a shorter period would show only noise. */
 export const SHORTEST_SECONDS = 15 * 60
 
-/** `at`: when the answer arrived, in epoch seconds. */
+/** A received usage history. `at` is the time when it arrived, in epoch seconds. */
 interface Answered {
   readonly hours: (typeof RANGES)[number]
   readonly at: number
@@ -53,7 +53,7 @@ export function Usage({ entry }: AppProps) {
   const { store } = usePage()
   const range = useSignal<(typeof RANGES)[number]>('24')
   const { answered, failure } = useHistory(entry, range.value)
-  // Most events are about other apps, and must not redraw the charts.
+  // Redraw the charts only if a mark has changed, because most events are about other apps.
   const marked = useComputed(() => String(marksOf(entry, store.recent.value).map(({ at }) => at))).value
   const charted = useMemo(
     () => answered && chartedOf(answered, marksOf(entry, store.recent.peek())),
@@ -86,7 +86,7 @@ export function Usage({ entry }: AppProps) {
   )
 }
 
-/** Polls while the page is visible and connected. */
+/** Polls the usage history of an app while the page is visible and connected. */
 function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   const { channel } = usePage()
   const answered = useSignal<Answered | undefined>(undefined)
@@ -137,7 +137,7 @@ function noteOn({ hours, at, history, points }: Answered): string {
 
 /** Maximum time between two reports of the same event, in seconds. */
 const SAME_SECONDS = 30
-/** The kinds of marks, by type of an event or of an entry in the guardian's history. */
+/** Type of an event, or of an entry in the guardian's history → kind of the mark. */
 const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
   ['crash', 'crash'],
   ['crashed', 'crash'],
@@ -147,7 +147,7 @@ const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
   ['updated', 'update'],
 ])
 
-/** Combines the guardian's history, the latest crash and the latest events. */
+/** Returns the marks of the charts, from the guardian's history, the latest crash and the latest events. */
 function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
   const crash = readTopic(entry, 'crash')
   const isOwn = ({ app }: { readonly app: string | null }) => app === entry.id
@@ -177,7 +177,7 @@ function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
 }
 
 /**
- * The charts share the pointer and the marks. @param props.over the covered time, in words
+ * The charts of CPU and memory, which share the pointer and the marks. @param props.over the covered time, in words
  * @param props.now the current values; default: the latest values in the charts
  */
 export function Figures(props: { charted: Charted; over: string; now?: Readonly<Record<Figure, number | null>> }) {

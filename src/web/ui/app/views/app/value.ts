@@ -23,7 +23,7 @@ export function kindOf(value: unknown): Kind {
 /** Maximum length of JSON on one line, in characters. */
 const LINE = 80
 
-/** Returns a string that shows the value, also for editing. */
+/** Returns a value as text, for display and for editing. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   const line = JSON.stringify(value)
@@ -34,12 +34,12 @@ export const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === 
 
 const SECRET =
   /pass|pwd|kennwort|wachtwoord|secret|geheim|token|bearer|key|auth|credential|cookie|session|private|\bpin(code)?\b|\bpsk\b/i
-/** Example: `https://user:password@host` */
+/** Matches a login in an address, such as `https://user:password@host`. */
 const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
-/** The bridge replaces its own secrets with this text. */
+/** The text with which the bridge replaces its own secrets. */
 const MASK = '***'
 
-/** Decides by the name of the setting, the names in its value, and a login in an address. */
+/** Whether a setting may be secret, judged by its name, the names in its value, and any login in an address. */
 export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (SECRET.test(name) || depth > MAX_JSON_DEPTH) return true
   if (typeof value === 'string') {
@@ -77,7 +77,7 @@ export function readTyped(kind: Kind, typed: string, before: unknown): Typed<unk
   return isExact(trimmed) ? { ok: true, value } : wrong(text.rounded)
 }
 
-/** Returns `false` if a command would lose digits of a number. */
+/** Returns `false` if the JSON contains a number with more digits than a command can preserve. */
 function isExact(json: string): boolean {
   try {
     parseExact(json)
@@ -94,7 +94,7 @@ function isWritable(value: unknown, depth = 0): boolean {
   return depth < MAX_JSON_DEPTH && Object.values(value).every((inner) => isWritable(inner, depth + 1))
 }
 
-/** Returns the payload for a setting, which can have any name. */
+/** Returns the payload that sets a setting with any name, or an error if the payload is too long. */
 export function payloadFor(name: string, value: unknown): Typed<object> {
   const payload = { name, value }
   const isLong = new TextEncoder().encode(JSON.stringify(payload)).length > MAX_PAYLOAD_BYTES

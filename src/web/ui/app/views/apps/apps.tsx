@@ -34,7 +34,7 @@ export function Apps() {
   const { store } = usePage()
   const list = useMemo(() => listApps(store), [store])
   useEffect(() => list.end, [list])
-  // Removed apps must not stay selected.
+  // Deselect apps when they are removed.
   useSignalEffect(() => {
     const known = new Set(store.hubs.value.flatMap(({ apps }) => [...apps.value.values()].map(({ topic }) => topic)))
     if (!selected.peek().isSubsetOf(known)) selected.value = selected.peek().intersection(known)
@@ -122,7 +122,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
   )
 }
 
-/** Takes the space of the rows that are not drawn. */
+/** An empty row that takes the space of the rows that are not drawn. */
 function Space({ height }: { readonly height: number }) {
   if (height <= 0) return null
   return (
@@ -151,7 +151,7 @@ function HubRow({ item: { hub, count }, place }: { item: Extract<Item, { kind: '
   )
 }
 
-/** `place` is the position in the whole list, starting at 1. The row is rendered again only when the app changes. */
+/** The row of an app, rendered again only when the app changes. `place` is the position in the whole list, from 1. */
 function AppRow({ entry, place }: AppProps & { readonly place: number }) {
   const page = usePage()
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value

@@ -55,7 +55,7 @@ export function SelectAll({ list }: ListProps) {
   )
 }
 
-/** The actions with their own button. All others are in a menu. */
+/** The actions that have their own button. All other actions are in a menu. */
 const BUTTONS: readonly string[] = ['restart', 'install']
 
 export function BulkBar({ list }: ListProps) {
@@ -65,7 +65,7 @@ export function BulkBar({ list }: ListProps) {
   const chosen = selected.value
   if (chosen.size === 0 || bulk.value !== undefined) return null
   const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
-  // Use the order of the list. Apps that a filter hides are last.
+  // Sort the selected apps in the order of the list. Apps that a filter hides are last.
   const shown = shownIn(list)
   const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
   const topics = new Set(shown.map(({ topic }) => topic))
@@ -99,7 +99,7 @@ export function BulkBar({ list }: ListProps) {
 
 const MAX_NAMED = 5
 
-/** Shown above all views, so that the user can stop the action in each view. */
+/** The progress of an action on several apps. It is shown above all views, so that users can always stop the action. */
 export function BulkProgress() {
   const { channel } = usePage()
   const panel = useRef<HTMLElement>(null)
@@ -151,7 +151,7 @@ function Ended({ all, results, state }: NonNullable<typeof bulk.value>) {
     failures.length > 0 && text.failed({ count: failures.length }),
     count('skipped') > 0 && text.skipped({ count: count('skipped') }),
   ]
-  // While commands are refused, the next app would count as processed.
+  // Disable the button while commands are refused, because the next app would immediately count as failed.
   const refused = pageRefusal(page)
   return (
     <>

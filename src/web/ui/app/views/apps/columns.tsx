@@ -31,10 +31,10 @@ const text = defineStrings('columns', {
   running: '{command}…',
 })
 
-/** The keys, and the order of the columns, are in `COLUMN_KEYS`. */
+/** A column of the list of apps. `COLUMN_KEYS` has the keys of the columns and their order. */
 interface Column {
   readonly value: (app: App, entry: AppEntry) => string | number
-  /** Set if the greatest value is first, because users look for high values. */
+  /** Set if the first sort of this column puts the greatest value first, because users look for high values. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
   /** Width in pixels on a wide and on a narrow screen; if missing, the column takes the remaining width. */
@@ -42,7 +42,7 @@ interface Column {
 }
 
 const FIELDS = { cpu: 'cpu_percent', memory: 'memory_bytes' } as const
-/** The worst state is first. */
+/** State of an app → sort position. The worst state is first. */
 const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
 
 export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
@@ -60,7 +60,7 @@ export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
 }
 
 const wide = matchMedia('(min-width: 1360px)')
-/** Without space for the guardian's column, the state column shows the guardian's mark. */
+/** Whether there is space for the guardian's column. Without it, the state column shows the guardian's mark. */
 const hasGuardian = signal(wide.matches)
 wide.addEventListener('change', () => set(hasGuardian, wide.matches))
 
@@ -79,7 +79,7 @@ function Name({ entry }: AppProps) {
   )
 }
 
-/** Shows the progress or the result of a command, or else the id and, unless hubs are grouped, the hub. */
+/** Shows the progress or result of a command. Without one, shows the app's id and, unless apps are grouped, its hub. */
 function Below({ entry }: AppProps) {
   const isOneOfMany = usePage().store.own.value.length > 1
   const running = entry.running.value
@@ -164,7 +164,7 @@ const WIDTH = 64
 const HEIGHT = 22
 const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
 
-/** Hidden from screen readers, because the value is shown beside the line. */
+/** A small chart of the usage, hidden from screen readers, because the value is shown beside it. */
 function Spark({ samples, figure }: { readonly samples: readonly Sample[]; readonly figure: Figure }) {
   const { line, area } = pathOf(samples, figure)
   return (
@@ -175,10 +175,10 @@ function Spark({ samples, figure }: { readonly samples: readonly Sample[]; reado
   )
 }
 
-/** Data that covers at least this time fills the whole width. */
+/** The minimum time that the whole width of the line represents. */
 const SHORTEST_MS = 2 * 60_000
 
-/** Draws the last sample of each step. A step without a sample repeats the previous value. */
+/** Returns the line and the area of a chart. Each step shows its last sample, or else the previous value. */
 function pathOf(samples: readonly Sample[], figure: Figure) {
   const end = samples.at(-1)?.[0] ?? 0
   const length = Math.min(KEPT_USAGE_MS, Math.max(SHORTEST_MS, end - (samples[0]?.[0] ?? end)))

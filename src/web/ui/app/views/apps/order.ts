@@ -1,4 +1,4 @@
-/** If a list is long, only its visible lines and some lines around them are drawn. */
+/** Sorts and filters the list of apps. In a long list, only the visible lines and some around them are drawn. */
 import { computed, effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
@@ -50,7 +50,7 @@ export function listApps(store: Store) {
     void [tick.value, filter.value, search.value, sort.value]
     const hubs = members.value
     const isGrouped = grouped.value && hubs.length > 1
-    // Changes to apps take effect on the next tick.
+    // Do not subscribe to the apps here. Changes to apps take effect on the next tick.
     untracked(() => {
       ordered = store.appChanges
       totals.value = { counts: count(hubs, store), memory: memoryOf(hubs) }
@@ -79,7 +79,7 @@ function arrange(hubs: readonly Members[], isGrouped: boolean, store: Store): It
   })
 }
 
-/** Applies the filter, the search and the order. */
+/** Returns the apps that pass the filter and the search, in the chosen order. */
 function shownOf(entries: readonly AppEntry[], store: Store): AppEntry[] {
   const passes = PASSES[filter.value]
   const words = search.value.trim().toLowerCase()
@@ -133,9 +133,9 @@ interface Range {
   readonly below: number
 }
 
-/** Shorter lists are drawn completely, so that the browser's search works. */
+/** Lists of at most this length are drawn completely, so that the browser's search works. */
 const ALL_DRAWN = 100
-/** Number of lines that are drawn before and after the visible lines. The range changes in steps of this number. */
+/** Minimum number of lines drawn before and after the visible lines. The range changes in steps of this number. */
 const AROUND = 5
 /** The lines to draw while the scroll position is unknown. */
 const FIRST: Range = { from: 0, to: 30, above: 0, below: 0 }
@@ -165,7 +165,7 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
       waiting = true
       requestAnimationFrame(update)
     }
-    // The height of a line depends on the width of the list.
+    // Measure again, because the height of a line depends on the width of the list.
     const resized = () => {
       tops = topsOf(items, list)
       later()

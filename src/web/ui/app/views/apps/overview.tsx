@@ -78,7 +78,7 @@ export function Overview({ list }: ListProps) {
 /** Maximum number of hubs that are shown here; the page of the bridge shows all hubs. */
 const MAX_SHOWN = 4
 
-/** Hubs with a problem are first. */
+/** Whether a hub is not offline and its power supply and speed are normal. Other hubs are shown first. */
 const isWell = ({ state, health: { value: health } }: HubEntry) =>
   state.value !== 'offline' && !health?.undervoltage && !health?.throttled
 
@@ -138,7 +138,7 @@ function Machine({ hub, memory }: { readonly hub: HubEntry; readonly memory: num
   )
 }
 
-/** Uses the whole list, because its first app is not drawn if the list is scrolled. */
+/** Opens the first app of the whole list, because that app is not drawn if the list is scrolled. */
 function openFirst({ items }: AppList): void {
   const first = items.value.find((item) => item.kind === 'app')
   if (first !== undefined) location.hash = hrefOf({ at: 'app', hub: first.entry.hub, app: first.entry.id })
@@ -174,7 +174,7 @@ function Check({ label, on, variant = 'check' }: { label: string; on: Signal<boo
   )
 }
 
-/** Updates all apps, not only those that the list shows. */
+/** A button that updates all apps, not only those that the list shows. */
 function UpdateAll({ list }: ListProps) {
   const page = usePage()
   const { updates } = list.totals.value.counts

@@ -108,13 +108,13 @@ function HealthBadge({ ready, problems }: { readonly ready: boolean; readonly pr
   return problems.length === 0 ? <Badge tone="ok">{text.well}</Badge> : <Badge tone="warn">{text.ready}</Badge>
 }
 
-/** Does not render on every change of an app, because the numbers need not be exact at every moment. */
+/** Shows the numbers of apps. Does not render on every change of an app, because short delays do not matter here. */
 function Counts() {
   const { store } = usePage()
   const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
   const crashed = apps.filter(isCrashed).length
   const updates = text.updates({ count: apps.filter(({ update_available }) => update_available === true).length })
-  // Render when the health or the events change.
+  // Subscribe to the health and the events, so that this renders when they change.
   void store.health.value
   void store.recent.value
   return <>{text.apps({ apps: apps.length, crashed, updates })}</>
@@ -266,7 +266,7 @@ function OtherHubs({ fleet }: { readonly fleet: FleetStatus }) {
   const { store } = usePage()
   const rows = sorted(fleet.owners).filter(([, owner]) => owner !== fleet.member)
   if (rows.length === 0) return null
-  // The last report of a member that is offline is no longer valid.
+  // Do not show the last hub state that an offline member published, because it is no longer valid.
   const stateFrom = (hub: string, owner: string) => {
     const isThere = store.bridgeState.value === 'online' && stateOf(store, fleet, owner) !== 'offline'
     return isThere ? store.hub(hub)?.state.value : undefined
@@ -299,7 +299,7 @@ function StateBadge({ state }: { readonly state: State | undefined }) {
   return <Badge tone={TONES[state]}>{state === 'leased' ? fleetText.leased : terms[state]}</Badge>
 }
 
-/** Returns `undefined` while the broker is not connected. */
+/** Returns a state as published by another member; `undefined` while the broker is not connected. */
 function reported(store: Store, topic: string): State | undefined {
   return store.bridgeState.value === 'online' ? store.memberStates.value.get(topic) : undefined
 }
@@ -307,6 +307,6 @@ function reported(store: Store, topic: string): State | undefined {
 function stateOf(store: Store, { mode, member, acts }: FleetStatus, name: string): State | undefined {
   if (name === member) return store.bridgeState.value
   if (mode === 'static') return reported(store, store.topics.memberState(name))
-  // The list omits a member that has lost its lease. Without a lease of its own, this member may have an outdated list.
+  // Listed members have a lease. But if this member itself has no lease, its list may be outdated.
   return acts ? 'leased' : undefined
 }

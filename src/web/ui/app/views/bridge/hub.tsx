@@ -138,7 +138,7 @@ function Refused({ hub: { name } }: HubProps) {
   )
 }
 
-/** The permission that the health needs, as spelled in `permissions` of a hub's info. */
+/** The permission to read the hub's health, as spelled in `permissions` of a hub's info. */
 const NEEDED = 'hub.system.readonly'
 
 function Health({ hub }: HubProps) {
@@ -146,7 +146,7 @@ function Health({ hub }: HubProps) {
   if (health === undefined) {
     const granted = hub.info.value?.permissions ?? []
     const isPermitted = granted.some((scope) => scope === NEEDED || NEEDED.startsWith(`${scope}.`))
-    // The health arrives a few seconds after the hub is online.
+    // With the permission, show no message, because the health arrives a few seconds after the hub is online.
     return hub.state.value !== 'online' || isPermitted ? null : <p class="quiet">{text.health.lacking}</p>
   }
   const away = hub.state.value === 'online' ? undefined : hub.since.value

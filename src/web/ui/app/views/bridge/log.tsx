@@ -1,4 +1,4 @@
-/** Polls for new lines once a second while the view is open and visible. */
+/** The view of the log. It polls for new lines once a second while it is open and visible. */
 import { batch, type Signal, signal, useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import * as v from 'valibot'
@@ -154,7 +154,7 @@ function Log() {
 
 type Filters = Readonly<Record<'level' | 'hub' | 'app' | 'search', Signal<string>>>
 
-/** Notes about missing lines always pass, because some of the missing lines may match. */
+/** Returns the filter for lines. Entries for missing lines always pass, because some missing lines may match. */
 function filterOf({ level, hub, app, search }: Filters): (line: LogLine) => boolean {
   const all: readonly (string | undefined)[] = LOG_LEVELS
   const levels = all.slice(0, all.indexOf(level.value) + 1)
@@ -228,7 +228,7 @@ function Line({ line, store }: { readonly line: LogLine; readonly store: Store }
   )
 }
 
-/** Does not subscribe to signals, so a changed name is shown when the next line arrives. */
+/** Returns an app's name without subscribing to it, so a changed name is shown when the next line arrives. */
 function nameOf(store: Store, hub: string | undefined, app: string): string {
   const hubs = store.hubs.peek().filter(({ name }) => hub === undefined || hub === name)
   return hubs.map(({ apps }) => apps.peek().get(app)?.name.peek()).find((name) => name !== undefined) ?? app
@@ -245,11 +245,11 @@ function download(lines: readonly LogLine[]): void {
 
 type LogLine = Readonly<ReturnType<typeof lineOf>>
 
-/** The daemon stores the same number of lines. */
+/** Maximum number of lines in the view. The daemon stores the same number. */
 const MAX_LINES = 2_000
 const INTERVAL_MS = 1_000
 
-/** `null` counts as missing. */
+/** Returns a schema for a field that may be missing. `null` counts as missing. */
 const optional = (schema: v.GenericSchema<string>) => v.nullish(schema, () => undefined)
 const FIELDS = v.looseObject({
   ...v.entriesFromList(['level', 'part', 'hub', 'app', 'msg'], optional(v.string())),
@@ -259,7 +259,7 @@ const ERROR = v.object({ stack: v.string() })
 
 function followLog() {
   const lines = signal<readonly LogLine[]>([])
-  /** `fallback`: the level to which the log will return. */
+  /** The current log level. `fallback` is the level to which the log will return. */
   const level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
   const failure = signal<string | undefined>(undefined)
   let [count, next] = [0, '']
@@ -290,9 +290,9 @@ function lineOf(json: string, number: number) {
   const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
   const fields = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
   return {
-    /** Increases with each line, and is the key in lists. */
+    /** A number that increases with each line. It is the key of the line in lists. */
     number,
-    /** The number of missing lines. An entry for missing lines has no other content. */
+    /** Number of lines that are missing here. An entry for missing lines has no other content. */
     missed: 0,
     ...{ level, time, part, hub, app },
     message: msg ?? '',
