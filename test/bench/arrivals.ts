@@ -5,7 +5,7 @@ import { Observer, type Seen } from '../support/observer.ts'
 import { now } from './processes.ts'
 
 const STATE = /^hub2mqtt\/[^/]+\/app\/[^/]+$/
-/** Other retained topics that depend on the hub's data. */
+/** Retained topics, other than the states of apps, that depend on the hub's data. */
 const DERIVED = /^hub2mqtt\/[^/]+\/(app\/[^/]+\/(update|setting\/[^/]+)|summary)$/
 const DISCOVERY = /^homeassistant\//
 const FIGURE = /"memory_bytes":(\d+)/
@@ -19,7 +19,7 @@ export class Arrivals {
   readonly #discovery = new Set<string>()
   /** Number of live messages on state topics, including derived topics, and on discovery topics. */
   sent = { state: 0, discovery: 0 }
-  /** When the newest discovery topic was first seen; 0 without discovery. */
+  /** The time at which the newest discovery topic first appeared; 0 if there is none. */
   #discoveredAt = 0
   online: number | undefined
   #observer: Observer | undefined
@@ -56,7 +56,7 @@ export class Arrivals {
     if (this.#awaited.delete(figure) && this.#awaited.size === 0) this.#complete(now())
   }
 
-  /** Resolves with the time at which the last of the awaited figures arrived. */
+  /** Waits for messages with these memory figures. Resolves with the time at which the last figure arrived. */
   sees(figures: ReadonlySet<number>): Promise<number> {
     this.#awaited = new Set(figures)
     return new Promise((resolve, reject) => {
@@ -79,7 +79,7 @@ export class Arrivals {
     return Math.max(this.online, newest(this.states))
   }
 
-  /** Resolves with the time of the newest topic when discovery is complete; 0 without discovery. */
+  /** Waits until discovery is complete. Resolves with the time at which the newest topic appeared; 0 without topics. */
   async seesDiscovery(): Promise<number> {
     const began = now()
     while (Math.max(began, this.#discoveredAt) > now() - QUIET_MS) await sleep(20)

@@ -26,21 +26,21 @@ export interface WorldOptions {
   readonly timeoutMs?: number
 }
 
-/** The number of messages that a restart without changes sent. */
+/** The numbers of messages that a restart without changes sent, and its duration. */
 export interface Restarted {
   readonly state: number
   readonly discovery: number
-  /** From the start of the process until it received the events of all hubs. */
+  /** The time from the start of the process until it received the events of all hubs. */
   readonly ms: number
 }
 
 export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   readonly arrivals: Arrivals
-  /** From the start of the process until all states and `online` had arrived, in milliseconds. */
+  /** The time from the start of the process until all states and `online` had arrived, in milliseconds. */
   startMs = Number.NaN
-  /** From the start of the process until it received the events of all hubs, in milliseconds. */
+  /** The time from the start of the process until it received the events of all hubs, in milliseconds. */
   subscribedMs = Number.NaN
-  /** From the start of the process until the discovery messages had arrived too, in milliseconds. */
+  /** The time from the start of the process until the discovery messages had arrived as well, in milliseconds. */
   wholeStartMs = Number.NaN
   readonly #options: WorldOptions
 
@@ -55,7 +55,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     this.#options = options
   }
 
-  /** Resolves when everything is retained and the program receives the events of all hubs. */
+  /** Resolves when all messages are retained and the program receives the events of all hubs. */
   static async start(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
     const { apps, hubs: count = 1, evidence, settled = true, timeoutMs } = options
@@ -87,7 +87,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     await this.bridge[Symbol.asyncDispose]()
     const arrivals = new Arrivals()
     await using _ = await arrivals.at(this.broker.port)
-    // Retained messages, which the broker sends to the new subscriber, do not count.
+    // Ignore the retained messages that the broker sends to the new subscriber.
     await arrivals.seesDiscovery()
     const started = now()
     await this.#startSubject()

@@ -1,4 +1,4 @@
-/** Each checker finds violations in the history, and has no other input. */
+/** The checkers, which find violations in the history of an episode. They have no other input. */
 import type { Seen } from '../support/observer.ts'
 import { answersOf, isAnswer, parse } from './answers.ts'
 import type { History, Life, LiveChecker, Sent, Violation } from './history.ts'
@@ -22,9 +22,9 @@ import {
 /** The time from the bridge's decision until the request reaches the hub, plus the rounding of an expiry to seconds. */
 const SLACK_MS = 1300
 const EXIT_MS = 5000
-/** The keep-alive of the bridge; the broker waits 1.5 times as long. */
+/** The bridge's keep-alive interval. The broker closes the connection after 1.5 times this interval. */
 const KEEPALIVE_MS = 2000
-/** How outdated a published app name may be while the bridge can reach the hub. */
+/** How long an old app name may still be published while the bridge can reach the hub. */
 const STALE_MS = 4000
 
 /** An error line that is always permitted, because the harness sometimes starts a second bridge. */
@@ -83,7 +83,7 @@ export const CHECKERS = {
     }
   },
 
-  /** A request reaches the hub only for a command that was sent while a bridge was online, and was not refused. */
+  /** Each request to the hub belongs to a command that was sent while a bridge was online, and that was not refused. */
   *'executed unasked'({ sent, earlier, hubRequests }) {
     const wanted = byHubRequest([...earlier, ...sent])
     for (const { hubRequest, at, executed } of hubRequests) {
@@ -111,7 +111,7 @@ export const CHECKERS = {
   /** Each command has one answer. Identical messages are duplicates, which QoS 1 allows. */
   *'answered twice'(history) {
     const answers = answersOf(history)
-    // Until a retained command is cleared, the bridge receives it on each connection.
+    // Skip retained commands: until such a command is cleared, the bridge receives it on each connection.
     for (const [token, copies] of byToken(history.sent.filter(({ kind }) => kind !== 'retained'))) {
       const count = new Set(answers.get(token)?.map(({ text }) => text)).size
       const allowed = copies.length + copies.filter((copy) => startedTogether(history, copy)).length
@@ -133,7 +133,7 @@ export const CHECKERS = {
     }
   },
 
-  /** After a reload that denies a command, the command no longer reaches the hub. */
+  /** After a reload that denies a command, the command must no longer reach the hub. */
   *'denied executed'({ denials, hubRequests, stallMs }) {
     for (const { from, to = Number.POSITIVE_INFINITY, hubRequest: denied } of denials) {
       for (const { at, hubRequest } of hubRequests) {
@@ -144,8 +144,8 @@ export const CHECKERS = {
   },
 
   /**
-   * Measures from an answer that was not replayed until the next copy of the command. The bridge stores an answer before
-   * the client receives it, and receives a copy after the client has sent it, so clock jumps in transit do not count.
+   * Measures the time from the client's receipt of an original answer until the client sends the next copy. The bridge
+   * stores the answer earlier and receives the copy later, so clock jumps in transit do not count.
    */
   *'remembered too long'(history) {
     const passed = passing(history)
@@ -164,7 +164,7 @@ export const CHECKERS = {
     }
   },
 
-  /** A removed app is not published again, unless it is installed again. */
+  /** A removed app must not be published again, unless it is installed again. */
   *resurrected({ returned, lives }) {
     if (!overlap(lives)) yield* returned
   },
@@ -185,7 +185,7 @@ export const CHECKERS = {
   },
 
   *'secret shown'({ canaries, lives, seen }) {
-    // Also search for truncated secrets, without their last two characters.
+    // Remove the last two characters of each secret, to find truncated secrets too.
     for (const canary of canaries.map((whole) => whole.slice(0, -2))) {
       for (const { lines, errors } of lives) {
         const line = [...lines, ...errors].find((one) => one.includes(canary))
@@ -243,7 +243,7 @@ function* troubleOf(
   if (errors.length > 0) yield `wrote to standard error: ${errors.join(' | ').slice(0, 3000)}`
 }
 
-/** If another client has already removed the app or setting, a removal is also `ok`; `false ok` judges removals. */
+/** Recognises removals, which are `ok` even if another client has removed the app or setting; see `false ok`. */
 const isRemoval = (hubRequest: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(hubRequest)
 
 /** Returns `true` if two bridges ran at the same time. The second bridge may have taken over with less information. */

@@ -30,7 +30,7 @@ const PASSED = { violations: [] }
 
 export class ResultFile {
   readonly results: readonly EpisodeResult[]
-  /** The running time without the interruptions. */
+  /** The running time of the campaign without its interruptions. */
   readonly minutes: number
   readonly #path: string
   readonly #done: ReadonlySet<string>

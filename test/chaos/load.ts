@@ -25,7 +25,7 @@ export class Load {
   constructor(world: World, random: Random) {
     this.#world = world
     this.#random = random
-    // Commands of earlier episodes may still reach the hub.
+    // Avoid the requests of earlier commands, because these commands may still reach the hub.
     for (const { hubRequest } of world.earlier) if (hubRequest !== null) this.#claim(hubRequest)
     for (const id of world.hub.apps.keys()) this.#rename(id)
   }
@@ -179,7 +179,7 @@ export class Load {
   }
 
   #claim(hubRequest: string): boolean {
-    // Commands that set the same state could hide each other's effect.
+    // Allow only one command that sets an app's state, because several could hide each other's effect.
     const claim = hubRequest.replace(/^(enableApp|disableApp|updateApp|installFromAppStore) /, 'state ')
     if (this.#requested.has(claim)) return false
     this.#requested.add(claim)

@@ -202,7 +202,7 @@ async function main(): Promise<number> {
   const onResult = (result: EpisodeResult) => {
     resultFile?.add(result)
     const { history: _, ...passed } = result
-    // Only failed episodes need their history.
+    // Keep only the histories of failed episodes, because no other history is needed.
     results.push(result.violations.length > 0 ? result : passed)
     report(result)
     status.show(progressOf(plan, results.length, startedAt))

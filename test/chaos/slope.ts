@@ -5,7 +5,7 @@ export interface Slope {
   readonly plusMinus: number
 }
 
-/** Uses least squares. The correlation of neighbouring samples makes the interval wider. */
+/** Fits the line by least squares. Widens the interval, because neighbouring samples are correlated. */
 export function slopeOf(samples: readonly { readonly minute: number; readonly value: number }[]): Slope {
   const count = samples.length
   const mean = (numbers: readonly number[]) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length

@@ -113,8 +113,8 @@ export class Watch {
     this.#devices.delete(topic)
     if (before === undefined) return
     const id = idOf(before)
-    // Until the hub identifies itself, a starting bridge names devices after the configured hub name. A later check
-    // finds apps without a device.
+    // Ignore nameless devices: until the hub identifies itself, a starting bridge names devices after the configured
+    // hub name. A later check finds apps without a device.
     if (this.#hub.apps.has(id) && this.#stays && !NAMELESS.test(topic))
       this.object('wiped', `${topic} was cleared, but the hub has the app`)
   }

@@ -20,7 +20,7 @@ interface Asked {
   readonly transaction: string
 }
 
-/** Limit for a complete recovery, including an election in NATS. */
+/** Time limit for a complete recovery, including an election in NATS. */
 const CALM_MS = 120_000
 
 export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpisode> {
@@ -48,7 +48,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   try {
     const faulty = found.run(scene)
     await after(100)
-    // Sends commands to each hub until one is answered, because a hub without an owner does not answer.
+    // Send commands to each hub until one is answered, because a hub without an owner does not answer.
     const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
     await faulty
     gaps = await answering

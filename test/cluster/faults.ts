@@ -17,7 +17,7 @@ interface FleetFault {
 }
 
 const HOUR_MS = 3_600_000
-/** The stream of the default bucket, which the members share. */
+/** The JetStream stream of the default bucket, which all members share. */
 const STREAM = 'KV_hub2mqtt'
 
 const memberOf = ({ world, random }: Scene) => random.int(0, world.processes.length - 1)

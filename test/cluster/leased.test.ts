@@ -19,7 +19,7 @@ const step = fc.record({
 })
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** With the seed below, the watch of the last member to start omits the row of a member that was killed. */
+/** With the seed below, the watch of the member that starts last omits the row of a member that was killed. */
 const UNSEEN: Step[] = [
   { after: 9742, who: 1, what: 'end', ms: 100 },
   { after: 451, who: 2, what: 'kill', ms: 39_987 },
@@ -110,7 +110,7 @@ describe('a fleet by leases', () => {
     const killed = new Member(simulation, 'member-0', RESOURCES, LEASE_MS, 1)
     await simulation.run(3 * LEASE_MS)
     killed.killed = true
-    // With a random value of 0, the simulated watch loses rows.
+    // Make the simulated watch lose rows, as it does with a random value of 0.
     chance = 0
     const next = new Member(simulation, 'member-1', RESOURCES, LEASE_MS, 1)
     chance = 0.5
@@ -167,7 +167,7 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  // Observed with three NATS servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
+  // This was observed with three NATS servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
   test('accepts a member whose server counts the writes differently', async () => {
     const { simulation, first } = await settled()
     first.killed = true

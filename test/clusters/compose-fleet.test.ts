@@ -47,7 +47,7 @@ test.skipIf(withoutMosquitto)(
     await say(home, bridge, 'hub2mqtt/home/cmd/refresh')
     const later = await client(second, 'homeassistant')
     await later.until('the retained state', () => later.last('hub2mqtt/home/state') === 'x')
-    // Each side receives a message exactly once.
+    // Each side must receive a message exactly once.
     for (const one of [bridge, home]) one.forget()
     await bridge.publish('hub2mqtt/home/event', 'once')
     await home.publish('hub2mqtt/home/cmd/ping', 'once')

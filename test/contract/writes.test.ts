@@ -22,7 +22,7 @@ const NOTHING_FOUND = { ...UNKNOWN, message: expect.not.stringContaining(LOOKED)
 describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
   const ready = async () => {
     const aimed = await aim()
-    // The effect proves nothing if the app was already enabled.
+    // Disable the app first: if it was already enabled, its state would prove nothing.
     if (words === 'app enable') aimed.emulated.disable(APP)
     aimed.emulated.forgetRequests()
     return aimed

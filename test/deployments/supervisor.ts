@@ -44,7 +44,7 @@ export const appManifest = v.strictObject({
   init: flag,
   homeassistant: v.optional(versionTag),
   services: v.optional(v.array(v.pipe(v.string(), v.regex(/^(mqtt|mysql):(provide|want|need)$/)))),
-  // Permits no strings, because an older Supervisor ignores an unknown string, and the folder is then missing.
+  // Permits only objects: an older Supervisor ignores an unknown string, and the folder would be missing.
   map: v.optional(
     v.array(v.strictObject({ type: v.picklist(FOLDERS), read_only: flag, path: v.optional(v.string()) })),
   ),

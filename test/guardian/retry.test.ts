@@ -73,7 +73,7 @@ describe('an app that was given up', () => {
     expect(await untilNext(stand)).toBe(seconds)
   })
 
-  /** Returns a stand with an app that the guardian gives up right before noon. */
+  /** Returns a stand with an app on which the guardian gives up right before noon. */
   const tiredAt = async (retry: string, options: string) => {
     const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${retry}${options} }`)
     await stand.clock.advance(24 * HOUR - 20 * SECOND)

@@ -29,7 +29,7 @@ describe('the order of the addresses', () => {
       tried.push([url, wait])
       await clock.advance(wait)
     }
-    // Each address waits 1, 2 and 4 s after its own failures.
+    // For each address, the waits are 1, 2 and 4 s after its own failures.
     expect(tried).toEqual([
       ['mqtt://a', 0],
       ['mqtt://b', 1000],

@@ -58,7 +58,7 @@ const hub2mqtt = (...args: readonly string[]) => runProgram('npx', ['hub2mqtt', 
 /** Starts a long-lived command. Signals reach npx and its child processes, as with Ctrl-C. */
 const lasting = (...args: readonly string[]) => new Process('npx', ['hub2mqtt', ...args], { ...settings, group: true })
 
-/** Returns the unit's commands and start line, with the paths of this installation. */
+/** Returns the commands and the start line of the systemd unit, with the paths of this installation. */
 function unitIn(prefix: string) {
   const unit = readFileSync(join(CHECKOUT, 'config/systemd/hub2mqtt.service'), 'utf8').replaceAll(
     '/opt/hub2mqtt',

@@ -46,7 +46,7 @@ describe.runIf(canBrowse)('the days of the activity', () => {
   test('have headings, the first ones by name, and an entry at midnight is below that of the new day', async () => {
     const house = await startHouse()
     const now = Date.parse('2026-03-29T10:00:00Z')
-    // In Berlin, the clocks go forward on this night.
+    // In Berlin, the clocks go forward in the night after this midnight.
     const midnight = Date.parse('2026-03-28T23:00:00Z')
     const times = [midnight - 50 * HOUR_MS, midnight - 1, midnight, midnight + 4 * HOUR_MS]
     const page = await visitWith(house, eventsAt(times), { timezone: 'Europe/Berlin', now })

@@ -7,8 +7,8 @@ import { isList, json, page } from './gateway.ts'
 import { broker } from './limits.ts'
 
 /**
- * How long the hub takes to identify itself, and when the waiting writes expire. The difference is large because the
- * checker allows for the time in which the processes waited for a CPU.
+ * The hub identifies itself after `SLOW_PING_MS`. The waiting writes expire after `SOON_MS`. The difference is large,
+ * because the checker allows for the time in which the processes waited for a CPU.
  */
 const SLOW_PING_MS = 5_000
 const SOON_MS = 250

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { execute } from '../../support/process.ts'
 
-/** The environment can name other images. */
+/** The image to test. The environment can name another image. */
 export const IMAGE = process.env['HUB2MQTT_IMAGE'] ?? 'hub2mqtt:test'
 /** The variant for Home Assistant, from the same Dockerfile. */
 export const APP_IMAGE = `${IMAGE}-home-assistant`

@@ -53,7 +53,7 @@ const REACHES: readonly Attempt[] = [
   ['the inspector', '(await import("node:inspector")).open(0)'],
   ['native code', 'process.dlopen({ exports: {} }, "./x.node")', 'ERR_DLOPEN_DISABLED'],
   ['SQLite, which would read and write anywhere', 'await import("node:sqlite")', 'ERR_UNKNOWN_BUILTIN_MODULE'],
-  // While coverage is measured, Node sets its own variable in every child process.
+  // While coverage is measured, Node.js sets NODE_V8_COVERAGE in every child process.
   [
     'the environment of the hub',
     'if (Object.keys(process.env).every((name) => name === "NODE_V8_COVERAGE")) throw { code: "EMPTY" }',

@@ -32,7 +32,7 @@ export interface RegisteredDevice {
   readonly via_device_id: string | null
 }
 
-/** Users copy these files into their configuration. */
+/** The blueprints, which users copy into their configuration. */
 const BLUEPRINTS = new URL('../../../config/home-assistant/blueprints/', import.meta.url)
 
 export interface Notification {
@@ -44,7 +44,7 @@ export interface Notification {
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
-/** Replaces the phone by showing the question as a notification. */
+/** A script that shows the question as a notification, instead of asking on a phone. */
 const ASK = {
   mode: 'parallel',
   sequence: [
@@ -60,7 +60,7 @@ const ASK = {
 }
 
 export class HomeAssistant implements AsyncDisposable {
-  /** The log of earlier runs. */
+  /** The log lines of earlier runs. */
   readonly #earlier: string[] = []
   readonly #installation: Installation
   readonly #folder: string

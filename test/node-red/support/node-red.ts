@@ -17,10 +17,10 @@ interface FlowNode {
 
 interface NodeRedOptions {
   readonly installation: Installation
-  /** Names of files in `config/node-red`. */
+  /** The names of files in `config/node-red`. */
   readonly flows: readonly string[]
   readonly brokerPort: number
-  /** Other values for the environment variables of the flows. */
+  /** Values for environment variables of the flows that differ from the defaults. */
   readonly env?: Readonly<Record<string, string>>
 }
 
