@@ -140,7 +140,7 @@ test.runIf(canBrowse)('the theme is that of the system until one is chosen, whic
   expect(await ground()).toBe(light)
 })
 
-/** The backgrounds of the first crashed app and of another app, and the lowest contrast of a text on the former. */
+/** Returns the background of the first crashed app and of another app, and the lowest contrast of text on the first. */
 const TINT = `(() => {
   const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
   const luminance = (colour) => {

@@ -6,7 +6,7 @@ interface Timer {
   handle: NodeJS.Timeout | undefined
 }
 
-/** Longer timers run only on a jump. */
+/** Timers up to this length run in real time. Longer timers run only when the clock jumps. */
 const SHORT_MS = 40
 
 export class SteppedClock {
@@ -14,7 +14,7 @@ export class SteppedClock {
   #elapsed = 0
   #now = Date.parse('2026-01-01T00:00:00Z')
 
-  /** The wall clock stands still until it is set. */
+  /** Returns the time of the wall clock, which stands still until it is set. */
   now = () => this.#now
   elapsed = () => this.#elapsed
 

@@ -106,7 +106,7 @@ export class Observer implements AsyncDisposable {
 
   async #connect(): Promise<void> {
     const { protocol = '3.1.1', filter = '#', qos = 1, retainAsPublished: rap, username, password } = this.#options
-    // Under MQTT 5 with `rap`, retained messages that are sent again would look like new messages.
+    // After a reconnect, do not request retained messages: with `rap`, they would look like new messages.
     const rh = this.#hasReconnected ? { rh: 2 } : {}
     const client = new MqttClient(() => connectTcp({ port: this.#port, host: '127.0.0.1', noDelay: true }), {
       ...(username !== undefined && { username }),
@@ -114,10 +114,10 @@ export class Observer implements AsyncDisposable {
       clientId: `observer-${randomBytes(6).toString('hex')}`,
       protocolVersion: protocol === '5' ? 5 : 4,
       reconnectPeriod: 0,
-      // Keep the connection even if the broker hangs.
+      // Disable the keep-alive, so that the connection survives a broker that hangs.
       keepalive: 0,
     })
-    // Each pending publish adds a listener for the end of the connection.
+    // Allow any number of listeners, because each pending publish adds one for the end of the connection.
     client.setMaxListeners(0)
     this.#client = client
     client.on('message', (topic, payload, packet) => this.#take(topic, payload, packet))

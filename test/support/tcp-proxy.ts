@@ -2,7 +2,7 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { Lane, type Weather } from './tcp-lane.ts'
 
-/** `up`: from the client to the target. */
+/** `up` is the direction from the client to the target. */
 export type Direction = 'up' | 'down'
 
 interface Pair {
