@@ -68,7 +68,7 @@ function assignedIn(node: Node): [string, number][] {
 
 interface Place {
   readonly scopes: readonly Scope[]
-  /** Start positions of the enclosing functions. */
+  /** The start positions of the enclosing functions, from the outermost to the innermost. */
   readonly functions: readonly number[]
   /** The positions at which the fields of the enclosing constructor get their values. */
   readonly fields: ReadonlyMap<string, number>

@@ -17,7 +17,7 @@ export class Arrivals {
   /** App states: topic → the time of the first message. */
   readonly states = new Map<string, number>()
   readonly #discovery = new Set<string>()
-  /** Number of live messages on state topics, including derived topics, and on discovery topics. */
+  /** The numbers of live messages on the topics of states, with `DERIVED`, and on discovery topics. */
   sent = { state: 0, discovery: 0 }
   /** The time at which the newest discovery topic first appeared; 0 if there is none. */
   #discoveredAt = 0
@@ -28,7 +28,7 @@ export class Arrivals {
   #complete: (moment: number) => void = () => {}
   #asked = 0
 
-  /** Subscribes to a broker. Does not keep the messages, because millions may arrive. */
+  /** Subscribes to everything on a broker, without keeping the messages, because millions may arrive. */
   async at(port: number): Promise<Observer> {
     const filter = ['hub2mqtt/#', 'homeassistant/#', `${ANSWERS}/#`]
     const onMessage = (seen: Seen) => this.#receive(seen)
@@ -69,7 +69,7 @@ export class Arrivals {
     })
   }
 
-  /** Resolves with the time at which `online` and the states of all apps had arrived. */
+  /** Waits for the states of all apps and `online`. Resolves with the time at which the last of them arrived. */
   async seesStates(apps: number, timeoutMs = 60_000): Promise<number> {
     const deadline = now() + timeoutMs
     while (this.online === undefined || this.states.size < apps) {
@@ -86,7 +86,7 @@ export class Arrivals {
     return this.#discoveredAt
   }
 
-  /** Resolves with the time from a command to its answer, in milliseconds. */
+  /** Sends a command. Resolves with the time until its answer arrived, in milliseconds. */
   ask(topic: string): Promise<number> {
     this.#asked += 1
     const responseTopic = `${ANSWERS}/${this.#asked}`

@@ -10,7 +10,7 @@ import { World } from './world.ts'
 
 export interface Effort {
   readonly rounds: number
-  /** The number of single events and of single commands. */
+  /** The number of events, and also of commands, that are sent one at a time. */
   readonly samples: number
   /** The number of events that are sent at a rate of 100 per second. */
   readonly steady: number

@@ -20,7 +20,7 @@ export interface WorldOptions {
   readonly nodeOptions?: readonly string[]
   /** Whether to wait for discovery, which takes longer. Default: `true`. */
   readonly settled?: boolean
-  /** Devices per second that are published for Home Assistant. Default: the option's default. */
+  /** The number of devices that are published for Home Assistant per second. Default: that of the program. */
   readonly discoveryRate?: number
   /** Time limit for all states, in milliseconds; default: a minute. */
   readonly timeoutMs?: number
@@ -82,7 +82,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     this.bridges.push(await Subject.start(subject, place))
   }
 
-  /** Restarts the program. Resolves with the number of messages that a subscriber received. */
+  /** Restarts the program. Resolves with the number of messages that a subscriber received in the meantime. */
   async restart(): Promise<Restarted> {
     await this.bridge[Symbol.asyncDispose]()
     const arrivals = new Arrivals()

@@ -26,7 +26,7 @@ export interface Sent {
 export interface Desk {
   readonly emulated: EmulatedHub
   readonly dispatcher: Dispatcher
-  /** The bridge's clock; the hub runs in real time. */
+  /** The clock of the bridge. The hub runs in real time. */
   readonly clock: FakeClock
   readonly sent: Sent[]
   readonly cleared: string[]
@@ -87,7 +87,7 @@ export async function openDesk(
     ...CONFIG,
     commands: { ...CONFIG.commands, ...policy },
   })
-  // As in the daemon, the configuration stays the same object until it changes.
+  // Keep the same object until the configuration changes, as the daemon does.
   let config = configWith({
     allow: ['*'],
     deny: [],

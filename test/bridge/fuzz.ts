@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 import { type BadInput, badInputs } from './bad-input.ts'
 import { APP } from './payload-samples.ts'
 
-/** Smaller than the number of messages that a broker queues for one subscriber. */
+/** The number of inputs sent at a time, which is smaller than a broker's queue for one subscriber. */
 const BATCH = 200
 const PATIENCE_MS = 20_000
 

@@ -186,7 +186,7 @@ describe.concurrent('the health of a hub', () => {
       'value' in options ? { devices: 0 } : { devices: null, devices_unavailable: null },
     )
     expect(links(world)?.flows).toBeGreaterThan(0)
-    // On a busy machine, the realtime channel may connect late.
+    // Wait, because on a busy machine the realtime channel may connect late.
     await until('the realtime channel', async () => {
       await pass(world, 1_000)
       return world.observer.last('hub2mqtt/home/info')?.includes('"realtime":"connected"')

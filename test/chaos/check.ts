@@ -33,7 +33,7 @@ const SECOND_BRIDGE = /another hub2mqtt uses the same base topic/
 type Checker = (history: History) => Iterable<string>
 
 export const CHECKERS = {
-  /** The hub has executed every command that was answered `ok`. */
+  /** The hub must have executed every command that was answered `ok`. */
   *'confirmed, not executed'(history) {
     const answers = answersOf(history)
     for (const { token, hubRequest, topic } of unique(history.sent)) {
@@ -58,7 +58,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Each bridge process sends a write to the hub at most once. A new process has no record of earlier writes. */
+  /** Each bridge process must send a write to the hub at most once. A new process has no record of earlier writes. */
   *'executed twice'(history) {
     const { sent, hubRequests, lives } = history
     for (const [hubRequest, copies] of byHubRequest(sent.filter(({ write }) => write))) {
@@ -83,7 +83,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Each request to the hub belongs to a command that was sent while a bridge was online, and that was not refused. */
+  /** Each request to the hub must belong to a command that was sent while a bridge was online and was not refused. */
   *'executed unasked'({ sent, earlier, hubRequests }) {
     const wanted = byHubRequest([...earlier, ...sent])
     for (const { hubRequest, at, executed } of hubRequests) {
@@ -97,7 +97,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Every command is answered, unless the bridge's connection was lost before the answer. */
+  /** Every command must be answered, unless the bridge's connection was lost before the answer. */
   *'not answered'(history) {
     const answers = answersOf(history)
     const end = history.seen.at(-1)?.at ?? 0
@@ -108,7 +108,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Each command has one answer. Identical messages are duplicates, which QoS 1 allows. */
+  /** Each command must have one answer. Identical messages are duplicates, which QoS 1 allows. */
   *'answered twice'(history) {
     const answers = answersOf(history)
     // Skip retained commands: until such a command is cleared, the bridge receives it on each connection.
@@ -119,7 +119,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Every published rename, installation or removal of an app also causes an event. */
+  /** Every published rename, installation or removal of an app must also cause an event. */
   *'event lost'(history) {
     if (history.excuses.size > 0) return
     const own = history.seen.filter((one) => !history.planted.has(one))
@@ -157,7 +157,7 @@ export const CHECKERS = {
         const age = passed(at) - fresh
         if (answer?.replayed && age > MEMORY_MS + MEMORY_SLACK_MS)
           yield `${transaction} was answered from memory after ${age} ms`
-        // If the answer was lost, the bridge may have stored the transaction when this copy was executed.
+        // The answer was lost, so it is unknown whether the bridge stored the transaction when it executed this copy.
         if (answer === undefined) fresh = Number.POSITIVE_INFINITY
         else if (!answer.replayed) fresh = passed(answer.at)
       }
@@ -204,8 +204,8 @@ export const CHECKERS = {
   },
 
   /**
-   * After a reconnect, only the newest state of each app is sent. `stallMs` allows for messages that the network has
-   * delayed after the bridge sent them.
+   * After a reconnect, the bridge must send only the newest state of each app. `stallMs` allows for messages that the
+   * network has delayed after the bridge sent them.
    */
   *'stale state'({ seen, names, hubWasWell, stallMs }) {
     if (!hubWasWell) return
@@ -246,7 +246,7 @@ function* troubleOf(
 /** Recognises removals, which are `ok` even if another client has removed the app or setting; see `false ok`. */
 const isRemoval = (hubRequest: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(hubRequest)
 
-/** Returns `true` if two bridges ran at the same time. The second bridge may have taken over with less information. */
+/** Returns `true` if two bridges ran at the same time. The second may then have taken over with outdated data. */
 function overlap(lives: readonly Life[]): boolean {
   return lives.some((life, index) =>
     lives.slice(index + 1).some(({ startedAt }) => startedAt < (life.endedAt ?? Number.POSITIVE_INFINITY)),

@@ -20,7 +20,7 @@ export interface Subject {
   readonly hub: EmulatedHub
   readonly random: Random
   readonly app: string
-  /** A word that was not used before. */
+  /** A word that no earlier command contains. */
   readonly word: string
   readonly canary: string
 }

@@ -6,7 +6,7 @@ import { FAULTS, faultNamed } from './faults/all.ts'
 import type { Fault, Hold, Scene } from './faults/fault.ts'
 
 export interface Step {
-  /** Milliseconds after the start of the script. */
+  /** The start of the fault, in milliseconds after the start of the script. */
   readonly at: number
   readonly fault: string
   /** The seed for the fault's random choices. */
@@ -78,7 +78,7 @@ export function parseScript(text: string): Script {
 
 export const nameOf = (script: Script) => script.map(({ fault }) => fault).join(' + ')
 
-/** Combines faults. The combination allows everything that any of its steps allows. */
+/** Combines the faults of a script into one. It allows everything that any of the faults allows. */
 export function composed(script: Script): Fault {
   const faults = script.map(({ fault }) => faultNamed(fault))
   const expectedErrors = faults.flatMap((fault) => fault.expectedErrors ?? []).map(({ source }) => source)

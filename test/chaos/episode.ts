@@ -23,7 +23,7 @@ export interface Job {
   /** The name of a fault or of a script. */
   readonly fault: string
   readonly seed: number
-  /** Replaces the fault with several faults. */
+  /** The faults of a script, which are run in place of `fault`. */
   readonly script?: Script
 }
 

@@ -7,7 +7,7 @@ export const COPY = '#'
 
 /** A command that the client has sent. Each copy has its own entry. */
 export interface Sent {
-  /** Epoch milliseconds. */
+  /** The time at which the client sent the command, in epoch milliseconds. */
   readonly at: number
   readonly topic: string
   /** The correlation data, which the answer repeats. It may consist of a transaction, `COPY` and a number. */
@@ -25,7 +25,7 @@ export interface Sent {
 
 export interface HubRequest {
   readonly at: number
-  /** In the notation of `Sent.hubRequest`; `null` for a request that changes nothing. */
+  /** A request in the notation of `Sent.hubRequest`; `null` if the request changes nothing. */
   readonly hubRequest: string | null
   readonly status: number | undefined
   readonly executed: boolean
@@ -40,7 +40,7 @@ export interface Denial {
 }
 
 export interface Life {
-  /** Epoch milliseconds. */
+  /** The time at which the process was started, in epoch milliseconds. */
   readonly startedAt: number
   readonly endedAt: number | undefined
   readonly lines: readonly string[]
@@ -65,7 +65,7 @@ export interface History {
   readonly onlineAt: readonly number[]
   /** Secrets, which must not appear anywhere. */
   readonly canaries: readonly string[]
-  /** The names of each app, in the order in which they were set. */
+  /** App id → the names of the app, in the order in which they were set. */
   readonly names: ReadonlyMap<string, readonly { readonly name: string; readonly at: number }[]>
   /** How long the fault or a busy machine may have delayed a command, in milliseconds. */
   readonly stallMs: number

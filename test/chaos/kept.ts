@@ -9,7 +9,7 @@ import type { EpisodeResult, Job } from './episode.ts'
 
 const HEAD = v.object({ sources: v.string() })
 const RESULT = v.object({
-  /** Epoch milliseconds. */
+  /** The time of the result, in epoch milliseconds. */
   at: v.number(),
   fault: v.string(),
   seed: v.number(),

@@ -9,7 +9,7 @@ export const HUB = 'home'
 /** The setting that the configuration publishes. Every app of the initial population has it. */
 export const PUBLISHED_SETTING = 'label'
 
-/** The topics of apps without their ids. */
+/** The beginning of the topics of apps, which the id follows. */
 export const APPS = `${BASE}/${HUB}/app/`
 const MAY_BE: ReadonlySet<string> = new Set([
   ...['health', 'log-level', 'discovery'].map((name) => `${BASE}/bridge/${name}`),

@@ -1,7 +1,7 @@
 /** The slope of a straight line through samples, with its confidence interval. */
 export interface Slope {
   readonly perMinute: number
-  /** Half the width of the 95 % interval. */
+  /** Half the width of the 95 % confidence interval. */
   readonly plusMinus: number
 }
 

@@ -11,7 +11,7 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '30' },
-    /** The number of cuts on each side, spread over the time. */
+    /** The number of times that each of the two connections is cut, spread over the time. */
     cuts: { type: 'string', default: '1000' },
   },
 })

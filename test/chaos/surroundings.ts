@@ -31,7 +31,7 @@ export function secretsOf({ seed }: WorldOptions): Secrets {
 
 export const CLIENT_ID = 'the-bridge'
 
-/** An id that needs every kind of escaping. */
+/** An app id that needs every kind of escaping. */
 const ODD_ID = 'odd/one+#% é'
 
 /** The prefix of settings that exist so that the load can unset each of them once. */
@@ -51,7 +51,7 @@ export function hubOptions({ flavour = 'older' }: WorldOptions, { key, setting }
 }
 
 export interface BrokerChanges extends MosquittoOptions {
-  /** Whether the broker lacks the bridge's user. */
+  /** Whether the broker's configuration lacks the user of the bridge. */
   readonly withoutBridge?: boolean
 }
 

@@ -32,7 +32,7 @@ import { Watch } from './watch.ts'
 
 /** The most time that the checkers allow for processes that waited for a CPU. */
 const MAX_WAITED_MS = 1_500
-/** A lag shortly before the episode may have a delayed effect, such as a missed keep-alive. */
+/** A lag shortly before an episode counts too, because of delayed effects such as a missed keep-alive. */
 const LAG_LOOKBACK_MS = 3_000
 
 type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
@@ -70,13 +70,13 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
-  /** How long each process had waited for a CPU when the episode began. */
+  /** Process id → how long the process had waited for a CPU when the episode began. */
   #waitedBefore: ReadonlyMap<number, number> = new Map()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
   readonly #env: Readonly<Record<string, string>>
   readonly #configPath: string
-  /** Bridges that have started, although their first lines may have been discarded. */
+  /** Bridges that are known to have started, even if their first log lines were discarded. */
   readonly #begun = new WeakSet<BridgeProcess>()
 
   static async start(options: WorldOptions): Promise<World> {
@@ -124,7 +124,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy = brokerProxy
     this.onlineAt = onlineAt
     this.#env = environment(options, this.#secrets, { hub: this.hubAddress, broker: `127.0.0.1:${brokerProxy.port}` })
-    // SIGKILL also ends a bridge that hangs.
+    // Use SIGKILL, which also ends a bridge that hangs.
     open.defer(async () => {
       await Promise.all([...this.bridges, ...this.others].map((bridge) => bridge.stop('SIGKILL')))
     })
@@ -142,7 +142,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return { username: 'bridge', password: this.#secrets.password }
   }
 
-  /** A string that occurs only in settings. */
+  /** A string that occurs only in the values of settings. */
   get settingCanary(): string {
     return this.#secrets.setting
   }

@@ -8,7 +8,7 @@ import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000
 const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
-/** These clock speeds differ more than the clocks of two machines ever do. */
+/** Speeds of the members' clocks. They differ more than the clocks of two machines ever do. */
 const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 
 const step = fc.record({
@@ -208,8 +208,7 @@ describe('members that all end at the same time', () => {
           })
         }
         await simulation.run(5_000)
-        // Sort the answers, because a member that the last one has removed from the roster may detect its removal
-        // after the last one's answer.
+        // Sort the answers: a member that the last one has removed from the roster may answer after the last one.
         expect(answers.sort()).toEqual(['the last one', true, true])
       }),
       { numRuns: runs(30), examples: [[-7, [33, 242, 73]]] },

@@ -24,7 +24,7 @@ export interface MembersOptions {
   readonly hasClocks?: true
 }
 
-/** The proxies between a member and the servers. */
+/** The proxies between a member and its servers, NATS and the broker. */
 export interface Lines {
   readonly broker: TcpProxy
   readonly nats: readonly TcpProxy[]
@@ -34,7 +34,7 @@ export interface Asked {
   readonly hub: string
   /** The member that sent the request, according to its API key. */
   readonly member: number
-  /** Epoch milliseconds. */
+  /** The time of the request, in epoch milliseconds. */
   readonly at: number
   readonly method: string
   readonly path: string

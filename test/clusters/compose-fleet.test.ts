@@ -58,7 +58,7 @@ test.skipIf(withoutMosquitto)(
       expect(one.texts('hub2mqtt/home/event')).toEqual(['once'])
       expect(one.texts('hub2mqtt/home/cmd/ping')).toEqual(['once'])
     }
-    // While the first broker is down, retained messages are forwarded later, but commands are not.
+    // Retained messages that are sent while the first broker is down are forwarded later. Commands are not.
     await first.stop()
     const late = await client(second, 'hub2mqtt')
     await late.publish('hub2mqtt/home/info', 'meanwhile', { retain: true })

@@ -1,4 +1,4 @@
-/** `hub/call` may never do more than the commands with the same effect. */
+/** Tests that `hub/call` never does more than the permitted commands with the same effect. */
 import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
 import { COMMANDS, findCommand } from '../../src/contract/commands.ts'

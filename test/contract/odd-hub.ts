@@ -31,7 +31,7 @@ interface AppState {
 
 export class OddHub {
   readonly url: string
-  /** Number of writes that the hub received. */
+  /** The number of writes that the hub received. */
   asked = 0
   executed = 0
   signs: Signs

@@ -5,7 +5,7 @@ import type { OperationName } from '../../src/emulator/core/table.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { APP, aim, carryOut, failure, operations, test } from './aim.ts'
 
-/** Command, payload, operation, and the operation that checks the effect. */
+/** For each write: the command, the payload, the operation, and the operation that checks the effect. */
 const WRITES: readonly (readonly [string, string, OperationName, OperationName])[] = [
   ['app enable', '', 'enableApp', 'getApp'],
   ['app disable', '', 'disableApp', 'getApp'],

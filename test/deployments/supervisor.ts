@@ -36,7 +36,7 @@ export const appManifest = v.strictObject({
   version: versionTag,
   slug: v.pipe(v.string(), v.regex(/^[-_.A-Za-z0-9]+$/)),
   description: v.string(),
-  // armhf, armv7 and i386 are deprecated.
+  // The Supervisor has deprecated armhf, armv7 and i386.
   arch: v.array(v.picklist(['aarch64', 'amd64'])),
   url: v.optional(webAddress),
   image: v.optional(v.pipe(v.string(), v.regex(/^([a-zA-Z\-.:\d{}]+\/)*[-\w{}]+\/[-\w{}]+$/))),

@@ -93,7 +93,7 @@ export interface Session {
   manager: Manager
   root: Socket
   api: Socket
-  /** `[event, payload]` in the order of arrival. */
+  /** The received events and their payloads, in the order of arrival. */
   events: [string, unknown][]
   /** The reasons why sockets of this session were closed. */
   gone: string[]

@@ -23,7 +23,7 @@ export interface Row {
   readonly entry: string
   readonly inputs: number
   readonly longestMs: number
-  /** The inputs that take longer than the limit, truncated. */
+  /** The texts of the inputs that take longer than the limit, truncated. */
   readonly slow: readonly string[]
   readonly seconds: number
 }

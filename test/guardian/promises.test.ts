@@ -53,7 +53,7 @@ interface Truth {
 class Home {
   readonly stand: Stand
   readonly broken: string[] = []
-  /** The app and the time of each restart. */
+  /** The app and the time of each restart, in order. */
   readonly log: string[] = []
   readonly #truths = new Map<string, Truth>(
     IDS.map((id) => [

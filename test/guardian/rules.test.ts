@@ -233,7 +233,7 @@ describe('an app that runs with the flag of a crash', () => {
     const after = (await before.next()).start().say('a', flag)
     await after.clock.advance(HOUR)
     expect(after.restarted).toEqual([])
-    // An app that was not restarted yet is still waiting for its restart.
+    // An app with the crash flag that was not restarted yet still waits for its restart.
     const waiting = new Stand().start('a').say('a', flag)
     const next = (await waiting.next()).start().say('a', flag)
     await next.clock.advance(10 * SECOND)

@@ -283,7 +283,7 @@ class Simulation {
     this.#say(home, truth, patch)
   }
 
-  /** Resets the counts of an app that has run for an hour. */
+  /** Resets the restart counts of an app that has run for an hour. */
   #calm(truth: Truth): void {
     if (truth.upSince === null || this.#elapsed() - truth.upSince < HOUR) return
     this.#startAfresh(truth)
@@ -494,7 +494,7 @@ class Simulation {
     if (this.#updating !== undefined) return
     this.figures.bridgeRestarts += 1
     this.#guard.standBy()
-    // The new process has no data about storms.
+    // Reset the data about storms, which the new process does not have.
     for (const home of this.#homes) {
       home.stormOn = false
       home.crashes.clear()
@@ -551,7 +551,7 @@ class Simulation {
     }
   }
 
-  /** Milliseconds since the start, independent of the wall clock. */
+  /** Returns the milliseconds since the start, independent of the wall clock. */
   #elapsed(): number {
     return this.clock.elapsed()
   }
@@ -849,7 +849,7 @@ class Simulation {
       .slice(-20)
       .map(({ what }) => what)
       .reverse()
-    // Entries with the same time may be in any order.
+    // Ignore the order, because entries with the same time may be in any order.
     if (kept.toSorted().join() !== wanted.toSorted().join())
       this.#breach('the history is right', `${id}\n${kept}\n${wanted}`)
     const truth = home.apps.get(id)

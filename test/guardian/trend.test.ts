@@ -166,7 +166,7 @@ test('a tooth that is longer than the window may be reported once, and never aga
     for (let minute = 0; minute < 10 * 24 * 60; minute += 5) {
       const bytes = saw(30, 90, period)(minute / 60, random) * MIB
       const levels = app.read(minute, bytes) ?? []
-      // A report is about the previous buckets, so count it 20 minutes earlier.
+      // Count a report 20 minutes earlier, because it is about the previous buckets.
       if (isRising(levels, trendOf(levels), LIMIT, app.memory.peak)) told.add(Math.floor((minute - 20) / 60 / period))
     }
     expect([...told].filter((tooth) => tooth > 0)).toEqual([])

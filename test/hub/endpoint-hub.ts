@@ -8,7 +8,7 @@ import { clientOf, serve } from './support.ts'
 
 export interface Caller {
   readonly call: (line: string, more?: Partial<EndpointCall>) => Promise<Json>
-  /** Method, path, body and key of each request, except pings. */
+  /** The method, path, body and key of each request, except pings. */
   readonly seen: string[]
 }
 

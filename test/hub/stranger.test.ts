@@ -1,4 +1,4 @@
-/** A server that takes over the hub's address must never get the key, not even with the first request. */
+/** Tests that a server that takes over the hub's address never gets the key, not even with the first request. */
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
@@ -40,7 +40,7 @@ interface Way {
 const JSON_TYPE = 'application/json'
 const HOME = 'the-hub'
 
-/** Answers to a ping, and whether a server with this answer gets the key: at first, and in place of a known hub. */
+/** For each answer to a ping: whether a server with this answer gets the key at first, and in place of a known hub. */
 const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: boolean])[] = [
   ...['true', 'null', '"pong"', ' true\n', '\ufefftrue'].map((body) => [{ body }, true, false] as const),
   [{ type: 'Application/JSON; charset=utf-8', body: 'true' }, true, false],

@@ -163,7 +163,7 @@ describe('the embedded broker', () => {
     ] as const
     for (const [i, [topic, text, retain]] of sent.entries()) {
       await sender.publish(topic, text, { retain, qos })
-      // At QoS 0, aedes may drop a message that a later message overtakes.
+      // Wait for each message, because at QoS 0 aedes may drop a message that a later one overtakes.
       await until('the message', () => taker.seen.length > i)
     }
     expect(taker.seen.map(({ topic, text, retain }) => [topic, text, retain])).toEqual([

@@ -62,7 +62,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       expect(held.get('b/state')).toBe('online')
       expect(bridge.link.status().reconnects).toBeLessThanOrEqual(1)
       expect(bridge.log.loud.filter((line) => line.startsWith('not published'))).toHaveLength(refused)
-      // The known limit applies to later messages; an event is not sent again.
+      // The link applies the known limit to later messages, and does not send the event again.
       bridge.link.send('b/event', 'x'.repeat(9_000), { ifRefused: (why) => ({ payload: why }) })
       bridge.link.hold('b/app/new', 'x'.repeat(3_950))
       expect((await through(bridge, broker, refused)).get('b/app/new')).toHaveLength(3_950)

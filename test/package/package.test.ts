@@ -43,7 +43,7 @@ const settings = { cwd: home, env: { ...env, npm_config_loglevel: 'error', npm_c
 
 beforeAll(async () => {
   mkdirSync(home)
-  // A release is built before it is packed.
+  // Build first, because a release is built before it is packed.
   await execute('npm', ['run', 'build'], { cwd: CHECKOUT })
   await execute('npm', ['run', 'build:page'], { cwd: CHECKOUT })
   await execute('npm', ['pack', '--pack-destination', folder], { cwd: CHECKOUT, env })

@@ -128,7 +128,7 @@ describe.runIf(canBrowse)('one line of the activity', () => {
     await row.getByText('Lamps, Meter, Pump').waitFor()
     await row.getByRole('button').click()
     for (const { name } of apps) await rowWith(page, name).getByText('1.0.0 → 1.1.0').waitFor()
-    // The event of the other hub has its own line.
+    // The event of the other hub must have its own line.
     expect(await lines(page).count()).toBe(2)
     await lines(page).filter({ hasText: 'cabin' }).getByText('2.4.1 → 2.5.0').waitFor()
     await expectAccessible(page)

@@ -156,7 +156,7 @@ const DATA = [
   ...LOG_LEVELS,
   STUCK,
 ].toSorted((one, other) => other.length - one.length)
-/** Numbers with their units in each language. */
+/** Matches numbers with their units in each language. */
 const FIGURES = /[\d.,−+ \u00a0]+(kB|MB|GB|%|°C|ms|sec|uur|uren|minuten|minuut|seconden|dagen)(?!\p{L})/gu
 
 /** Fails if any text is neither in brackets nor in `DATA`. */

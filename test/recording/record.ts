@@ -3,9 +3,9 @@ import type { IPublishPacket } from 'mqtt'
 
 export interface Seen {
   readonly payload: string
-  /** Present only if the flag is set. MQTT 3.1.1 shows the flag only to clients that subscribe after the message. */
+  /** The retain flag, if it is set. MQTT 3.1.1 shows it only to clients that subscribe after the message. */
   readonly retain?: true
-  /** Present only if the QoS is not 1. */
+  /** The QoS, if it is not 1. */
   readonly qos?: number
   readonly contentType?: string
   readonly userProperties?: Readonly<Record<string, unknown>>

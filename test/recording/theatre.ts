@@ -197,7 +197,7 @@ export class Theatre implements AsyncDisposable {
       const before = this.#activity
       await this.until('no timer to be due', () => !this.clock.busy)
       await this.#roundTrip()
-      // A request between bridge and hub may take longer than a few round trips.
+      // Wait, because a request between bridge and hub may take longer than a few round trips.
       await setTimeout(ROUND_MS)
       quiet = this.#activity === before ? quiet + 1 : 0
     }

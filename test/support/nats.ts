@@ -57,17 +57,17 @@ const JSZ = v.object({
 })
 
 export interface NatsOptions {
-  /** Default: 1. */
+  /** The number of servers; default: 1. */
   readonly nodes?: 1 | 3
-  /** Default: `false`. */
+  /** Whether the servers are also MQTT brokers; default: `false`. */
   readonly mqtt?: boolean
   readonly config?: readonly string[]
 }
 
 export interface Nats extends AsyncDisposable {
-  /** `nats://127.0.0.1:…`, one for each node. */
+  /** The URL of each node: `nats://127.0.0.1:…`. */
   readonly urls: readonly string[]
-  /** `mqtt://127.0.0.1:…`, one for each node; empty without `mqtt`. */
+  /** The MQTT URL of each node: `mqtt://127.0.0.1:…`; empty without `mqtt`. */
   readonly mqttUrls: readonly string[]
   readonly nodes: readonly NatsNode[]
   node(index: number): NatsNode

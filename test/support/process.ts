@@ -22,7 +22,7 @@ const SHARED: NodeJS.ProcessEnv =
 const running = new Set<ChildProcess>()
 /** The children that lead a process group, like a command in a terminal. */
 const leaders = new WeakSet<ChildProcess>()
-// An interrupted run leaves no processes behind.
+// Kill all children at the end, so that an interrupted run leaves no processes behind.
 process.once('exit', () => {
   for (const child of running) send(child, 'SIGKILL')
 })
@@ -50,7 +50,7 @@ export interface ProcessOptions {
 }
 
 export class Process implements AsyncDisposable {
-  /** Epoch milliseconds. */
+  /** The time at which the process was started, in epoch milliseconds. */
   readonly startedAt = Date.now()
   endedAt: number | undefined
   /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while the process is running. */
@@ -116,7 +116,7 @@ export class Process implements AsyncDisposable {
   /** Resolves when a port of 127.0.0.1 accepts connections; rejects if the process ends before that. */
   async untilPort(port: number, ms = TIMEOUT_MS): Promise<void> {
     await this.#until(`port ${port}`, () => accepts(port), ms)
-    // Another process may be listening on the port.
+    // Check the process, because another process may be listening on the port.
     if (!this.alive) throw this.#failure('does not start')
   }
 

@@ -12,7 +12,7 @@ interface Pair {
 }
 
 export interface ProxiedLink {
-  /** Epoch milliseconds. */
+  /** The time at which the connection was opened, in epoch milliseconds. */
   readonly openedAt: number
   closedAt?: number
 }

@@ -31,9 +31,9 @@ export interface WorldOptions {
   /** The configuration as environment variables, without `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>
   readonly file?: string
-  /** Default: the public app store. */
+  /** The address of the app store; default: the public app store. */
   readonly storeUrl?: string
-  /** Default: `Math.random`. */
+  /** Returns a random number from 0 to 1; default: `Math.random`. */
   readonly random?: () => number
   readonly login?: Login
 }

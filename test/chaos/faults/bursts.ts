@@ -17,7 +17,7 @@ const burst = kindOf({
 const PING = `${BASE}/bridge/cmd/ping`
 let senders = 0
 
-/** Sends `count` commands from one client as fast as the broker accepts them. Each must be answered. */
+/** Sends `count` commands from one client as fast as the broker accepts them. The bridge must answer each command. */
 async function flood(world: World, count: number, topic: string): Promise<void> {
   senders += 1
   await using sender = await Observer.on(world.broker.port, {

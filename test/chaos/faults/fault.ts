@@ -12,7 +12,7 @@ export interface Scene {
 export type Hold = 'broker' | 'bridge' | 'hub' | 'list' | 'answers'
 
 export interface Fault {
-  /** Resolves when the fault has been repaired. */
+  /** Causes the fault, and repairs it. Resolves when the fault has been repaired. */
   readonly run: (scene: Scene) => Promise<void>
   /** Whether the bridge can reach the hub during the whole fault. */
   readonly hubWell: boolean
@@ -30,7 +30,7 @@ export interface Fault {
   readonly slow?: true
 }
 
-/** Creates faults with common properties. */
+/** Returns a function that creates faults with these common properties. */
 export const kindOf =
   (common: Partial<Fault>) =>
   (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ hubWell: false, ...common, run, ...more })

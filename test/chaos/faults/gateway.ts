@@ -24,7 +24,7 @@ const isPing = ({ path }: GatewayRequest) => path.includes('/system/ping')
 const isRest = ({ upgrade }: GatewayRequest) => !upgrade
 const isWrite = ({ method, upgrade }: GatewayRequest) => method !== 'GET' && !upgrade
 
-/** Changes only answers that are JSON objects. */
+/** Returns a verdict that changes answers with status 200 that are JSON objects. Other answers stay unchanged. */
 export function altered(change: (value: Record<string, unknown>) => unknown): Verdict {
   return {
     change(answer) {
@@ -88,7 +88,7 @@ const IN_PLACE: readonly Reply[] = [
   { ...page(200), text: '' },
 ]
 
-/** Unusual success answers from hubs. */
+/** Unusual answers with which a hub reports success. */
 const ODD = [
   '',
   'OK',

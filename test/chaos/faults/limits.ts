@@ -56,7 +56,7 @@ export function broker(
 async function untilOnline(world: World, since: number, why: string, ms: number): Promise<void> {
   const isOnline = async () => {
     if (!world.bridge.alive || (world.onlineAt.at(-1) ?? 0) > since) return true
-    // A broker that accepts only small packets also disconnects the watcher, which then misses messages.
+    // Read the state from the broker: if it accepts only small packets, the watcher misses messages.
     const retained = await retainedOn(world.broker.port, world.watcherLogin).catch(() => undefined)
     return retained?.get(`${BASE}/bridge/state`) === 'online'
   }
@@ -70,7 +70,7 @@ const CHECK_INTERVAL_MS = 500
 const REQUESTS = 5
 const BIG = 2 * 1024 * 1024
 
-/** Uses the embedded broker, and a setting that is too large for the broker's messages. */
+/** Replaces the broker with the embedded broker, and adds a setting that is too large for its messages. */
 const embedded: Fault['run'] = async ({ world }) => {
   const { bridge } = world
   const [app = ''] = publishedApps

@@ -98,7 +98,7 @@ export const OTHERS: Faults = {
   'hub starts up for long': {
     async run({ world }) {
       world.gateway.rule((request) => (isList(request) ? json({ error: 'starting up' }) : undefined))
-      // If a list has lost all apps, the bridge reads the list a second time.
+      // Wait, because the bridge reads a list a second time if the list has lost all apps.
       await after(6000)
     },
     hubWell: false,

@@ -84,7 +84,7 @@ export const PROCESS_FAULTS: Faults = {
     for (let left = random.int(2, 4); left > 0; left -= 1) {
       await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
       world.startBridge()
-      // A bridge that is still starting has no signal handler, so a signal would terminate it.
+      // Wait: a bridge that is still starting has no signal handler, so a signal would terminate it.
       await world.started()
       await after(random.int(0, 700))
     }

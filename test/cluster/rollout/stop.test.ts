@@ -43,7 +43,7 @@ test.for(BROKERS)(
     expect(topics.lastIndexOf('hub2mqtt/rollout/t')).toBeLessThan(topics.lastIndexOf(STATE))
     await street.bridge()
     expect(await street.ended()).toMatchObject({ state: 'done', done: 3, failed: [] })
-    // Only the aborted step is repeated.
+    // The next bridge repeats only the aborted step.
     expect(street.asked()).toEqual([1, 2, 1])
   },
 )

@@ -27,7 +27,7 @@ const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
 
 interface StreetOptions {
-  /** Default: the first of `BROKERS`, for tests that do not depend on the kind of broker. */
+  /** The broker; default: the first of `BROKERS`, for tests that do not depend on the kind of broker. */
   readonly broker?: BrokerKind | Mosquitto
   readonly houses: number
   readonly apps?: readonly AppSeed[]
@@ -37,7 +37,7 @@ interface StreetOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** The id of the hub of a house, from 0. */
+/** Returns the id of the hub in a house. The first house is 0. */
 export const idOf = (house: number): string => String(house).padStart(24, '0')
 
 export class Street implements AsyncDisposable {

@@ -7,7 +7,7 @@ export const IMAGE = process.env['HUB2MQTT_IMAGE'] ?? 'hub2mqtt:test'
 export const APP_IMAGE = `${IMAGE}-home-assistant`
 export const MOSQUITTO_IMAGE = process.env['MOSQUITTO_IMAGE'] ?? 'eclipse-mosquitto:2'
 
-/** With REQUIRE_DOCKER=1, a missing engine is an error. */
+/** Whether there is a container engine. With REQUIRE_DOCKER=1, it is an error if there is none. */
 export const hasDocker = findDocker()
 
 function findDocker(): boolean {

@@ -32,13 +32,13 @@ type Write = v.InferOutput<typeof Line>[1]
 
 interface KillFigures {
   kills: number
-  /** Writes that were confirmed before a kill. */
+  /** The number of writes that were confirmed before a kill. */
   confirmed: number
-  /** Kills between the beginning of a write and its confirmation. */
+  /** The number of kills between the beginning of a write and its confirmation. */
   midway: number
-  /** Writes that were complete although they were not confirmed. */
+  /** The number of writes that were complete although the hub had not confirmed them. */
   doneUnconfirmed: number
-  /** Folders of incomplete or old code that a start found and removed. */
+  /** The number of folders with incomplete or old code that a start found and removed. */
   swept: number
   /** One line for each value that was lost, incomplete or left over. */
   faults: string[]

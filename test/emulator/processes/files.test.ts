@@ -1,4 +1,4 @@
-/** `emulate --app` shows the app's output line by line, and restarts the app when its files change. */
+/** Tests that `emulate --app` shows the app's output line by line, and restarts the app when its files change. */
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'

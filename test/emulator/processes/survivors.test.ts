@@ -30,7 +30,7 @@ function worked(pid: number): number {
   return Number(fields[11]) + Number(fields[12])
 }
 
-/** More CPU time, in hundredths of a second, than any start takes. */
+/** A CPU time, in hundredths of a second, that no start of an app exceeds. */
 const BUSY = 50
 
 /** The path of a Node.js that may be too old for apps. The hub then starts a newer Node.js. */

@@ -134,7 +134,7 @@ export class HomeAssistant implements AsyncDisposable {
     this.#process = undefined
   }
 
-  /** The log of all runs. */
+  /** The log lines of all runs. */
   get lines(): readonly string[] {
     return [...this.#earlier, ...this.#lines()]
   }
@@ -143,7 +143,7 @@ export class HomeAssistant implements AsyncDisposable {
     return [...(this.#process?.lines ?? []), ...(this.#process?.errors ?? [])]
   }
 
-  /** Warnings and errors of the MQTT integration. */
+  /** Returns the warnings and errors of the MQTT integration. */
   complaints(): string[] {
     return this.lines.filter((line) => /(WARNING|ERROR|CRITICAL) .*\[homeassistant\.components\.mqtt/.test(line))
   }

@@ -58,7 +58,7 @@ export class NodeRed implements AsyncDisposable {
     if (!ok) throw new Error(`Node-RED answers ${status}`)
   }
 
-  /** Warnings and errors since the flows were started; earlier lines are about the settings. */
+  /** Returns the warnings and errors since the flows were started. Earlier lines are about the settings. */
   complaints(): string[] {
     const { lines, errors } = this.process
     const since = lines.slice(lines.findIndex((line) => line.includes('Started flows')))

@@ -115,7 +115,7 @@ test('secrets that overlap themselves or others are masked as by a search at eac
     }
     const marked = [...text].map((char, i) => (hidden.has(i) ? '*' : char)).join('')
     const scrubber = new Scrubber(secrets)
-    // Adjacent secrets become two masks, overlapping secrets become one mask.
+    // Adjacent secrets must become two masks, and overlapping secrets one mask.
     expect(scrubber.text(text).replaceAll(/\*+/g, '*'), `${secrets} in ${text}`).toBe(marked.replaceAll(/\*+/g, '*'))
     expect(scrubber.text(encodeURIComponent(`%${text}`)).includes('***')).toBe(hidden.size > 0)
   }

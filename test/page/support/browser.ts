@@ -82,7 +82,7 @@ function takeSpare(): Page | undefined {
   return page
 }
 
-/** Makes the page as good as new; resolves to `false` if the page is closed or hangs. */
+/** Resets a used page. Resolves to `false` if the page is closed or hangs. */
 async function empty(page: Page): Promise<boolean> {
   try {
     page.removeAllListeners()
@@ -144,7 +144,7 @@ export const see = (within: Page | Locator, text: string | RegExp) => within.get
 export const seeAny = (within: Page | Locator, text: string | RegExp) => within.getByText(text).first().waitFor()
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-/** The script takes longer to load than to run, so it is loaded only once into each document. */
+/** The call of the script axe. Each document loads the script only once, because loading takes longer than the call. */
 const AXE_RUN = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
   violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary)]))`
 

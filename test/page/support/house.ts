@@ -17,9 +17,9 @@ import { LocalDaemon } from './daemon.ts'
 const KEY = 'key-of-the-house'
 
 export interface HouseOptions {
-  /** Hubs by name; default: a hub called `home`. */
+  /** The hubs by name; default: a hub called `home`. */
   readonly hubs?: Readonly<Record<string, EmulatedHubOptions>>
-  /** Configuration of the daemon, in addition to hubs, broker and port. */
+  /** Options of the daemon, in addition to hubs, broker and port. */
   readonly config?: Readonly<Record<string, unknown>>
   readonly scopes?: readonly string[]
 }
@@ -38,7 +38,7 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
   /** The address of the page that the daemon has printed; with a password, the same as `url`. */
   page: string
   daemon: D
-  /** The configuration file. */
+  /** The path of the configuration file. */
   readonly file: string
   readonly #run: (file: string) => D
   #open = new AsyncDisposableStack()

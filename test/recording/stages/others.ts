@@ -24,8 +24,8 @@ export async function others(theatre: Theatre): Promise<void> {
 }
 
 /**
- * The bridge reconnects after the other bridge. Mosquitto may publish the will if the new connection overtakes the old
- * one's DISCONNECT, so only the last `bridge/state` counts.
+ * Forges messages of another bridge, after which the bridge reconnects. Mosquitto may publish the will if the new
+ * connection overtakes the old one's DISCONNECT, so only the last `bridge/state` counts.
  */
 async function rival(theatre: Theatre): Promise<void> {
   const hello = '{"instance":"another-bridge","started_at":"2999-01-01T00:00:00.000Z"}'
