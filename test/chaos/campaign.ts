@@ -50,7 +50,7 @@ export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult>
   return await attempt(world, job, paceMs)
 }
 
-/** Runs an episode. If the episode throws, because the world does not come to rest, reports a violation. */
+/** Runs an episode. If the episode throws an error, reports the error as a violation. */
 async function attempt(world: World, job: Job, paceMs: number): Promise<EpisodeResult> {
   try {
     return await runEpisode(world, { ...job, paceMs })

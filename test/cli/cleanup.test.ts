@@ -160,7 +160,7 @@ const FORMER = {
   'hub2mqtt/bridge/former/state': 'offline',
   'hub2mqtt/bridge/former/info': '{"hubs":{"attic":{}}}',
   'hub2mqtt/attic/state': 'online',
-  // The member does not list this hub, as after its stop.
+  // The info of the member does not list this hub, because the member has stopped.
   'hub2mqtt/cellar/info': JSON.stringify(HUB_INFO),
   'hub2mqtt/cellar/state': 'online',
 } as const

@@ -158,7 +158,7 @@ describe('the keys of an emulated hub', () => {
 })
 
 describe('a new app', () => {
-  /** Maps each version of Node.js on this machine to a `PATH` in which it comes first. */
+  /** Maps each version of Node.js on this machine to a `PATH` that contains it. */
   const PATHS = new Map(
     (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => {
       const found = existsSync(join(folder, 'node')) ? [join(folder, 'node')] : []

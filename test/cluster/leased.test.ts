@@ -208,7 +208,7 @@ describe('members that all end at the same time', () => {
           })
         }
         await simulation.run(5_000)
-        // Sort the answers: a member that the last one has removed from the roster may answer after the last one.
+        // Sort the answers: the last member to leave may remove another one from the roster, which then answers later.
         expect(answers.sort()).toEqual(['the last one', true, true])
       }),
       { numRuns: runs(30), examples: [[-7, [33, 242, 73]]] },

@@ -111,7 +111,7 @@ function expected({ shown, ofApp, enables, sets }: Write, says: Says, executed: 
   return contradicts ? unanswered(found) : 'ok'
 }
 
-/** Returns a fourth of the cases, because the answer's content should not matter. Other writes get other cases. */
+/** Returns a fourth of the cases, different for each write, for answers whose content should not matter. */
 const some = (write: Write, cases: readonly Case[]) => cases.filter((_, i) => (i + WRITES.indexOf(write)) % 4 === 0)
 
 const unanswered = (found: boolean) => (found ? 'ok' : 'outcome_unknown')

@@ -7,7 +7,7 @@ import { APP } from './aim.ts'
 /** The hub whose identity an answer shows: the hub itself, none, or another hub. */
 export type Sign = 'own' | 'none' | 'other'
 
-/** Where the hub's identity is shown, other than in answers to writes. */
+/** The answers that show the hub's identity, apart from answers to writes. */
 export type Signs = 'everywhere' | 'ping' | 'nowhere'
 
 export interface WriteAnswer {

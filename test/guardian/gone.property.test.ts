@@ -38,7 +38,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 class House {
   readonly clock = new FakeClock()
   readonly records = new Map<string, AppPatch>(IDS.map((id) => [id, WELL]))
-  /** For each of the next lists: the apps that are missing from it. */
+  /** Each entry contains the apps that are missing from one of the next lists. */
   readonly lacking: (readonly string[])[] = []
   readonly #served: ReadonlySet<string>[] = []
   readonly #retained = new Map<string, string>()

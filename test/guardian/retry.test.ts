@@ -194,7 +194,7 @@ describe('a storm', () => {
     await stand.clock.advance(1)
     expect(stand.restarted).toEqual(['a', 'b'])
     expect(stand.state('a')).toMatchObject({ restarts: 1, restarts_in_window: 0 })
-    // Crashes after the storm count again.
+    // Crashes after the storm must count again.
     for (const id of ['b', 'c', 'd']) stand.run(id)
     stand.crash('a')
     await stand.clock.advance(2 * MINUTE)

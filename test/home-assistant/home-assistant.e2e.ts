@@ -80,7 +80,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   setting_pin: 'text Pin',
 }
 
-/** A limit that gives Home Assistant the time it needs. It should not be polled too often. */
+/** Time limit for Home Assistant to react. It should not be polled too often. */
 const WAIT = { timeout: 30_000 }
 const eventually = <T>(what: string, probe: () => T | undefined | false | Promise<T | undefined | false>) =>
   until(what, probe, WAIT.timeout, 50)

@@ -129,7 +129,7 @@ describe.each(['older', 'newer', 'self-hosted'] as const)('on a hub of the %s ki
     const run = <N extends OperationName>(operation: N) => client.call(operation, CASES[operation].parameters)
     if (lacking) await expect(run(name)).rejects.toMatchObject({ code: 'unsupported' })
     else await run(name)
-    // The first request is a ping.
+    // Skip the first request, which is a ping.
     const [, seen] = hub.requests
     expect(`${seen?.method} ${seen?.path}`).toBe(request)
     expect(seen?.body).toEqual(body)

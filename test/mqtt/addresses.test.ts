@@ -173,7 +173,7 @@ describe('the preferred address', () => {
     first.refuse(false)
     await until('a probe', () => first.open === 1)
     await bridge.link.close({ deadlineMs: 60_000 })
-    // Closing the link ends the probe, which would otherwise give up after ten seconds.
+    // Closing the link must end the probe, which would otherwise give up only after ten seconds.
     await until('the last connection to end', () => first.open === 0, 5_000)
   })
 

@@ -76,7 +76,7 @@ test('a text that is rendered again is redacted before its digest is taken', asy
   const { publishes } = bridge.link.status()
   bridge.link.hold('b/app/1', said('digest'), () => said('digest'))
   expect(bridge.link.status()).toMatchObject({ queued: 0, unacknowledged: 0, publishes })
-  // The first message is equal to the link's own publish, so the link must not report it.
+  // This message is equal to the link's own publish, so the link must not report it.
   await other.publish('b/app/1', 'digest: no ***', { retain: true })
   await other.publish('b/app/1', 'forged again', { retain: true })
   await until('the second', () => bridge.touched.length === 2)

@@ -9,7 +9,7 @@ import { ALL_SCOPES, KEY } from '../support/world.ts'
 import { settled, startLink, type TestLink, test, withoutMosquitto } from './support.ts'
 
 const LIMIT = 4096
-/** Both kinds of limits end the connection. The first broker states a reason, which may be lost; the second none. */
+/** With both limits, the broker ends the connection. The first broker states a reason, which may be lost. */
 const LIMITED = [
   ['5', [`message_size_limit ${LIMIT}`, 'max_queued_messages 0']],
   ['3.1.1', [`max_packet_size ${LIMIT}`]],

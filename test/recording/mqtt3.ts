@@ -42,7 +42,7 @@ function translated(five: Recording): Stage[] {
       Object.entries(live).map(([client, topics]) => {
         const messages = Object.entries(topics).map(([topic, all]) => {
           const each = all.flatMap(({ times = 1, ...seen }) => Array.from({ length: times }, () => seen))
-          // The embedded broker sets the retain flag of commands even for existing subscribers.
+          // The embedded broker sets the retain flag of commands even for subscribers that were already subscribed.
           return [topic, fold(each.map((seen) => plain(seen, topic.includes('/cmd/'))))] as const
         })
         return [client, Object.fromEntries(messages)] as const
@@ -54,7 +54,7 @@ function translated(five: Recording): Stage[] {
   }))
 }
 
-/** Removes the properties of MQTT 5, and the retain flag where existing subscribers do not receive it. */
+/** Removes the properties of MQTT 5, and the retain flag unless subscribers receive it. */
 function plain({ payload, retain, qos }: Seen, showsRetain: boolean): Seen {
   return {
     payload: payload.replaceAll('"protocol":"5"', '"protocol":"3.1.1"'),

@@ -56,7 +56,7 @@ export function broker(
 async function untilOnline(world: World, since: number, why: string, ms: number): Promise<void> {
   const isOnline = async () => {
     if (!world.bridge.alive || (world.onlineAt.at(-1) ?? 0) > since) return true
-    // Read the state from the broker: if it accepts only small packets, the watcher misses messages.
+    // Read the state from the broker, because the watcher misses messages if the broker accepts only small packets.
     const retained = await retainedOn(world.broker.port, world.watcherLogin).catch(() => undefined)
     return retained?.get(`${BASE}/bridge/state`) === 'online'
   }

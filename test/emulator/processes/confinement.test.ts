@@ -165,7 +165,7 @@ describe('an app that breaks the rules affects no other app', () => {
     const output = hub.apps.output(APP)
     expect(Buffer.byteLength(output)).toBeLessThanOrEqual(64 * 1024)
     expect(output).toMatch(/^[é\n]+$/)
-    // The hub limits how fast it reads, so it uses less than half a core.
+    // The hub limits how fast it reads the output, so it must use less than half a core.
     const begun = process.cpuUsage()
     await new Promise((resolve) => setTimeout(resolve, 1000))
     const { user, system } = process.cpuUsage(begun)

@@ -32,7 +32,7 @@ export async function installHomeAssistant({ name, runtime }: TestedVersion): Pr
   return placesOf(runtime, folder)
 }
 
-/** Scripts in a virtual environment contain its original path, so run Home Assistant and pip as modules. */
+/** Returns how to run Home Assistant: as a module, because the environment's scripts contain its original path. */
 function placesOf(runtime: Python, folder: string): Installation {
   const python = '/environment/bin/python'
   return 'path' in runtime

@@ -2,7 +2,7 @@
 import type { Theatre } from '../theatre.ts'
 
 const DEVICE = 'homeassistant/device/hub2mqtt--aaaaaaaaaaaaaaaaaaaaaaaa--com_athom_hue/config'
-/** The bridge publishes all devices within this time of Home Assistant's birth message, one after another. */
+/** After Home Assistant's birth message, the bridge publishes all devices within this time, one after another. */
 const BIRTH_MS = 8_000
 const PUT_BACK_MS = 4_000
 const STATE = 'hub2mqtt/bridge/state'
