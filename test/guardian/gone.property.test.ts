@@ -22,7 +22,7 @@ const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', cras
 const app = fc.constantFrom(...IDS)
 const lists = (maxLength: number) => fc.array(fc.subarray([...IDS]), { maxLength })
 const STEPS = {
-  /** For the current list and each of the next lists: the apps that are missing from it. */
+  /** Each entry contains the apps that are missing from one list. The first entry is for the current list. */
   lack: fc.record({ lack: lists(3) }),
   restart: fc.record({ restart: lists(2) }),
   anew: fc.record({ anew: app }),
