@@ -48,7 +48,7 @@ test('expressions.txt lists every regular expression below the input that it rea
 const expressionOf = (row: string) => samples.get(row) ?? row.slice(row.indexOf(' ') + 1)
 const expressions = [...new Set(found.map(expressionOf))]
 
-/** Returns the expression without upper limits of repetitions, in which an input has at least as many matches. */
+/** Replaces repetitions with limits, such as `{2,5}`, with `+` or `*`, so that the expression matches more inputs. */
 const unlimited = (source: string) =>
   source.replace(/(?<!\\)\{(\d+),\d*\}/g, (_, least: string) => (least === '0' ? '*' : '+'))
 
@@ -56,10 +56,10 @@ describe('no input makes a regular expression backtrack', () => {
   test.each(expressions)('%s', async (expression) => {
     const end = expression.lastIndexOf('/')
     const source = expression.slice(1, end)
-    // Only the number of steps counts, because a busy machine would exceed any time limit.
+    // Disable the time limits of the check, because a busy machine would exceed them.
     const limits = { timeout: null, attackTimeout: null, randomSeed: 1 }
     const verdictOn = (text: string) => check(text, expression.slice(end + 1), limits)
-    // Large limits make a check slow, and are rarely what prevents the backtracking.
+    // First check the expression without large limits, which slow the check down and are rarely needed for safety.
     const { status } = await verdictOn(unlimited(source))
     expect(status === 'safe' ? status : (await verdictOn(source)).status).toBe('safe')
   })

@@ -16,7 +16,7 @@ function task(begun: string[], name: string) {
   return { run, end: resolve }
 }
 
-/** Runs tasks until they are ended. */
+/** Returns the tasks that have begun, and `join`, which requests a task that runs until its `end` is called. */
 function crowd(limiter: Limiter) {
   const begun: { readonly slot: Slot; readonly end: () => void }[] = []
   const join = (signal?: AbortSignal) =>
@@ -81,7 +81,7 @@ describe('a limiter with four slots', () => {
     for (const { slot } of begun) slot.keep()
     await clock.advance(60_000)
     expect(begun).toHaveLength(7)
-    // The end of a task that has lost its slot does not free a slot.
+    // A task that has lost its slot frees no slot when it ends.
     for (const { end } of begun.slice(1, 4)) end()
     await settled()
     expect(begun).toHaveLength(7)
@@ -239,7 +239,7 @@ describe('in any order of requests', () => {
       { numRuns: runs(100), examples: [[LAST_OF_ITS_LANE, { slots: 1, apartMs: 3, maxWaiting: 2 }]] },
     )
 
-  /** A task expires at the same moment at which another task of its lane is requested. */
+  /** A case in which a task expires at the moment at which another task of its lane is requested. */
   const LAST_OF_ITS_LANE = [
     [2, 'a', 0],
     [2, 'a', 0],
@@ -301,14 +301,14 @@ describe('in any order of requests', () => {
 
   test('no lane that could begin is overtaken twice by another', async () => {
     await holds((log, plan) => {
-      /** For each lane that is ready to begin a task, the lanes that have begun a task since it was ready. */
+      /** Maps each lane that could begin a task to the lanes that have begun a task in the meantime. */
       let overtaken = new Map<string | null, Set<string | null>>()
       for (const { what, one, waiting, under } of momentsOf(log)) {
         const lanes = new Set(waiting.map((other) => plan[other]?.lane ?? null))
         const could = [...lanes].filter((lane) => lane === null || !under.some(ofLane(plan, lane)))
         overtaken = new Map(could.map((lane) => [lane, overtaken.get(lane) ?? new Set()]))
         const lane = plan[one]?.lane ?? null
-        // A lane is at the end of the queue if its last task has expired and a new task is requested.
+        // A lane whose last waiting task has expired moves to the end of the queue with its next task.
         if (what === 'begun' || what === 'expired') overtaken.delete(lane)
         if (what !== 'begun') continue
         for (const by of overtaken.values()) {
@@ -326,10 +326,10 @@ describe('in any order of requests', () => {
       for (const { what, at, waiting, under } of momentsOf(log)) {
         const isOpen = under.length < slots && now - begunAt >= apartMs
         const isFree = (one: number) => plan[one]?.lane === null || !under.some(ofLane(plan, plan[one]?.lane))
-        // The state is checked after all events with the same time.
+        // Check the state only after all events with the same time.
         if (at !== now && isOpen) expect(waiting.filter(isFree)).toEqual([])
         now = at
-        // A task that gets its turn at its deadline expires.
+        // An expired task has used a turn if its turn came at its deadline.
         if (what === 'begun' || what === 'expired') begunAt = at
       }
     })

@@ -5,10 +5,10 @@ test.each([
   ['Bridge-0.example.org', 'bridge-0'],
   ['my host', 'my-host'],
   ['', 'member'],
-  // These names are levels in the topics of commands and their answers.
+  // The topics of commands and answers have these names as levels, so no member can use them.
   ['cmd', 'membercmd'],
   ['result', 'memberresult'],
-  // This name cannot be a record key.
+  // A record cannot have this name as a key.
   ['constructor', 'memberconstructor'],
   ['x'.repeat(40), 'x'.repeat(32)],
 ])('the machine "%s" is the member %s', (host, name) => {

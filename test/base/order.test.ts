@@ -30,7 +30,7 @@ const isFunction = ({ type }: Node) => /^(Arrow)?Function(Declaration|Expression
 const isType = ({ type }: Node) => type.startsWith('TS') && !/^TS(As|NonNull|Satisfies)/.test(type)
 const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode)
 
-/** Leaves out the names of properties, because they do not refer to variables. */
+/** Returns the child nodes, except the names of properties, which do not refer to variables. */
 function partsOf(node: Node): Node[] {
   const parts = Object.entries(node).filter(([key]) => (key !== 'property' && key !== 'key') || node.computed === true)
   return parts.flatMap(([, value]) => [value].flat().filter(isNode))
@@ -68,7 +68,7 @@ function assignedIn(node: Node): [string, number][] {
 
 interface Place {
   readonly scopes: readonly Scope[]
-  /** Start positions of the enclosing functions. */
+  /** The start positions of the enclosing functions, from the outermost to the innermost. */
   readonly functions: readonly number[]
   /** The positions at which the fields of the enclosing constructor get their values. */
   readonly fields: ReadonlyMap<string, number>
@@ -76,7 +76,7 @@ interface Place {
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** Returns the constant or field that a node refers to, if it has no value at the start of the node's closure. */
+/** Returns the constant or field that a node refers to, if that has no value yet when the node's closure starts. */
 function lateIn(node: Node, { scopes, functions, fields }: Place): string[] {
   const field = fieldOf(node)
   if (field !== undefined) return (fields.get(field) ?? 0) > (functions[1] ?? NEVER) ? [field] : []

@@ -14,7 +14,7 @@ const hasSpecialFiles = available(
   'Windows has no pipes and devices among its files',
 )
 
-/** Files that are read in a different way, and why that is safe. */
+/** Source files that read files with Node's own functions, and why that is safe. */
 const DIRECT: Readonly<Record<string, string>> = {
   'src/bin.js': "the program's own files, and the compiled ones that it made of them",
   'src/base/version.ts': "the program's own package.json",
@@ -38,9 +38,9 @@ test('one function reads every file that a user names; the others are listed wit
       .split('\n')
       .some((line) => READS.test(line) && !/^\s*(\/\/|\*|\/\*)/.test(line)),
   )
-  // In the configuration, `readFile` is a parameter, which defaults to the function for plain files.
+  // These files read with the parameter `readFile`. Its default is the function that reads only plain files.
   const given = ['src/config/file.ts', 'src/config/read.ts', 'src/config/load.ts']
-  // The first file opens folders to flush their entries to disk. The second runs in an app's process and loads the app.
+  // `data-folder.ts` opens folders to flush their entries to disk. `runner.js` loads the app in the app's own process.
   const other = ['src/emulator/data/data-folder.ts', 'src/emulator/sdk/runner.js']
   expect(reading.filter((file) => ![...given, ...other].includes(file)).sort()).toEqual(Object.keys(DIRECT).sort())
 })

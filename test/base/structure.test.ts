@@ -16,7 +16,7 @@ function importsOf(file: string): [target: string, typesOnly: boolean][] {
 
 const linesOf = (text: string) => text.split('\n').length - 1
 
-/** Returns the folder of a path below `src`, or the name of a file at the top. */
+/** Returns the first folder of a path below `src`, or the file name of a file that is directly in `src`. */
 const folderOf = (path: string) => path.split('/')[0] ?? ''
 
 /** The imports that `docs/internals/architecture.md` permits each folder, in the order of its table. */
@@ -40,7 +40,7 @@ describe('each folder imports only from the folders that it may know', () => {
   test.each(order)('src/%s imports what its row names and nothing else, all from folders above it', (name) => {
     const cell = allowed.get(name) ?? ''
     const own = files.filter((file) => file.startsWith(`src/${name}/`))
-    // The daemon, which imports nearly all folders, has its own rule.
+    // Leave out `app.ts`, the daemon, which has its own rule because it imports nearly all folders.
     const imports = own.flatMap(importsOf).filter(([target]) => folderOf(target) !== name && target !== 'app.ts')
     const above = order.slice(0, order.indexOf(name))
     for (const [target] of imports) expect(above, target).toContain(folderOf(target))
@@ -64,7 +64,7 @@ describe('each folder imports only from the folders that it may know', () => {
         importsOf(file).flatMap(([target, typesOnly]) => (typesOnly ? [] : [target])),
       ]),
     )
-    // A file without remaining imports is not part of a cycle.
+    // Remove each file without remaining imports, because such a file is not part of a cycle.
     for (;;) {
       const free = [...values].filter(([, targets]) => !targets.some((target) => values.has(target)))
       if (free.length === 0) break

@@ -5,7 +5,7 @@ import { Observer, type Seen } from '../support/observer.ts'
 import { now } from './processes.ts'
 
 const STATE = /^hub2mqtt\/[^/]+\/app\/[^/]+$/
-/** Other retained topics that depend on the hub's data. */
+/** Retained topics, other than the states of apps, that depend on the hub's data. */
 const DERIVED = /^hub2mqtt\/[^/]+\/(app\/[^/]+\/(update|setting\/[^/]+)|summary)$/
 const DISCOVERY = /^homeassistant\//
 const FIGURE = /"memory_bytes":(\d+)/
@@ -17,9 +17,9 @@ export class Arrivals {
   /** App states: topic → the time of the first message. */
   readonly states = new Map<string, number>()
   readonly #discovery = new Set<string>()
-  /** Number of live messages on state topics, including derived topics, and on discovery topics. */
+  /** The numbers of live messages on the topics of states, with `DERIVED`, and on discovery topics. */
   sent = { state: 0, discovery: 0 }
-  /** When the newest discovery topic was first seen; 0 without discovery. */
+  /** The time at which the newest discovery topic first appeared; 0 if there is none. */
   #discoveredAt = 0
   online: number | undefined
   #observer: Observer | undefined
@@ -28,7 +28,7 @@ export class Arrivals {
   #complete: (moment: number) => void = () => {}
   #asked = 0
 
-  /** Subscribes to a broker. Does not keep the messages, because millions may arrive. */
+  /** Subscribes to everything on a broker, without keeping the messages, because millions may arrive. */
   async at(port: number): Promise<Observer> {
     const filter = ['hub2mqtt/#', 'homeassistant/#', `${ANSWERS}/#`]
     const onMessage = (seen: Seen) => this.#receive(seen)
@@ -56,7 +56,7 @@ export class Arrivals {
     if (this.#awaited.delete(figure) && this.#awaited.size === 0) this.#complete(now())
   }
 
-  /** Resolves with the time at which the last of the awaited figures arrived. */
+  /** Waits for messages with these memory figures. Resolves with the time at which the last figure arrived. */
   sees(figures: ReadonlySet<number>): Promise<number> {
     this.#awaited = new Set(figures)
     return new Promise((resolve, reject) => {
@@ -69,7 +69,7 @@ export class Arrivals {
     })
   }
 
-  /** Resolves with the time at which `online` and the states of all apps had arrived. */
+  /** Waits for the states of all apps and `online`. Resolves with the time at which the last of them arrived. */
   async seesStates(apps: number, timeoutMs = 60_000): Promise<number> {
     const deadline = now() + timeoutMs
     while (this.online === undefined || this.states.size < apps) {
@@ -79,14 +79,14 @@ export class Arrivals {
     return Math.max(this.online, newest(this.states))
   }
 
-  /** Resolves with the time of the newest topic when discovery is complete; 0 without discovery. */
+  /** Waits until discovery is complete. Resolves with the time at which the newest topic appeared; 0 without topics. */
   async seesDiscovery(): Promise<number> {
     const began = now()
     while (Math.max(began, this.#discoveredAt) > now() - QUIET_MS) await sleep(20)
     return this.#discoveredAt
   }
 
-  /** Resolves with the time from a command to its answer, in milliseconds. */
+  /** Sends a command. Resolves with the time until its answer arrived, in milliseconds. */
   ask(topic: string): Promise<number> {
     this.#asked += 1
     const responseTopic = `${ANSWERS}/${this.#asked}`

@@ -1,6 +1,6 @@
 /**
- * The baseline: the shortest program with the same libraries that transfers the same bytes. It has no reconnect, no
- * validation and no options. With `NAGLE=on`, it uses the defaults of mqtt.js, like most bridges.
+ * The baseline: the shortest program with the same libraries that transfers the same bytes. It does not reconnect,
+ * validate or read options. With `NAGLE=on`, it uses the defaults of mqtt.js, like most bridges.
  */
 import { Socket } from 'node:net'
 import mqtt from 'mqtt'

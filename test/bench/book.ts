@@ -1,4 +1,4 @@
-/** All measured values: program and metric → one value per round. */
+/** Collects the measured values: one value per round for each program and metric. */
 import { median } from './stats.ts'
 import type { SubjectName } from './subject.ts'
 

@@ -1,4 +1,4 @@
-/** Measures the cost of the evidence, with and without the permissions for it: `npm run bench -- --evidence`. */
+/** Measures what recording evidence of crashes costs, with two sets of permissions: `npm run bench -- --evidence`. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,7 +20,7 @@ const PAGE = new URL('../../docs/internals/benchmarks.md', import.meta.url)
 const SIZES = [50, 1000]
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
-/** The first reads are finished after this time. */
+/** The bridge has finished its first reads after this time. */
 const REST_MS = 20_000
 const READS = 20
 const HEALTH = ['getInfo', 'getMemoryInfo', 'getStorageInfo', 'getLastBackup', 'getUpdates'] as const
@@ -79,7 +79,7 @@ async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): 
   }
 }
 
-/** Returns the bytes per record. */
+/** Returns the memory that one record of samples needs, in bytes. */
 function measureSamples(): number {
   const samples = new Samples(systemClock)
   const before = process.memoryUsage().arrayBuffers
@@ -123,7 +123,7 @@ export function evidenceSection(): string {
   return section === undefined ? '' : `${HEADING}${section.split(NEXT)[0]?.trimEnd()}`
 }
 
-/** Replaces the section on the page, or adds the section as the first one. */
+/** Replaces the section on the page. If there is no such section, adds it as the first one. */
 export function writeEvidence(text: string): void {
   const [head = '', ...sections] = readFileSync(PAGE, 'utf8').split(NEXT)
   const others = sections.map((section) => `## ${section.trimEnd()}`).filter((section) => !section.startsWith(HEADING))

@@ -31,7 +31,7 @@ export interface Grown {
   readonly cpuUs: number
 }
 
-/** Measures each size; adds the memory per additional app and hub to the book. */
+/** Measures each size, and adds the memory that each additional app and hub needs to the book. */
 export async function measureGrowth({ restMs, largest }: Effort, book: Book): Promise<Grown[]> {
   const grown: Grown[] = []
   const sizes = SIZES.filter(({ apps, hubs }) => apps * hubs <= largest)

@@ -20,7 +20,7 @@ async function open(count: number, apps: number, evidence: boolean): Promise<str
   ids = seeds.map(({ id }) => id)
   for (let i = 0; i < count; i += 1) {
     const hub = await EmulatedHub.start({
-      // The ids have the length and the characters of real ids.
+      // Like real ids, these ids have 24 hexadecimal digits.
       id: `5f0c8a1b2d3e4f5061${i.toString(16).padStart(6, '0')}`,
       flavour: 'older',
       keys: { [keyOf(i)]: evidence ? [...SCOPES, ...EVIDENCE] : SCOPES },

@@ -71,12 +71,12 @@ export interface BurstOptions {
   /** The number of apps on each hub to change; default: all. */
   readonly apps?: number
   readonly eventful?: boolean
-  /** Default: as fast as possible. */
+  /** The number of events per second; default: as many as possible. */
   readonly perSecond?: number
 }
 
 export interface Burst {
-  /** The newest memory figure of each app. */
+  /** The last memory figure of each app, by which its last message is recognised. */
   readonly last: ReadonlySet<number>
   readonly began: Promise<number>
 }

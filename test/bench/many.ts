@@ -14,20 +14,20 @@ export const MANY = v.object({
   apps: v.number(),
   /** The machine's one-minute load average before the start. */
   load: v.number(),
-  /** From the start until all states were retained. */
+  /** The time from the start until all states were retained. */
   statesMs: v.number(),
-  /** From the start until the discovery messages were retained too. */
+  /** The time from the start until the discovery messages were retained as well. */
   wholeMs: v.number(),
   startCpuMs: v.number(),
-  /** At rest, when all messages are retained. */
+  /** The resident memory at rest, when all messages are retained. */
   rss: v.number(),
   peakRss: v.number(),
-  /** Shares of a core: at rest, and at 1,000 events a second. */
+  /** The CPU use as a share of one core: `idleShare` at rest, `busyShare` at 1,000 events a second. */
   idleShare: v.number(),
   busyShare: v.number(),
   restartMs: v.number(),
   restartSent: v.number(),
-  /** From the restart of the broker, without its data, until it held all states. `brokerWholeMs`: also discovery. */
+  /** Time from a restart of the broker without its data until it held all states; `brokerWholeMs`: also discovery. */
   brokerStatesMs: v.number(),
   brokerWholeMs: v.number(),
 })
@@ -47,7 +47,7 @@ export const HUBS = [10, 100, 300, 1000]
 
 const APPS = 50
 const EVENTS_A_SECOND = 1000
-/** Long, because other work on the machine slows everything down. */
+/** A long limit, because other work on the machine may slow the bridge down. */
 const TIMEOUT_MS = 5 * 60_000
 
 /** Measures many hubs. The discovery rate is unlimited, so that everything is published before memory is measured. */
@@ -68,7 +68,7 @@ export async function measureMany(
   const idleShare = (world.bridge.cpuMs - before) / idleMs
   const events = busySeconds * EVENTS_A_SECOND
   const { cpuUs } = await burst(world, events, { perSecond: EVENTS_A_SECOND })
-  // Wait for the next read of each list, which changes the sums in the summaries of the hubs.
+  // Wait until the bridge has read each list again, because these reads change the summaries of the hubs.
   await sleep(POLL_INTERVAL_MS + restMs)
   const restarted = await world.restart()
   const again = await world.restartBroker()

@@ -10,9 +10,9 @@ import { World } from './world.ts'
 
 export interface Effort {
   readonly rounds: number
-  /** The number of single events and of single commands. */
+  /** The number of events, and also of commands, that are sent one at a time. */
   readonly samples: number
-  /** The number of events at 100 per second. */
+  /** The number of events that are sent at a rate of 100 per second. */
   readonly steady: number
   readonly bursts: number
   readonly commands: number
@@ -41,12 +41,12 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
 }
 
 /**
- * Runs load that is not measured, because a bridge runs for months, and its first seconds do not matter. V8 compiles
- * hot code on other threads; after a shorter warm-up, this took up to 35 µs per event.
+ * Runs load before the measurement, because a bridge runs for months, and its first seconds do not matter. V8 compiles
+ * hot code on other threads. After a shorter warm-up, this took up to 35 µs per event.
  */
 async function warmUp(world: World, { steady, commands }: Effort): Promise<void> {
   await burst(world, BURST)
-  // The events of a burst coalesce; at this rate, each event is published.
+  // The bridge combines the events of a burst. At this rate, it publishes each event.
   await burst(world, 5 * steady, { perSecond: 2000 })
   await askAll(world, 3 * commands)
 }
@@ -62,7 +62,7 @@ export async function burst(world: World, events: number, options?: BurstOptions
   const { began, last } = world.hub.burst(events, options)
   const seen = await world.arrivals.sees(last)
   const ms = seen - (await began)
-  // Wait, because the cost includes work that is still in progress.
+  // Wait for work that is still in progress, because its cost belongs to the events.
   await sleep(200)
   return { ms, cpuUs: ((world.bridge.cpuMs - cpuBefore) * 1000) / events }
 }
@@ -91,7 +91,7 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
   }
   book.add(subject, 'eventfulCpuUs', (await burst(world, BURST, { eventful: true })).cpuUs)
   if (world.bridge.port === 0) return
-  // Reads the live channel, like an open page.
+  // Read the live channel, as an open page does.
   const page = new WebSocket(`ws://127.0.0.1:${world.bridge.port}/api/live`)
   await once(page, 'message')
   page.resume()
@@ -151,7 +151,7 @@ export async function measureLargeStart(subject: SubjectName, book: Book): Promi
   book.add(subject, 'start1000Ms', world.startMs)
 }
 
-/** Measures the memory that a million events add, compared with the process at rest before the first event. */
+/** Measures by how much a million events increase the memory of the process at rest. */
 export async function measureManyEvents(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: APPS })
   await sleep(effort.restMs)

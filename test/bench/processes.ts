@@ -1,4 +1,4 @@
-/** Measures processes from outside, with the system's figures, so that nothing is added to the program. */
+/** Measures processes with figures of the operating system, so that nothing is added to the measured programs. */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 

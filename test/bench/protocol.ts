@@ -10,13 +10,13 @@ export const keyOf = (hub: number): string =>
 const count = v.pipe(v.number(), v.integer(), v.minValue(1))
 
 export const HUB_REQUEST = v.variant('do', [
-  /** `evidence`: the keys also permit reads of the hub's health, devices and flows. */
+  /** With `evidence`, the keys also permit reads of the hub's health, devices and flows. */
   v.object({ do: v.literal('open'), hubs: count, apps: count, evidence: v.boolean() }),
-  /** The answer is the number of requests so far. */
+  /** The answer is the number of requests that the hubs have received so far. */
   v.object({ do: v.literal('requests') }),
   /** Crashes the first app of the first hub. */
   v.object({ do: v.literal('crash') }),
-  /** The answer is the number of realtime sessions. */
+  /** The answer is the number of open realtime sessions. */
   v.object({ do: v.literal('subscribers') }),
   /**
    * Sends events for the first `apps` apps of each hub in turn, each with a different memory figure. The answer is the

@@ -14,9 +14,9 @@ export interface Row {
   readonly reason?: string
 }
 
-/** The work that the program does for each command in addition to the work of `bare`. */
+/** The reason why commands may cost more than with `bare`. */
 const CHECKED = 'hub2mqtt parses, checks, queues, logs, counts and remembers each command; *bare* does none of this'
-/** The CPU sleeps between single events or commands, and waking the CPU takes longer than the work itself. */
+/** The reason for noise: the CPU sleeps between single events or commands, and waking it takes longer than the work. */
 const NOISY =
   'the values of the same program vary more than this between rounds: see the spread, and the rows for one core'
 

@@ -10,7 +10,7 @@ export function median(samples: readonly number[]): number {
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2
 }
 
-/** Compares samples of the same round, because a slow round affects both programs. */
+/** Divides each value by the value of the same round, because a slow round affects both programs. */
 export function ratios(over: readonly number[], under: readonly number[]): number[] {
   return over.flatMap((value, round) => {
     const base = under[round]

@@ -51,14 +51,14 @@ function installed(): Promise<string> {
 export interface Place {
   readonly mqtt: string
   readonly hubs: readonly string[]
-  /** Options for profiling. */
+  /** Options of Node.js for profiling. */
   readonly nodeOptions?: readonly string[]
-  /** Devices per second that are published for Home Assistant. Default: the option's default. */
+  /** The number of devices that are published for Home Assistant per second. Default: that of the program. */
   readonly discoveryRate?: number | undefined
 }
 
 export class Subject implements AsyncDisposable {
-  /** The port of the page; 0 without a page. */
+  /** The port of the page; 0 if there is no page. */
   readonly port: number
   readonly #process: Process
   readonly #open: AsyncDisposableStack
@@ -74,7 +74,7 @@ export class Subject implements AsyncDisposable {
     if (name === 'hub2mqtt') await installed()
   }
 
-  /** Resolves when the process has been started; it may not be ready yet. */
+  /** Resolves when the process has been started, although the program may not be ready yet. */
   static async start(name: SubjectName, place: Place): Promise<Subject> {
     await using open = new AsyncDisposableStack()
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'bench-')))

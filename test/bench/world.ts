@@ -20,27 +20,27 @@ export interface WorldOptions {
   readonly nodeOptions?: readonly string[]
   /** Whether to wait for discovery, which takes longer. Default: `true`. */
   readonly settled?: boolean
-  /** Devices per second that are published for Home Assistant. Default: the option's default. */
+  /** The number of devices that are published for Home Assistant per second. Default: that of the program. */
   readonly discoveryRate?: number
   /** Time limit for all states, in milliseconds; default: a minute. */
   readonly timeoutMs?: number
 }
 
-/** The number of messages that a restart without changes sent. */
+/** The numbers of messages that a restart without changes sent, and its duration. */
 export interface Restarted {
   readonly state: number
   readonly discovery: number
-  /** From the start of the process until it received the events of all hubs. */
+  /** The time from the start of the process until it received the events of all hubs. */
   readonly ms: number
 }
 
 export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   readonly arrivals: Arrivals
-  /** From the start of the process until all states and `online` had arrived, in milliseconds. */
+  /** The time from the start of the process until all states and `online` had arrived, in milliseconds. */
   startMs = Number.NaN
-  /** From the start of the process until it received the events of all hubs, in milliseconds. */
+  /** The time from the start of the process until it received the events of all hubs, in milliseconds. */
   subscribedMs = Number.NaN
-  /** From the start of the process until the discovery messages had arrived too, in milliseconds. */
+  /** The time from the start of the process until the discovery messages had arrived as well, in milliseconds. */
   wholeStartMs = Number.NaN
   readonly #options: WorldOptions
 
@@ -55,7 +55,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     this.#options = options
   }
 
-  /** Resolves when everything is retained and the program receives the events of all hubs. */
+  /** Resolves when all messages are retained and the program receives the events of all hubs. */
   static async start(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
     const { apps, hubs: count = 1, evidence, settled = true, timeoutMs } = options
@@ -82,12 +82,12 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     this.bridges.push(await Subject.start(subject, place))
   }
 
-  /** Restarts the program. Resolves with the number of messages that a subscriber received. */
+  /** Restarts the program. Resolves with the number of messages that a subscriber received in the meantime. */
   async restart(): Promise<Restarted> {
     await this.bridge[Symbol.asyncDispose]()
     const arrivals = new Arrivals()
     await using _ = await arrivals.at(this.broker.port)
-    // Retained messages, which the broker sends to the new subscriber, do not count.
+    // Ignore the retained messages that the broker sends to the new subscriber.
     await arrivals.seesDiscovery()
     const started = now()
     await this.#startSubject()

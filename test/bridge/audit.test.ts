@@ -73,7 +73,7 @@ describe.concurrent('the API key', () => {
     const part = KEY.slice(0, 8)
     await using world = await World.start({ env: { DISCOVERY_FORMAT: 'device' } })
     const { app, hub, observer, bridge } = world
-    // The length limits for an error, a Home Assistant name, a log line, a name and a crash message.
+    // These are the length limits of errors, Home Assistant names, log lines, names and crash messages.
     for (const length of [100, 200, 300, 1024]) {
       const text = `${'x'.repeat(length - KEY.length + 1)}${KEY}`
       hub.behave('answer-status', { status: 400, description: text, operation: 'restartApp' })

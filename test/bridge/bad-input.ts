@@ -9,7 +9,7 @@ import { ANY, APP, app, OBJECTS, ON_APP, RAW, WORDS, WRONG_TYPES } from './paylo
 
 export interface BadInput {
   readonly kind: string
-  /** Without the base topic. */
+  /** The topic without the base topic. */
   readonly topic: string
   readonly payload: Buffer
   readonly code: string
@@ -84,7 +84,7 @@ const KINDS: Readonly<Record<string, Make>> = {
     return invalid(topic, whole.slice(0, 1 + random.below(whole.length - 1)))
   },
   'not an object': (random) => {
-    // The excluded commands accept text, and some of the strings below are valid for them.
+    // Exclude the commands that accept text, because some of the strings below are valid for them.
     const [topic] = random.pick(OBJECTS.filter(([one]) => one !== 'home/cmd/speak' && one !== app('guard')))
     return invalid(
       topic,
@@ -264,12 +264,12 @@ const KINDS: Readonly<Record<string, Make>> = {
       random.word(),
     ])
     const [topic, right] = random.pick(ON_APP)
-    // `confirm` repeats the id, and is checked after the app was found.
+    // `confirm` still has the id of `APP`, but the bridge first checks whether the app exists.
     return { topic: topic.replace(APP, () => id), payload: bytes(right), code: 'unknown_app' }
   },
 }
 
-/** MQTT 3.1.1 does not mark live messages as retained. */
+/** Creates a retained command. Under MQTT 3.1.1, brokers clear the retain flag of live messages. */
 const RETAINED: Make = (random) => {
   const [topic, right] = random.pick(ANY)
   return { topic, payload: bytes(right), code: 'retained', retain: true }

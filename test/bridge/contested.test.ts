@@ -35,7 +35,7 @@ describe.skipIf(mosquittoPath === undefined)(
       expect(states()).toEqual(['online'])
 
       await second.stop('SIGKILL')
-      // The broker publishes the will of the killed bridge. The active bridge corrects the state.
+      // The broker publishes the will of the killed bridge. Then the active bridge corrects the state.
       await until('the will, and its correction', () => states().length >= 3)
       expect(states()).toEqual(['online', 'offline', 'online'])
 

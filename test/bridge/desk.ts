@@ -26,7 +26,7 @@ export interface Sent {
 export interface Desk {
   readonly emulated: EmulatedHub
   readonly dispatcher: Dispatcher
-  /** The bridge's clock; the hub runs in real time. */
+  /** The clock of the bridge. The hub runs in real time. */
   readonly clock: FakeClock
   readonly sent: Sent[]
   readonly cleared: string[]
@@ -36,25 +36,25 @@ export interface Desk {
   readonly log: Record<string, unknown>[]
   readonly audit: Record<string, unknown>[]
   readonly levels: LogLevel[]
-  /** A test may change these values at any time. */
+  /** Values that a test may change at any time. */
   readonly world: { policy: Partial<Config['commands']>; protocol: Protocol; connection: number }
-  /** Delivers a message without waiting; the topic is below the base topic. */
+  /** Delivers a message without waiting for the answer. The topic is below the base topic. */
   readonly hand: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => void
-  /** Like `hand`; resolves to the answer. */
+  /** Delivers a message like `hand`, and resolves to the answer. */
   readonly ask: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => Promise<Record<string, unknown>>
   readonly operations: () => (string | undefined)[]
-  /** The operations that change something; the hub's client also sends reads of its own. */
+  /** Returns the operations that change something. Omits reads, which the hub's client also sends itself. */
   readonly writes: () => (string | undefined)[]
 }
 
-/** The dispatcher does not serve `attic`, although it is configured. */
+/** Configures a hub, `attic`, that the dispatcher does not serve. */
 const FILE = `
 guard: { watch: ["*"] }
 commands: { response_topics: [me] }
 hubs: { attic: { url: "http://127.0.0.1:9", api_key: key } }`
 const CONFIG = loadConfig({ env: {}, file: 'x.yaml', readFile: () => FILE, requireHub: false }).config
 
-/** Parses its lines only when they are read, because a test may cause 100,000 of them. */
+/** Records log lines, and parses them only when they are read, because a test may cause 100,000 lines. */
 function recordingLog() {
   const lines: string[] = []
   const options = { level: 'debug', base: null, timestamp: false, messageKey: 'message' }
@@ -87,7 +87,7 @@ export async function openDesk(
     ...CONFIG,
     commands: { ...CONFIG.commands, ...policy },
   })
-  // As in the daemon, the configuration stays the same object until it changes.
+  // Keep the same object until the configuration changes, as the daemon does.
   let config = configWith({
     allow: ['*'],
     deny: [],

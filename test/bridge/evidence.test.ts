@@ -93,7 +93,7 @@ describe.concurrent('the evidence of a crash', () => {
     world.clock.jump(61_000)
     await until('the line', () => told().length === 1)
     expect(told()[0]).toContain('2 apps crashed within a minute')
-    // One app crashes again; the other app's evidence does not change.
+    // One app crashes again. The evidence of the other app must not change.
     const crashes = () => world.events(one).filter(({ event_type }) => event_type === 'crashed').length
     const before = crashes()
     world.hub.recover(one)
@@ -164,7 +164,7 @@ describe.concurrent('the evidence of a crash', () => {
     await world.bridge.stop()
     world.hub.crash(app, 'Error: while away')
     await world.restart()
-    // The list arrives before the hub reports its firmware.
+    // Wait for the firmware version, which arrives after the list.
     const found = await untilCrash(world, app, ({ firmware }) => firmware !== null)
     expect(found).toMatchObject({ message: 'Error: while away', samples: [], before: [], firmware: world.hub.version })
     const published = world.observer.texts(topicOf(app)).length
@@ -210,7 +210,7 @@ describe.concurrent('the evidence of a crash', () => {
 const crashedApp = (crash_count: number | null, crash_message = 'Error: oh') =>
   patchApp(undefined, 'x', { version: '1.0.0', crashed: true, crash_count, crash_message })
 
-/** Returns the evidence of an app that a list contains. */
+/** Returns the evidence that is recorded when a list contains this app. */
 function found(evidence: Evidence, after: App) {
   const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
   evidence.of('home').appsChanged([{ id: 'x', before: undefined, after, events: [] }], then, true)

@@ -181,7 +181,7 @@ describe('a request that the hub postpones', () => {
     signal: new AbortController().signal,
     ...more,
   })
-  /** Returns a request that the hub postpones `times` times, and that resolves to the number of attempts. */
+  /** Returns a request that fails `times` times, and then resolves to the number of attempts. */
   function request(times: number, error: unknown = off()) {
     let sent = 0
     return () => {

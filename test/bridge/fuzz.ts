@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 import { type BadInput, badInputs } from './bad-input.ts'
 import { APP } from './payload-samples.ts'
 
-/** Smaller than the number of messages that a broker queues for one subscriber. */
+/** The number of inputs sent at a time, which is smaller than a broker's queue for one subscriber. */
 const BATCH = 200
 const PATIENCE_MS = 20_000
 
@@ -20,9 +20,9 @@ export interface FuzzReport {
   readonly sent: Readonly<Record<string, number>>
   readonly answered: Readonly<Record<string, number>>
   readonly unanswered: number
-  /** Answers with a wrong code; the first few as text. */
+  /** The answers with a wrong code, as text; `render` prints the first few. */
   readonly wrong: readonly string[]
-  /** Uncaught exceptions, and internal errors in the log. */
+  /** The number of uncaught exceptions and of internal errors in the log. */
   readonly crashed: number
   readonly hubCalls: number
   readonly aliveAfter: boolean
@@ -98,7 +98,7 @@ class Tally {
     this.#crashed += count
   }
 
-  /** Compares the codes on one result topic, because only some answers can be assigned to a single input. */
+  /** Compares all codes on a result topic at once, because many answers do not show to which input they belong. */
   compare(topic: string, inputs: readonly BadInput[], codes: readonly string[]): void {
     const came = [...codes]
     for (const { kind, code } of inputs) {

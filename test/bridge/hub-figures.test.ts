@@ -31,7 +31,7 @@ async function start(
   { env, hub, ...options }: WorldOptions = {},
   prepare?: (world: World) => void,
 ): Promise<World> {
-  // Mosquitto's delay of 40 ms for small packets would be a minute on the accelerated clock.
+  // Mosquitto delays small packets by 40 ms, which would be a minute on the accelerated clock.
   const broker = mosquittoPath === undefined ? 'aedes' : await Mosquitto.start({ config: ['set_tcp_nodelay true'] })
   const keys = { [KEY]: [...ALL_SCOPES, ...scopes] }
   let shared: Clock = systemClock
@@ -180,13 +180,13 @@ describe.concurrent('the health of a hub', () => {
       'last_backup_at',
       'firmware_update',
     ])
-    // `getInfo` also reports the total memory.
+    // The total memory is still known, because `getInfo` reports it as well.
     expect(found.memory_total_bytes).toBeGreaterThan(0)
     expect(links(world)).toMatchObject(
       'value' in options ? { devices: 0 } : { devices: null, devices_unavailable: null },
     )
     expect(links(world)?.flows).toBeGreaterThan(0)
-    // On a busy machine, the realtime channel may connect late.
+    // Wait, because on a busy machine the realtime channel may connect late.
     await until('the realtime channel', async () => {
       await pass(world, 1_000)
       return world.observer.last('hub2mqtt/home/info')?.includes('"realtime":"connected"')
@@ -238,7 +238,7 @@ describe.concurrent('the health of a hub', () => {
         await elapse(world, 1_000)
         return world.observer.last('hub2mqtt/home/state') === wanted
       })
-    // Not a full minute, because an answer that arrives while the clock advances would look like a new boot.
+    // Stop between two reads, because an answer that arrives while the clock advances would look like a new boot.
     await pass(world, 60.5 * MINUTE_MS)
     const { booted_at } = await first(world)
     world.hub.behave('reset-before-executing', {})
@@ -246,7 +246,7 @@ describe.concurrent('the health of a hub', () => {
     await state('offline')
     await elapse(world, 10 * MINUTE_MS)
     world.hub.behaveWell()
-    // Interrupted requests have no answer.
+    // Forget the interrupted requests, which will never be answered.
     world.hub.forgetRequests()
     await state('online')
     const before = asked(world.hub, ['getInfo']).length
@@ -404,11 +404,11 @@ describe('the pure rules', () => {
     const later = bootOf(start, 1_061, clock)
     void clock.step(3_600_000)
     await clock.advance(60_000)
-    // The answer was late, and the system clock was set.
+    // This answer is late, and the system clock was set since the previous answer.
     const latest = bootOf(later, 1_110, clock)
     expect([later.at, latest.at]).toEqual([start.at, start.at])
     expect(uptimeOf(later, clock)).toBe(1_121)
-    // The bridge's machine was suspended.
+    // The uptime is far ahead of the bridge's clock, because the bridge's machine was suspended.
     expect(bootOf(latest, 90_000, clock).at).toBe(start.at)
   })
 

@@ -1,4 +1,4 @@
-/** `contract/installs.test.ts` tests the end of an install. */
+/** Tests the progress of an install. `contract/installs.test.ts` tests its end. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { World, type WorldOptions } from '../support/world.ts'
@@ -38,7 +38,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
 })
 
 describe.concurrent('an install that the hub confirms before it is done', () => {
-  /** Returns the states of the update entity: whether an install is in progress, and the installed version. */
+  /** Returns each state of the update entity: whether an install is in progress, and the installed version. */
   const shown = ({ observer }: World) =>
     observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
       const { in_progress, installed_version } = JSON.parse(text || '{}')

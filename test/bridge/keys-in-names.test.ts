@@ -54,7 +54,7 @@ test('an app whose id contains the API key is in no topic, and is logged once wi
   await until('the good one', () => world.state('com.example.good') !== undefined)
   await world.request('home/cmd/refresh')
   const seen = world.observer.seen.map(({ topic }) => topic)
-  // The hub's id also contains the key, so its devices use the hub's name.
+  // The bridge derives the ids of the devices from the hub's name, because the hub's id also contains the key.
   const devices = seen.filter((topic) => topic.startsWith('homeassistant/'))
   expect(devices.length).toBeGreaterThan(0)
   expect(devices.filter((topic) => !topic.includes('--20home'))).toEqual([])

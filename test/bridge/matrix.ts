@@ -109,7 +109,7 @@ export const ROWS: readonly Row[] = [
   },
 ]
 
-/** Returns `undefined` if the case does not exist. */
+/** Returns the expected answer; `undefined` if the case does not exist. */
 export function expected({ lacking, olderOnly, enveloped, repeatable }: Row, column: Column): string | undefined {
   const onHub = lacking !== undefined
   switch (column) {
@@ -126,7 +126,7 @@ export function expected({ lacking, olderOnly, enveloped, repeatable }: Row, col
     case 'offline':
       return onHub ? 'hub_unreachable' : undefined
     case 'expired':
-      // A plain-text command for the bridge itself has no expiry, and never waits.
+      // A command in plain text for the bridge itself cannot expire, because it never waits.
       return onHub || enveloped ? 'expired' : undefined
     case 'retained':
       return 'retained'
@@ -153,7 +153,7 @@ const code = (answer: Answer) => (answer.ok ? (answer.replayed ? 'replayed' : 'o
 const ENV = { COMMANDS_ALLOW: '*', GUARD_WATCH: 'no.such.app' }
 type Put = (row: Row, column: Column, answer: Answer) => void
 
-/** Uses one world with a working hub, and one for each kind of refusal. */
+/** Runs all cases: in one world with a working hub, and in one world for each kind of refusal. */
 export async function runMatrix(): Promise<Table> {
   const table: Table = new Map(ROWS.map(({ name }) => [name, {}]))
   const put: Put = (row, column, answer) => {

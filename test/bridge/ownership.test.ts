@@ -6,12 +6,12 @@ import { createTopics } from '../../src/contract/topics.ts'
 const READ = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: true } } as const
 const UNREAD = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: false } } as const
 const HALF = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: false } } as const
-/** The list has been read, but not the identity. */
+/** The bridge has read the list, but not the hub's identity. */
 const NAMELESS = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: true } } as const
 /** The hub has answered without an identity. */
 const ANONYMOUS = { status: { id: null, api: 'manager', reason: null }, apps: { complete: true } } as const
 
-/** Differences from a single bridge that has read its only hub, `home`. */
+/** The differences of a case from a single bridge that has read its only hub, `home`. */
 interface Case {
   readonly hub?: OwnershipState['byId'] extends ReadonlyMap<unknown, infer H> ? H : never
   readonly member?: string

@@ -1,4 +1,4 @@
-/** Valid and nearly valid payloads, independent of the command table. */
+/** Valid and nearly valid payloads. They do not depend on the command table. */
 
 export const APP = 'the.app'
 export const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`

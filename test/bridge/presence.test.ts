@@ -13,14 +13,14 @@ const PRESENCE = 'hub2mqtt/bridge/presence'
 const HEALTH = 'hub2mqtt/bridge/health'
 const STATE = 'hub2mqtt/bridge/state'
 
-// Each bridge listens for fatal errors of its process.
+// Each bridge adds listeners for fatal errors to this process.
 process.setMaxListeners(30)
 
 async function secondBridge(world: World, changes: Readonly<Record<string, string>> = {}) {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older' })
   const own = { MQTT_URL: world.broker.url, MQTT_CLIENT_ID: 'second', HUB_NAME: 'attic', HUB_URL: hub.url }
   const bridge = startBridge({ ...world.env, ...own, ...changes })
-  // The world ends its bridges. The last one is the first bridge, which `restart` replaces.
+  // Add the second bridge at the front: the world ends all bridges, and `restart` replaces the last one.
   world.bridges.unshift({
     ...bridge,
     async [Symbol.asyncDispose]() {
@@ -60,7 +60,7 @@ describe.concurrent.each(BROKERS)('on %s, a second bridge on the same base topic
     const second = await secondBridge(world)
     await settled(second.bridge)
     const after = await retainedOn(port)
-    // Only the health of the first bridge changes.
+    // The second bridge changes no retained message, except the health of the first bridge.
     expect([...after.keys()].sort()).toEqual([...before.keys()].sort())
     for (const [topic, text] of before) if (topic !== HEALTH) expect(after.get(topic), topic).toBe(text)
     const restarts = () => second.hub.requests.filter(({ operation }) => operation === 'restartApp').length
@@ -121,7 +121,7 @@ test.concurrent('a bridge takes over from one that was cut off, and steps back w
   expect((await world.request(`attic/app/${world.app}/cmd/restart`)).error?.code).toBe('unknown_hub')
 })
 
-// Alone, because the second bridge must be online within a second of the goodbye.
+// Not concurrent with other tests, because the second bridge must be online within a second of the goodbye.
 test('a command that arrives after the goodbye of a bridge is left to the one that takes over', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer, hub, app } = world
@@ -129,7 +129,7 @@ test('a command that arrives after the goodbye of a bridge is left to the one th
   await world.ready()
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url })
   await settled(second.bridge)
-  // The first bridge's connection is still open when the second bridge is online.
+  // Keep the first bridge's connection open until the second bridge is online.
   proxy.delay(500)
   const before = observer.texts(STATE).length
   const ended = world.bridge.stop()
@@ -324,7 +324,7 @@ test.concurrent('a bridge that steps back reports that it was active, whatever c
       return instance === older.instance ? [] : [role]
     })
   const before = roles().length
-  // The first message is from the older bridge's previous connection, and arrives before the request.
+  // Publish a message of the older bridge's previous connection, and then a request of the older bridge.
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'active' }))
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'undecided', asks: true }))
   await until('both', () => roles().length >= before + 2)

@@ -61,7 +61,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
     const right = await published(world, APP)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
     await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
-    // After this repair, the next repair must wait.
+    // Wait for this repair, after which the bridge delays further repairs.
     await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
     await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
@@ -71,7 +71,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
   })
 })
 
-/** Creates the upkeep of a hub whose list and identity are known. */
+/** Creates an `Upkeep` for a hub whose list and identity are known. */
 function keeping() {
   const clock = new FakeClock()
   const status = { id: 'H1', api: 'manager', reason: null } as const

@@ -103,7 +103,7 @@ test.each(BROKERS)(
         run++
         world.hub.forgetRequests()
         world.observer.seen.length = 0
-        // Each run uses different transactions of the same types.
+        // Make the transactions unique to this run, and keep their types.
         const own = (transaction: string | number) =>
           typeof transaction === 'number' ? run * 10 + transaction : `${run * 10}${transaction}`
         for (const { app, command, transaction } of commands) {

@@ -1,4 +1,4 @@
-/** No spelling, command or moment bypasses the rules for permissions and response topics. */
+/** Tests that no spelling, command or moment bypasses the rules for permissions and response topics. */
 import { describe, expect, test } from 'vitest'
 import { mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
@@ -17,7 +17,7 @@ describe.skipIf(mosquittoPath === undefined)('a response topic', { concurrent: t
     const result = `hub2mqtt/home/app/${world.app}/result/get`
     expect(await answersOn(world, 'ha/discovery/switch/x/config')).toBe(result)
     world.observer.seen.length = 0
-    // Mosquitto closes a connection that publishes below 201 levels.
+    // Mosquitto closes the connection of a client that publishes on a topic with more than 201 levels.
     for (const deep of [64, 250].map((levels) => `me${'/x'.repeat(levels)}`)) {
       expect(await answersOn(world, deep)).toBe(result)
       world.observer.seen.length = 0

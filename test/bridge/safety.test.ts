@@ -1,4 +1,4 @@
-/** Each test fails if a rule of the contract's safety list is violated. `stale.test.ts` has more such tests. */
+/** Tests the contract's safety list. `stale.test.ts` tests the rules that need a controlled clock or connection. */
 import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
@@ -39,7 +39,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await world.request('bridge/cmd/ping')
     expect(codes()).toEqual(['retained', 'retained', 'retained'])
     expect(world.requestCount('restartApp')).toBe(0)
-    // After the topic was cleared, a new message is a command.
+    // After the topic was cleared, the bridge refuses a new retained message, and executes a new command.
     await world.observer.publish(topic, '{}', { retain: true })
     await until('its refusal', () => codes().length === 4)
     expect(await world.request(restartOf(world.app))).toMatchObject({ ok: true })
@@ -126,7 +126,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
     await world.observer.publish(topic, '')
     await world.observer.publish(topic, '{"transaction":"second"}')
     await until('the first command', () => world.requestCount('restartApp') === 1)
-    // Another client with the same client id makes the broker close the bridge's connection.
+    // Connect a client with the same client id, so that the broker closes the bridge's connection.
     const rival = await connectAsync(world.broker.url, {
       clientId: 'the-bridge',
       protocolVersion: 5,

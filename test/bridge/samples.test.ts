@@ -206,12 +206,12 @@ describe('the samples of many apps', () => {
       [11_848, 16, true],
       [23_301, 16, false],
     ])
-    // Earlier samples remain, within the memory limit.
+    // The bridge keeps earlier samples, as far as the memory limit permits.
     const { samples: left } = read(6 * HOUR)
     expect(left.map(([, cpu]) => cpu).slice(0, -1)).toEqual(Array(left.length - 1).fill(4))
     expect(left.at(-1)?.[2]).toBe(8000)
     expect(left.length).toBeGreaterThanOrEqual(8)
-    // The memory limit leaves no records for the last apps.
+    // Because of the memory limit, the last apps have no records.
     expect([...samples.read('home', 'app-90000', HOUR).samples]).toEqual([])
   })
 })

@@ -7,7 +7,7 @@ import { APP, type Desk, openDesk, test } from './desk.ts'
 const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 const RESTART = { item: 'apps', method: 'POST', path: `/app/${APP}/restart` }
 
-/** Sends a command as another part of the process does. Resolves to the reply. */
+/** Sends a command like another part of the same process, such as the page. Resolves to the reply. */
 function request(desk: Desk, topic: string, payload = '', isCurrent?: Requester['isCurrent']): Promise<Reply> {
   return new Promise((resolve) => {
     const message = { topic: `b/${topic}`, payload: Buffer.from(payload), retain: false, dup: true, qos: 1 } as const

@@ -1,4 +1,4 @@
-/** Tests the rules of the safety list that need a controlled clock or connection. */
+/** Tests the rules of the contract's safety list that need a controlled clock or connection. */
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 import { test } from '../support/world-test.ts'
 
-/** Returns whether the broker holds exactly the apps of the hub, each in its state. */
+/** Returns whether the broker holds exactly the apps of the hub, and their current states. */
 async function agrees({ hub, broker }: World): Promise<boolean> {
   const held = [...(await retainedOn(broker.port))].filter(([topic]) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic))
   const states = Object.fromEntries(held.map(([topic, text]) => [topic.split('/').at(-1), JSON.parse(text).state]))

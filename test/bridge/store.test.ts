@@ -40,7 +40,7 @@ test('with the option, state and update have the newest version and the changelo
   expect(world.state(ID)).toMatchObject({ latest_version: '1.2.0', update_severity: 'minor' })
   expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
   expect(shop.requests).toHaveLength(1)
-  // The bridge found the version at its start, when it sends no events.
+  // The bridge sends no event, because it found the version during its start.
   expect(world.events(ID)).toEqual([])
 
   const before = observer.seen.length

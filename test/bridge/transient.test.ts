@@ -1,4 +1,4 @@
-/** On topics without retained messages, a retained message is as wrong as a forged state. */
+/** Tests that the bridge clears retained messages on topics that must have none, such as those of events. */
 import { describe, expect, test } from 'vitest'
 import { type BrokerKind, WITH_PROTOCOLS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
@@ -12,7 +12,7 @@ const OURS = [
   'bridge/presence',
   'bridge/probe',
 ].map((topic) => `hub2mqtt/${topic}`)
-/** Topics of another program. */
+/** Topics of another program, which the bridge must leave alone. */
 const THEIRS = ['hub2mqtt/kitchen/event', 'hub2mqtt/kitchen/app/lamp/event', 'hub2mqtt/home/app/a/b/event']
 const FORGED = '{"event_type":"crashed","app":"com.athom.hue","changed":["state"],"at":"2026-01-01T00:00:00.000Z"}'
 

@@ -41,7 +41,7 @@ async function inOneWorld(
   }
 }
 
-/** Alternates between the two kinds of hubs from seed to seed. */
+/** Returns `older` for even seeds and `newer` for odd seeds, so that a campaign tests both kinds of hubs. */
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
 export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult> {
@@ -50,7 +50,7 @@ export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult>
   return await attempt(world, job, paceMs)
 }
 
-/** Runs an episode. If the world does not settle, reports a violation. */
+/** Runs an episode. If the episode throws an error, reports the error as a violation. */
 async function attempt(world: World, job: Job, paceMs: number): Promise<EpisodeResult> {
   try {
     return await runEpisode(world, { ...job, paceMs })
@@ -82,7 +82,7 @@ export function* everyFault(faults: readonly string[], seed: number, seeds: numb
 }
 
 export interface ComposedJob extends Job {
-  /** The position among all scripts that fast-check generates from `seed`. */
+  /** The index of the script among all scripts that fast-check generates from `seed`. */
   readonly index: number
 }
 
@@ -99,7 +99,7 @@ export function composedJobs(seed: number, count: number): ComposedJob[] {
 /** The number of single faults between two scripts. */
 const KINDS_PER_SCRIPT = 5
 
-/** Yields all kinds of fault in turn, with scripts in between, until `isOver` returns `true`. */
+/** Yields a job for each fault in turn, with scripts in between, until `isDone` returns `true`. */
 export function* until(
   faults: readonly string[],
   scripts: readonly Job[],

@@ -1,4 +1,4 @@
-/** Each checker finds violations in the history, and has no other input. */
+/** The checkers, which find violations in the history of an episode. They have no other input. */
 import type { Seen } from '../support/observer.ts'
 import { answersOf, isAnswer, parse } from './answers.ts'
 import type { History, Life, LiveChecker, Sent, Violation } from './history.ts'
@@ -22,9 +22,9 @@ import {
 /** The time from the bridge's decision until the request reaches the hub, plus the rounding of an expiry to seconds. */
 const SLACK_MS = 1300
 const EXIT_MS = 5000
-/** The keep-alive of the bridge; the broker waits 1.5 times as long. */
+/** The bridge's keep-alive interval. The broker closes the connection after 1.5 times this interval. */
 const KEEPALIVE_MS = 2000
-/** How outdated a published app name may be while the bridge can reach the hub. */
+/** How long an old app name may still be published while the bridge can reach the hub. */
 const STALE_MS = 4000
 
 /** An error line that is always permitted, because the harness sometimes starts a second bridge. */
@@ -33,7 +33,7 @@ const SECOND_BRIDGE = /another hub2mqtt uses the same base topic/
 type Checker = (history: History) => Iterable<string>
 
 export const CHECKERS = {
-  /** The hub has executed every command that was answered `ok`. */
+  /** The hub must have executed every command that was answered `ok`. */
   *'confirmed, not executed'(history) {
     const answers = answersOf(history)
     for (const { token, hubRequest, topic } of unique(history.sent)) {
@@ -58,7 +58,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Each bridge process sends a write to the hub at most once. A new process has no record of earlier writes. */
+  /** Each bridge process must send a write to the hub at most once. A new process has no record of earlier writes. */
   *'executed twice'(history) {
     const { sent, hubRequests, lives } = history
     for (const [hubRequest, copies] of byHubRequest(sent.filter(({ write }) => write))) {
@@ -83,7 +83,7 @@ export const CHECKERS = {
     }
   },
 
-  /** A request reaches the hub only for a command that was sent while a bridge was online, and was not refused. */
+  /** Each request to the hub must belong to a command that was sent while a bridge was online and was not refused. */
   *'executed unasked'({ sent, earlier, hubRequests }) {
     const wanted = byHubRequest([...earlier, ...sent])
     for (const { hubRequest, at, executed } of hubRequests) {
@@ -97,7 +97,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Every command is answered, unless the bridge's connection was lost before the answer. */
+  /** Every command must be answered, unless the bridge's connection was lost before the answer. */
   *'not answered'(history) {
     const answers = answersOf(history)
     const end = history.seen.at(-1)?.at ?? 0
@@ -108,10 +108,10 @@ export const CHECKERS = {
     }
   },
 
-  /** Each command has one answer. Identical messages are duplicates, which QoS 1 allows. */
+  /** Each command must have one answer. Identical messages are duplicates, which QoS 1 allows. */
   *'answered twice'(history) {
     const answers = answersOf(history)
-    // Until a retained command is cleared, the bridge receives it on each connection.
+    // Skip retained commands: until such a command is cleared, the bridge receives it on each connection.
     for (const [token, copies] of byToken(history.sent.filter(({ kind }) => kind !== 'retained'))) {
       const count = new Set(answers.get(token)?.map(({ text }) => text)).size
       const allowed = copies.length + copies.filter((copy) => startedTogether(history, copy)).length
@@ -119,7 +119,7 @@ export const CHECKERS = {
     }
   },
 
-  /** Every published rename, installation or removal of an app also causes an event. */
+  /** Every published rename, installation or removal of an app must also cause an event. */
   *'event lost'(history) {
     if (history.excuses.size > 0) return
     const own = history.seen.filter((one) => !history.planted.has(one))
@@ -133,7 +133,7 @@ export const CHECKERS = {
     }
   },
 
-  /** After a reload that denies a command, the command no longer reaches the hub. */
+  /** After a reload that denies a command, the command must no longer reach the hub. */
   *'denied executed'({ denials, hubRequests, stallMs }) {
     for (const { from, to = Number.POSITIVE_INFINITY, hubRequest: denied } of denials) {
       for (const { at, hubRequest } of hubRequests) {
@@ -144,8 +144,8 @@ export const CHECKERS = {
   },
 
   /**
-   * Measures from an answer that was not replayed until the next copy of the command. The bridge stores an answer before
-   * the client receives it, and receives a copy after the client has sent it, so clock jumps in transit do not count.
+   * Measures the time from the client's receipt of an original answer until the client sends the next copy. The bridge
+   * stores the answer earlier and receives the copy later, so clock jumps in transit do not count.
    */
   *'remembered too long'(history) {
     const passed = passing(history)
@@ -157,14 +157,14 @@ export const CHECKERS = {
         const age = passed(at) - fresh
         if (answer?.replayed && age > MEMORY_MS + MEMORY_SLACK_MS)
           yield `${transaction} was answered from memory after ${age} ms`
-        // If the answer was lost, the bridge may have stored the transaction when this copy was executed.
+        // The answer was lost, so it is unknown whether the bridge stored the transaction when it executed this copy.
         if (answer === undefined) fresh = Number.POSITIVE_INFINITY
         else if (!answer.replayed) fresh = passed(answer.at)
       }
     }
   },
 
-  /** A removed app is not published again, unless it is installed again. */
+  /** A removed app must not be published again, unless it is installed again. */
   *resurrected({ returned, lives }) {
     if (!overlap(lives)) yield* returned
   },
@@ -185,7 +185,7 @@ export const CHECKERS = {
   },
 
   *'secret shown'({ canaries, lives, seen }) {
-    // Also search for truncated secrets, without their last two characters.
+    // Remove the last two characters of each secret, to find truncated secrets too.
     for (const canary of canaries.map((whole) => whole.slice(0, -2))) {
       for (const { lines, errors } of lives) {
         const line = [...lines, ...errors].find((one) => one.includes(canary))
@@ -204,8 +204,8 @@ export const CHECKERS = {
   },
 
   /**
-   * After a reconnect, only the newest state of each app is sent. `stallMs` allows for messages that the network has
-   * delayed after the bridge sent them.
+   * After a reconnect, the bridge must send only the newest state of each app. `stallMs` allows for messages that the
+   * network has delayed after the bridge sent them.
    */
   *'stale state'({ seen, names, hubWasWell, stallMs }) {
     if (!hubWasWell) return
@@ -243,10 +243,10 @@ function* troubleOf(
   if (errors.length > 0) yield `wrote to standard error: ${errors.join(' | ').slice(0, 3000)}`
 }
 
-/** If another client has already removed the app or setting, a removal is also `ok`; `false ok` judges removals. */
+/** Recognises removals, which are `ok` even if another client has removed the app or setting; see `false ok`. */
 const isRemoval = (hubRequest: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(hubRequest)
 
-/** Returns `true` if two bridges ran at the same time. The second bridge may have taken over with less information. */
+/** Returns `true` if two bridges ran at the same time. The second may then have taken over with outdated data. */
 function overlap(lives: readonly Life[]): boolean {
   return lives.some((life, index) =>
     lives.slice(index + 1).some(({ startedAt }) => startedAt < (life.endedAt ?? Number.POSITIVE_INFINITY)),

@@ -1,4 +1,4 @@
-/** Every command causes a request that can be distinguished from all others. Many messages are invalid. */
+/** Creates random commands. Each command causes a request that differs from all others. Many messages are invalid. */
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import type { Random } from '../support/random.ts'
 import { BASE, HUB, level } from './model.ts'
@@ -7,12 +7,12 @@ import type { Shows } from './watch.ts'
 
 export interface Draft {
   readonly topic: string
-  /** The keys of the payload without those of the envelope; a string or buffer is the whole payload. */
+  /** The payload's keys, except those of the envelope. A string or a buffer is the whole payload. */
   readonly payload: Readonly<Record<string, unknown>> | string | Buffer
   readonly hubRequest: string | null
   readonly write: boolean
   readonly kind: 'good' | 'bad'
-  /** Returns `true` if the hub shows the effect that an `ok` confirms. Called when the answer arrives. */
+  /** Called when the answer arrives. Returns `true` if the hub shows the effect that an `ok` confirms. */
   readonly shows?: Shows
 }
 
@@ -20,7 +20,7 @@ export interface Subject {
   readonly hub: EmulatedHub
   readonly random: Random
   readonly app: string
-  /** A word that was not used before. */
+  /** A word that no earlier command contains. */
   readonly word: string
   readonly canary: string
 }
@@ -32,7 +32,7 @@ export function write(topic: string, hubRequest: string, payload: Draft['payload
   return { topic, payload, hubRequest, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
 }
 
-/** Also passes if the app was removed after the command. */
+/** Creates a check of an app's record. The check also passes if the app was removed after the command. */
 const showing =
   (app: string, shows: (record: AppRecord) => boolean): Shows =>
   ({ apps }) => {
@@ -68,7 +68,7 @@ export const WRITES = {
     const shows = showing(app, (record) => record.autoupdate === autoupdate)
     return write(appTopic(app, 'update'), `updateApp ${app}`, { autoupdate }, shows)
   },
-  /** A change of channel reinstalls the app. */
+  /** Changes the channel, for which the hub reinstalls the app. */
   channel: ({ app, hub, random }) => {
     const channels = hub.flavour === 'newer' ? ['live', 'test'] : ['stable', 'beta', 'alpha']
     const channel = random.pick(channels.filter((one) => one !== hub.apps.get(app)?.channel))

@@ -6,7 +6,7 @@ import { FAULTS, faultNamed } from './faults/all.ts'
 import type { Fault, Hold, Scene } from './faults/fault.ts'
 
 export interface Step {
-  /** Milliseconds after the start of the script. */
+  /** The start of the fault, in milliseconds after the start of the script. */
   readonly at: number
   readonly fault: string
   /** The seed for the fault's random choices. */
@@ -37,7 +37,7 @@ interface Numbered {
   readonly index: number
 }
 
-/** Leaves out scripts with a single fault, which only result from shrinking. */
+/** Returns random scripts. Leaves out scripts with a single fault, which only result from shrinking. */
 export function scriptsOf(seed: number, count: number): Numbered[] {
   return fc
     .sample(scripts, { seed, numRuns: 2 * count + 20, unbiased: true })
@@ -48,7 +48,7 @@ export function scriptsOf(seed: number, count: number): Numbered[] {
 
 interface Shrunk {
   readonly script: Script
-  /** With the seed, fast-check reproduces the script from this path. */
+  /** The path from which fast-check reproduces the script, together with the seed. */
   readonly path: string
 }
 
@@ -78,7 +78,7 @@ export function parseScript(text: string): Script {
 
 export const nameOf = (script: Script) => script.map(({ fault }) => fault).join(' + ')
 
-/** Combines faults. The combination allows everything that any of its steps allows. */
+/** Combines the faults of a script into one. It allows everything that any of the faults allows. */
 export function composed(script: Script): Fault {
   const faults = script.map(({ fault }) => faultNamed(fault))
   const expectedErrors = faults.flatMap((fault) => fault.expectedErrors ?? []).map(({ source }) => source)
@@ -92,7 +92,7 @@ export function composed(script: Script): Fault {
   }
 }
 
-/** Runs the steps. A step waits for earlier steps that hold the same resource. */
+/** Runs the steps. Each step waits until earlier steps have released the resources that it needs. */
 async function play(script: Script, { world, load }: Scene): Promise<void> {
   const busy = new Map<Hold, Promise<void>>()
   const steps = script.toSorted((one, other) => one.at - other.at)
@@ -103,7 +103,7 @@ async function play(script: Script, { world, load }: Scene): Promise<void> {
     await after(Math.max(0, at - (performance.now() - startedAt)))
     const start = async () => {
       await Promise.all((fault.holds ?? []).map((hold) => busy.get(hold)))
-      // A bridge that the previous step has just started does not handle signals yet.
+      // Wait, because a bridge that the previous step has just started does not handle signals yet.
       if (fault.holds?.includes('bridge')) await world.started()
       await fault.run({ world, load, random: new Random(seed).fork(name) })
     }

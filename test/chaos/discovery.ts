@@ -1,4 +1,4 @@
-/** Each app must have exactly one device. The topics in a discovery message show to which app the device belongs. */
+/** Each app must have exactly one device. The topics in a device's discovery message show to which app it belongs. */
 
 export const DEVICE = /^[^/]+\/(device\/[^/]+|[^/]+\/[^/]+\/[^/]+)\/config$/
 

@@ -13,24 +13,24 @@ import type { World } from './world.ts'
 
 const CALM_MS = 60_000
 const AGREE_MS = 30_000
-/** The broker agrees with the hub if its messages stay correct for this long. */
+/** The retained messages must match the hub's state for this long. */
 const STEADY_MS = 150
 const LEAD_MS = 250
-/** Answers and events may still arrive after the broker agrees with the hub. */
+/** Checkers that may find violations for a while, because answers and events may still arrive. */
 const PATIENT = ['not answered', 'event lost'] as const
 
 export interface Job {
   /** The name of a fault or of a script. */
   readonly fault: string
   readonly seed: number
-  /** Replaces the fault with several faults. */
+  /** The faults of a script, which are run in place of `fault`. */
   readonly script?: Script
 }
 
 interface EpisodeOptions extends Job {
   /** The mean time between two actions. */
   readonly paceMs: number
-  /** Time limit until the broker agrees with the hub; default: the limit of the fault. */
+  /** Time limit until the retained messages match the hub's state; default: the limit of the fault. */
   readonly timeoutMs?: number
 }
 
@@ -39,13 +39,13 @@ export interface EpisodeResult extends Job {
   readonly answers: number
   readonly unknown: number
   readonly badInputs: number
-  /** The time from the end of the fault until the broker agrees with the hub; `undefined` if they never agree. */
+  /** The time from the end of the fault until the retained messages match the hub's state; `undefined` if never. */
   readonly agreeMs: number | undefined
   readonly ghosts: number
   readonly missing: number
   readonly wrong: number
   readonly violations: readonly Violation[]
-  /** Missing if the result is old, or passed. */
+  /** Missing if the episode passed, or if an earlier process ran it. */
   readonly history?: History
 }
 

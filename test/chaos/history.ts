@@ -2,17 +2,17 @@
 import type { Seen } from '../support/observer.ts'
 import type { ProxiedLink } from '../support/tcp-proxy.ts'
 
-/** Separates two parts of a token: the transaction that several commands share, and the number of the copy. */
+/** Separates the parts of a token: a transaction that several commands share, and the number of the copy. */
 export const COPY = '#'
 
 /** A command that the client has sent. Each copy has its own entry. */
 export interface Sent {
-  /** Epoch milliseconds. */
+  /** The time at which the client sent the command, in epoch milliseconds. */
   readonly at: number
   readonly topic: string
   /** The correlation data, which the answer repeats. It may consist of a transaction, `COPY` and a number. */
   readonly token: string
-  /** The resulting request to the hub; `null` if it cannot be distinguished from other requests. */
+  /** The request to the hub that the command causes; `null` if it cannot be distinguished from other requests. */
   readonly hubRequest: string | null
   readonly write: boolean
   /** `bad`: must be refused; `retained`: must be refused although its content is valid. */
@@ -25,14 +25,14 @@ export interface Sent {
 
 export interface HubRequest {
   readonly at: number
-  /** In the notation of `Sent.hubRequest`; `null` for a request that changes nothing. */
+  /** A request in the notation of `Sent.hubRequest`; `null` if the request changes nothing. */
   readonly hubRequest: string | null
   readonly status: number | undefined
   readonly executed: boolean
 }
 
 export interface Denial {
-  /** When the bridge had applied the denial, in epoch milliseconds. */
+  /** The time from which the bridge applied the denial, in epoch milliseconds. */
   readonly from: number
   to?: number
   /** Matches the requests of the denied commands, in the notation of `Sent.hubRequest`. */
@@ -40,7 +40,7 @@ export interface Denial {
 }
 
 export interface Life {
-  /** Epoch milliseconds. */
+  /** The time at which the process was started, in epoch milliseconds. */
   readonly startedAt: number
   readonly endedAt: number | undefined
   readonly lines: readonly string[]
@@ -65,7 +65,7 @@ export interface History {
   readonly onlineAt: readonly number[]
   /** Secrets, which must not appear anywhere. */
   readonly canaries: readonly string[]
-  /** The names of each app, in the order in which they were set. */
+  /** App id → the names of the app, in the order in which they were set. */
   readonly names: ReadonlyMap<string, readonly { readonly name: string; readonly at: number }[]>
   /** How long the fault or a busy machine may have delayed a command, in milliseconds. */
   readonly stallMs: number
@@ -78,7 +78,7 @@ export interface History {
   readonly jumps: readonly { readonly at: number; readonly by: number }[]
   /** Whether the bridge's wall clock was wrong for some time, so that expiries are not judged. */
   readonly wallClockStepped: boolean
-  /** Why events may have been lost without a bug in the bridge. */
+  /** The reasons why events may have been lost without a bug in the bridge. */
   readonly excuses: ReadonlySet<string>
   readonly expectedErrors: readonly RegExp[]
   /** Whether the bridge had no reason to publish itself or its hub as offline. */

@@ -13,7 +13,7 @@ export function hubRequestsOf(requests: readonly RequestRecord[]): HubRequest[] 
     }))
 }
 
-/** Returns `null` for a request that changes nothing. */
+/** Returns a request in the notation of `Sent.hubRequest`; `null` if the request changes nothing. */
 function notationOf({ method, operation, path, body }: RequestRecord): string | null {
   if (operation === undefined || method === 'GET') return null
   const [id = '', , name = ''] = (path.split('/app/')[1] ?? '').split('?')[0]?.split('/').map(decodeURIComponent) ?? []

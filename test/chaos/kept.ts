@@ -9,7 +9,7 @@ import type { EpisodeResult, Job } from './episode.ts'
 
 const HEAD = v.object({ sources: v.string() })
 const RESULT = v.object({
-  /** Epoch milliseconds. */
+  /** The time of the result, in epoch milliseconds. */
   at: v.number(),
   fault: v.string(),
   seed: v.number(),
@@ -30,7 +30,7 @@ const PASSED = { violations: [] }
 
 export class ResultFile {
   readonly results: readonly EpisodeResult[]
-  /** The running time without the interruptions. */
+  /** The running time of the campaign without its interruptions. */
   readonly minutes: number
   readonly #path: string
   readonly #done: ReadonlySet<string>

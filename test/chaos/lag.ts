@@ -1,12 +1,12 @@
 /**
- * The hub and the client run in this process and take all timestamps. On a busy machine, this or another process may
- * wait for a CPU, which must not be blamed on the bridge.
+ * Measures how long processes had to wait for a CPU, so that the checkers do not blame the bridge for a busy machine.
+ * The hub and the client, which take all timestamps, run in this process.
  */
 import { readFileSync } from 'node:fs'
 
 const STEP_MS = 20
 const MIN_LAG_MS = 50
-/** Only the latest lags of a long campaign matter. */
+/** The number of measured lags to keep, because in a long campaign only the latest ones matter. */
 const KEPT = 10_000
 
 const lags: { readonly at: number; readonly ms: number }[] = []
@@ -27,7 +27,7 @@ function clocks(): readonly number[] {
   return [performance.now(), Date.now()]
 }
 
-/** @param since in epoch milliseconds */
+/** Returns the longest lag of this process since `since`, which is in epoch milliseconds. */
 export function longestLag(since: number): number {
   return Math.max(0, ...lags.filter(({ at }) => at >= since).map(({ ms }) => ms))
 }

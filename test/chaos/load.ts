@@ -5,7 +5,7 @@ import { type Draft, draft, type Subject } from './commands.ts'
 import type { Sent } from './history.ts'
 import type { World } from './world.ts'
 
-/** The id prefix of apps that the load installs and uninstalls. Only commands and faults remove other apps. */
+/** The prefix of the ids of apps that the load installs and uninstalls. It uninstalls no other apps. */
 const VISITOR = 'org.visitor'
 const isVisitor = (id: string) => /^org\.visitor\d/.test(id)
 const MAX_VISITORS = 6
@@ -16,7 +16,7 @@ let words = 0
 export class Load {
   readonly #world: World
   readonly #random: Random
-  /** Requests from earlier commands. The same request from a new command would look like a repetition by the bridge. */
+  /** Requests that earlier commands have caused. Repeating one would look like a repetition by the bridge. */
   readonly #requested = new Set<string>()
   readonly #underway = new Set<Promise<void>>()
   #running: Promise<void> | undefined
@@ -25,7 +25,7 @@ export class Load {
   constructor(world: World, random: Random) {
     this.#world = world
     this.#random = random
-    // Commands of earlier episodes may still reach the hub.
+    // Avoid the requests of earlier commands, because these commands may still reach the hub.
     for (const { hubRequest } of world.earlier) if (hubRequest !== null) this.#claim(hubRequest)
     for (const id of world.hub.apps.keys()) this.#rename(id)
   }
@@ -104,7 +104,7 @@ export class Load {
   live(): void {
     const { hub } = this.#world
     const random = this.#random
-    // Commands uninstall apps, so install other apps for later commands.
+    // Install apps, because commands uninstall apps, and later commands need some.
     while (hub.apps.size < MIN_APPS) this.#visit(false)
     const id = random.pick(this.#appIds())
     const silent = random.chance(0.15)
@@ -179,7 +179,7 @@ export class Load {
   }
 
   #claim(hubRequest: string): boolean {
-    // Commands that set the same state could hide each other's effect.
+    // Allow only one command that sets an app's state, because several could hide each other's effect.
     const claim = hubRequest.replace(/^(enableApp|disableApp|updateApp|installFromAppStore) /, 'state ')
     if (this.#requested.has(claim)) return false
     this.#requested.add(claim)

@@ -131,9 +131,9 @@ async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly Epis
   }
 }
 
-/** The number of seeds to try until a planted bug is detected. */
+/** The number of seeds that are tried until a planted bug is detected. */
 const TRIES = 3
-/** On a busy machine, the checkers allow more delay, which hides some of the planted bugs. */
+/** The number of planted bugs that are tested in parallel. More would allow so much delay that it hides some bugs. */
 const PLANT_WORKERS = 3
 
 async function runCampaign(
@@ -148,7 +148,7 @@ async function runCampaign(
   const endsAt = values.minutes === undefined ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000
   const kinds = values.fault ?? Object.keys(FAULTS)
   const isSlow = (name: string) => faultNamed(name).slow === true
-  // Slow faults mostly wait, so they run in parallel with the fast faults.
+  // Run slow faults in parallel with the fast ones, because slow faults mostly wait.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(
     groups.map((some) => runJobs(pending(everyFault(some, seed, seeds)), { workers, paceMs, onResult })),
@@ -171,7 +171,7 @@ async function runForAWhile(
 ) {
   const faults = values.fault ?? Object.keys(FAULTS).filter((name) => !faultNamed(name).slow)
   const endsAt = performance.now() + minutes * 60_000
-  // Faults that the user has named run at least once.
+  // Run each fault that the user has named at least once.
   const due = values.fault !== undefined || values.once ? faults.length : 1
   const isDone = (count: number) => count >= due && performance.now() > endsAt
   await runJobs(until(faults, scripts, seed, isDone), { workers, paceMs, onResult })
@@ -202,7 +202,7 @@ async function main(): Promise<number> {
   const onResult = (result: EpisodeResult) => {
     resultFile?.add(result)
     const { history: _, ...passed } = result
-    // Only failed episodes need their history.
+    // Keep only the histories of failed episodes, because no other history is needed.
     results.push(result.violations.length > 0 ? result : passed)
     report(result)
     status.show(progressOf(plan, results.length, startedAt))

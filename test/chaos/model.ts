@@ -9,13 +9,13 @@ export const HUB = 'home'
 /** The setting that the configuration publishes. Every app of the initial population has it. */
 export const PUBLISHED_SETTING = 'label'
 
-/** The topics of apps without their ids. */
+/** The beginning of the topics of apps, which the id follows. */
 export const APPS = `${BASE}/${HUB}/app/`
 const MAY_BE: ReadonlySet<string> = new Set([
   ...['health', 'log-level', 'discovery'].map((name) => `${BASE}/bridge/${name}`),
   ...['summary', 'health'].map((name) => `${BASE}/${HUB}/${name}`),
 ])
-/** Optional topics below the topic of an app. */
+/** Topics below the topic of an app that may or may not exist. */
 const MAY_BE_OF_APP = ['/update', '/crash', '/links']
 
 export interface Disagreement {
@@ -85,7 +85,7 @@ function expectedApp(record: AppRecord): Record<string, unknown> {
   }
 }
 
-/** Returns the payloads by topic. Objects are compared by the listed keys, apps by all keys and their order. */
+/** Returns the expected payload of each topic. For apps, all keys and their order count, otherwise the listed keys. */
 function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
   const wanted = new Map<string, Expected>([
     [`${BASE}/bridge/state`, 'online'],
@@ -125,7 +125,7 @@ export function disagreement(
   return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
 }
 
-/** Returns whether a topic is optional, because the hub's state does not determine it. An app's topics need the app. */
+/** Returns whether a topic may or may not exist. The topics of an app are optional only if the app exists. */
 function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
   if (MAY_BE.has(topic)) return true
   return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))

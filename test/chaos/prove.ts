@@ -8,7 +8,7 @@ export interface PlantResult {
   readonly name: string
   readonly seed: number
   readonly caught: boolean
-  /** The checkers that detected the bug, among those that should. */
+  /** The checkers in `caughtBy` that detected the bug. */
   readonly by: readonly string[]
   readonly violations: readonly Violation[]
   readonly ms: number
@@ -21,12 +21,12 @@ interface ProveOptions {
   /** How many seeds to try until a bug is detected, because not every schedule reveals it; default: 1. */
   readonly tries?: number
   readonly workers: number
-  /** Default: all. */
+  /** The names of the bugs; default: all bugs. */
   readonly names?: readonly string[]
   readonly onResult?: (result: PlantResult) => void
 }
 
-/** Shorter than for a fault, because with some bugs, the broker never agrees with the hub. */
+/** A shorter limit than for faults, because with some bugs the retained messages never match the hub's state. */
 const TIMEOUT_MS = 5000
 
 async function provePlant(name: string, seed: number): Promise<PlantResult> {

@@ -12,13 +12,13 @@ type Hub = Pick<EmulatedHub, 'apps' | 'requests'>
 
 export class Returns {
   readonly #hub: Hub
-  /** Whether the last message on the topic of an app was a state, by id. */
+  /** App id → whether the last message on the app's topic was a state. */
   readonly #published = new Map<string, boolean>()
-  /** The number of installations on the hub without a command, by id. */
+  /** App id → the number of installations that the hub made without a command. */
   readonly #created = new Map<string, number>()
-  /** All ids that the hub has ever had; `ghosts` covers all other ids. */
+  /** All app ids that the hub has ever had; the checker `ghosts` covers all other ids. */
   readonly #had = new Set<string>()
-  /** The number of publications with an installation, by id. */
+  /** App id → the number of publications that an installation explains. */
   readonly #accounted = new Map<string, number>()
 
   constructor(hub: Hub) {
@@ -32,7 +32,7 @@ export class Returns {
     this.#had.add(id)
   }
 
-  /** Must be called when a new episode starts and the broker agrees with the hub. */
+  /** Must be called when a new episode starts and the retained messages match the hub's state. */
   forget(): void {
     this.#created.clear()
     this.#accounted.clear()

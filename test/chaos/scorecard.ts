@@ -21,7 +21,7 @@ function percentile(numbers: readonly number[], part: number): number | undefine
 const seconds = (ms: number | undefined) => (ms === undefined ? '—' : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`)
 const whole = (value: number) => value.toLocaleString('en')
 
-/** Returns the time until the broker agreed with the hub: median, 95th percentile and maximum. */
+/** Returns the time until the retained messages matched the hub's state: median, 95th percentile and maximum. */
 function timesOf(results: readonly EpisodeResult[]): string[] {
   const times = results.flatMap(({ agreeMs }) => (agreeMs === undefined ? [] : [agreeMs]))
   return [0.5, 0.95, 1].map((part) => seconds(percentile(times, part)))

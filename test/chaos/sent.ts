@@ -2,28 +2,28 @@ import { COPY, type History, type Sent } from './history.ts'
 
 /** How long a command may wait inside the bridge. */
 export const MAX_WAIT_MS = 10_000
-/** A call's timeout, the check of its outcome, and time for a busy machine. */
+/** The time limit for an answer: a call's timeout, the check of its outcome, and time for a busy machine. */
 const ANSWER_MS = 8000
-/** How long an answered transaction is remembered, and the tolerance. */
+/** How long the bridge remembers an answered transaction, and the tolerance of the checkers. */
 export const MEMORY_MS = 5 * 60_000
 export const MEMORY_SLACK_MS = 10_000
 /** How long a command or request may be in transit while something changes. */
 export const UNDER_WAY_MS = 300
-/** An install is verified for a minute. The rest is for the call. */
+/** The time limit for an install. The bridge verifies it for a minute, and the rest is for the call. */
 const INSTALL_MS = 80_000
 
-/** Converts a time to the bridge's clock, which may have jumped. */
+/** Returns a function that converts a time to the bridge's clock, which may have jumped. */
 export function passing({ jumps }: Pick<History, 'jumps'>): (at: number) => number {
   return (at) => at + jumps.filter((jump) => jump.at <= at).reduce((sum, { by }) => sum + by, 0)
 }
 
-/** Counts how often the bridge may have forgotten the transaction between two copies. Forgetting takes five minutes. */
+/** Counts how often the bridge may have forgotten the transaction between two copies, which takes five minutes. */
 export function timesForgotten(history: History, copies: readonly Sent[]): number {
   const passed = passing(history)
   let times = 0
   let fresh = Number.POSITIVE_INFINITY
   for (const { at } of copies.toSorted((one, other) => one.at - other.at)) {
-    // The clock may jump while the message is in transit.
+    // Add the time in transit, because the clock may jump while the message is in transit.
     if (passed(at + UNDER_WAY_MS) - fresh > MEMORY_MS - MEMORY_SLACK_MS) times += 1
     else if (Number.isFinite(fresh)) continue
     fresh = passed(at)

@@ -1,11 +1,11 @@
 /** The slope of a straight line through samples, with its confidence interval. */
 export interface Slope {
   readonly perMinute: number
-  /** Half the width of the 95 % interval. */
+  /** Half the width of the 95 % confidence interval. */
   readonly plusMinus: number
 }
 
-/** Uses least squares. The correlation of neighbouring samples makes the interval wider. */
+/** Fits the line by least squares. Widens the interval, because neighbouring samples are correlated. */
 export function slopeOf(samples: readonly { readonly minute: number; readonly value: number }[]): Slope {
   const count = samples.length
   const mean = (numbers: readonly number[]) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length

@@ -11,7 +11,7 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '30' },
-    /** The number of cuts on each side, spread over the time. */
+    /** The number of times that each of the two connections is cut, spread over the time. */
     cuts: { type: 'string', default: '1000' },
   },
 })
@@ -25,9 +25,9 @@ interface Sample {
 }
 
 const SAMPLE_MS = 10_000
-/** The share of the time at the start that does not count, because caches fill and code is compiled. */
+/** The first share of the time, which does not count because caches fill and code is compiled. */
 const WARM_UP = 0.2
-/** After a shorter session, the bridge would reconnect more slowly. */
+/** The shortest session, because after a shorter one, the bridge would reconnect more slowly. */
 const SETTLE_MS = 700
 const MIB = 1024 * 1024
 
@@ -59,7 +59,7 @@ async function sample(): Promise<void> {
     samples.push({ minute, rss: 0, heapUsed: 0, external: 0, resources: 0, ...Object(message) })
     const last = samples.at(-1)
     if (samples.length % 6 === 1 && last !== undefined) console.log(line(last))
-    // A long history would slow down the harness.
+    // Start a new history for each sample, because a long history would slow down the harness.
     await load.stop()
     world.forget()
     load = new Load(world, random.fork(String(samples.length)))

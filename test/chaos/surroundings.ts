@@ -31,10 +31,10 @@ export function secretsOf({ seed }: WorldOptions): Secrets {
 
 export const CLIENT_ID = 'the-bridge'
 
-/** An id that needs every kind of escaping. */
+/** An app id that needs every kind of escaping. */
 const ODD_ID = 'odd/one+#% é'
 
-/** The prefix of settings that the load unsets, once each. */
+/** The prefix of settings that exist so that the load can unset each of them once. */
 export const SPARE = 'spare'
 const SPARES = 60
 
@@ -51,7 +51,7 @@ export function hubOptions({ flavour = 'older' }: WorldOptions, { key, setting }
 }
 
 export interface BrokerChanges extends MosquittoOptions {
-  /** Whether the broker lacks the bridge's user. */
+  /** Whether the broker's configuration lacks the user of the bridge. */
   readonly withoutBridge?: boolean
 }
 
@@ -74,7 +74,7 @@ export interface FileChanges {
   readonly log?: { readonly level: string }
 }
 
-/** Returns a configuration file, which the environment overrides. JSON is valid YAML. */
+/** Returns a configuration file, in JSON, which is valid YAML. The bridge's environment variables override the file. */
 export function configFile({ commands, settings, ...others }: FileChanges = {}): string {
   const publish = Object.fromEntries(publishedApps.map((id) => [id, { [PUBLISHED_SETTING]: 'text' }]))
   return JSON.stringify({
@@ -85,7 +85,7 @@ export function configFile({ commands, settings, ...others }: FileChanges = {}):
   })
 }
 
-/** Returns the production options, except for shorter intervals, because episodes are short. */
+/** Returns the bridge's variables: as in production, but with shorter intervals, because episodes are short. */
 export function environment(
   options: WorldOptions,
   { key, password }: Secrets,

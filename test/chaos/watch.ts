@@ -20,7 +20,7 @@ export class Watch {
   readonly foreign = new Set<string>()
   /** Whether the configuration excludes some apps, including new ones, for some time. */
   leavesOut = false
-  /** Whether a different hub has replaced the first hub, whose messages may then be cleared and published again. */
+  /** Whether a different hub has replaced the first one. The first hub's messages may then be cleared and come back. */
   identityChanged = false
   /** Whether the bridge has received outdated lists, and may have published them. */
   outdated = false
@@ -58,7 +58,7 @@ export class Watch {
     this.#planting.set(key, (this.#planting.get(key) ?? 0) + 1)
   }
 
-  /** Must be called when a new episode starts. The known devices are kept. */
+  /** Must be called when a new episode starts. Clears everything except the known devices. */
   forget(): void {
     this.violations.length = 0
     this.#returned.length = 0
@@ -113,8 +113,8 @@ export class Watch {
     this.#devices.delete(topic)
     if (before === undefined) return
     const id = idOf(before)
-    // Until the hub identifies itself, a starting bridge names devices after the configured hub name. A later check
-    // finds apps without a device.
+    // Ignore nameless devices: until the hub identifies itself, a starting bridge names devices after the configured
+    // hub name. A later check finds apps without a device.
     if (this.#hub.apps.has(id) && this.#stays && !NAMELESS.test(topic))
       this.object('wiped', `${topic} was cleared, but the hub has the app`)
   }

@@ -30,9 +30,9 @@ import {
 } from './surroundings.ts'
 import { Watch } from './watch.ts'
 
-/** The upper limit on the allowance for processes that waited for a CPU. */
+/** The most time that the checkers allow for processes that waited for a CPU. */
 const MAX_WAITED_MS = 1_500
-/** A lag shortly before the episode may have a delayed effect, such as a missed keep-alive. */
+/** A lag shortly before an episode counts too, because of delayed effects such as a missed keep-alive. */
 const LAG_LOOKBACK_MS = 3_000
 
 type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
@@ -55,10 +55,10 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   sent: Sent[] = []
   /** Commands of earlier episodes that may still reach the hub. */
   earlier: Sent[] = []
-  /** When the bridge published that it was online; kept between episodes. */
+  /** The times at which the bridge published that it was online; kept between episodes. */
   readonly onlineAt: number[]
   readonly watch: Watch
-  /** Bridges that are stopped with the world, and that the checkers do not judge. */
+  /** Bridges that are stopped with the world, and that the checkers ignore. */
   readonly others: BridgeProcess[] = []
   denials: Denial[] = []
   jumps: { at: number; by: number }[] = []
@@ -70,13 +70,13 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
-  /** How long each process had waited for a CPU when the episode began. */
+  /** Process id → how long the process had waited for a CPU when the episode began. */
   #waitedBefore: ReadonlyMap<number, number> = new Map()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
   readonly #env: Readonly<Record<string, string>>
   readonly #configPath: string
-  /** Bridges that have started, although their first lines may have been discarded. */
+  /** Bridges that are known to have started, even if their first log lines were discarded. */
   readonly #begun = new WeakSet<BridgeProcess>()
 
   static async start(options: WorldOptions): Promise<World> {
@@ -124,7 +124,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy = brokerProxy
     this.onlineAt = onlineAt
     this.#env = environment(options, this.#secrets, { hub: this.hubAddress, broker: `127.0.0.1:${brokerProxy.port}` })
-    // SIGKILL also ends a bridge that hangs.
+    // Use SIGKILL, which also ends a bridge that hangs.
     open.defer(async () => {
       await Promise.all([...this.bridges, ...this.others].map((bridge) => bridge.stop('SIGKILL')))
     })
@@ -142,7 +142,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return { username: 'bridge', password: this.#secrets.password }
   }
 
-  /** A string that occurs only in settings. */
+  /** A string that occurs only in the values of settings. */
   get settingCanary(): string {
     return this.#secrets.setting
   }
@@ -216,7 +216,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Advances the clock and the timers of the bridge only. */
   jump(by: number): void {
     this.jumps.push({ at: Date.now(), by })
-    // The bridge may drop messages that have waited for more than a minute.
+    // Excuse lost events, because the bridge may drop messages that have waited for more than a minute.
     this.excuses.add('time jumped')
     this.bridge.send({ jumpBy: by })
   }
@@ -245,7 +245,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#begun.add(bridge)
   }
 
-  /** Waits until the broker agrees with the hub and the bridge is connected to both, including the realtime channel. */
+  /** Waits until the retained messages match the hub's state and the bridge is connected to hub, channel and broker. */
   async calm(ms: number): Promise<void> {
     const deadline = performance.now() + ms
     while (!(this.realtimeIsUp && this.#isConnected && (await this.agrees().catch(() => false)))) {
@@ -258,7 +258,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#begun.add(this.bridge)
   }
 
-  /** Checks the proxy, because the content of the broker would show a lost connection only later. */
+  /** Returns whether the bridge is connected, according to the proxy. The broker's messages show a loss only later. */
   get #isConnected(): boolean {
     return this.brokerProxy.links.some(({ closedAt }) => closedAt === undefined)
   }
@@ -277,7 +277,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Starts the broker. The bridge can connect only after the watcher, so that the watcher misses nothing. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
-    // When its connection ends, the watcher has received all earlier messages. The restarted broker may have others.
+    // When its connection ends, the watcher has received all earlier messages. The next broker may hold other messages.
     await until('the end of the connection', () => !this.observer.ready)
     this.watch.returns.forgetPublished()
     await this.broker.run()
@@ -336,7 +336,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     const excuses = new Set(this.excuses)
     const lagMs = longestLag(this.#forgotAt - LAG_LOOKBACK_MS)
     const waitedMs = [...this.#waits()].reduce((sum, [pid, ms]) => sum + ms - (this.#waitedBefore.get(pid) ?? 0), 0)
-    // A new bridge sends no events for changes that occurred while it was starting.
+    // Excuse lost events, because a new bridge sends none for changes that occurred while it was starting.
     if (this.bridges.length > 1) excuses.add('another bridge')
     if (this.watch.identityChanged) excuses.add('another hub')
     return {

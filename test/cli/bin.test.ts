@@ -80,12 +80,12 @@ describe('the launcher under a Node that is new enough', () => {
   })
 
   it('starts the sources of a package, where Node itself strips no types, and again after they have changed', () => {
-    // The copy has its own cache, not that of this checkout.
+    // The checkout is a copy with its own cache.
     const file = checkout('node_modules/hub2mqtt', { modules: false })
     const main = join(dirname(file), 'main.ts')
     for (const from of ['first', 'first', 'second']) {
       if (!readFileSync(main, 'utf8').includes(from)) writeFileSync(main, MAIN.replace('FROM', `'${from}' as string`))
-      // npm sets the files of every package to this date.
+      // Set the date that npm gives to the files of every package.
       utimesSync(main, new Date('1985-10-26'), new Date('1985-10-26'))
       const { stdout, stderr } = run(process.execPath, file)
       expect({ ...JSON.parse(stdout), stderr }).toMatchObject({ from, stderr: '' })
@@ -145,7 +145,7 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
       await using child = new Process(node, [bin, 'wait'])
       await child.untilLine('from')
       child.signal('SIGKILL')
-      // Resolves when all processes, including the program, have closed the output.
+      // `closed` resolves when all processes, including the program, have closed the output.
       expect(await child.closed).toBe('signal SIGKILL')
       expect(child.lines).toContain('got SIGTERM')
     })

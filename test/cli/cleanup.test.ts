@@ -34,7 +34,7 @@ const run = ({ url }: { readonly url: string }, more: Partial<CleanupOptions> = 
     ...more,
   })
 
-/** Does not wait for the answer of a bridge that has ended. */
+/** A clock that shortens the wait for the answers of bridges, for bridges that have ended. */
 const BRIEF: Clock = {
   ...systemClock,
   after: (ms, task) => systemClock.after(ms === PING_MS ? 100 : ms, task),
@@ -44,7 +44,7 @@ async function retain({ observer }: Pick<World, 'observer'>, messages: Readonly<
   for (const [topic, text] of Object.entries(messages)) await observer.publish(topic, text, { retain: true })
 }
 
-/** One bridge for all tests of a broker: each leaves the messages as it found them, and the last clears them. */
+/** The tests of a broker share a bridge. Each test leaves the messages as it found them, and the last clears them. */
 describe.each(BROKERS)('cleanup on %s', (broker) => {
   let world: World
   beforeAll(async () => {
@@ -121,7 +121,7 @@ test.skipIf(mosquittoPath === undefined)(
     )
     const all = [...messages.keys()].sort()
     expect(await run(broker)).toEqual({ found: all, left: [], isComplete: false })
-    // The first cleared messages contain the only reference to the hub.
+    // The cleanup must remember the hub, because the messages that it clears first contain the only reference to it.
     expect(await run(broker, { clear: true })).toEqual({ found: all, left: [], isComplete: true })
   },
   60_000,
@@ -155,12 +155,12 @@ const HUB_INFO = {
   ...{ owner: 'former', epoch: 3 },
 }
 
-/** A removed member, with hubs that are no longer configured. */
+/** The messages of a removed member, with hubs that are no longer configured. */
 const FORMER = {
   'hub2mqtt/bridge/former/state': 'offline',
   'hub2mqtt/bridge/former/info': '{"hubs":{"attic":{}}}',
   'hub2mqtt/attic/state': 'online',
-  // A member that has stopped does not list its hubs.
+  // The info of the member does not list this hub, because the member has stopped.
   'hub2mqtt/cellar/info': JSON.stringify(HUB_INFO),
   'hub2mqtt/cellar/state': 'online',
 } as const
@@ -177,11 +177,11 @@ describe('cleanup of a fleet', () => {
       /hub2mqtt\/bridge\/shard-[12]\/state, this member of a fleet is running: stop it first/,
     )
     await Promise.all(world.processes.map((one) => one?.stop()))
-    // No member can have the first topic. The second topic has a command that was retained by mistake.
+    // No member can have the name in the first topic. The second topic contains a command that was retained by mistake.
     const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
     const similar = { 'hub2mqtt/kitchen/info': '{"owner":"shard-1"}' }
     const foreign = { ...FOREIGN, ...none, ...similar }
-    // This is the state after all members have ended at the same time.
+    // `bridge/state` stays `online` if all members end at the same time.
     await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
     const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()
     expect(ours).toEqual(

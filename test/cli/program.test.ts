@@ -24,11 +24,11 @@ type Environment = Readonly<Record<string, string>>
 /** Lets the program use any free port. */
 const PORTS: Environment = { HUB2MQTT_HTTP_PORT: '0' }
 
-/** Runs the program to its end, where the process itself matters. */
+/** Runs the program to its end in a separate process, for tests that depend on the process. */
 const program = (args: readonly string[], env: Environment = {}) =>
   runProgram(process.execPath, [PROGRAM, ...args], { env: { ...PORTS, ...env } })
 
-/** Runs the program until it is stopped. */
+/** Starts the program, which runs until it is stopped. */
 const lasting = (args: readonly string[], env: Environment = {}) =>
   new Process(process.execPath, [PROGRAM, ...args], { env: { ...PORTS, ...env } })
 
@@ -158,7 +158,7 @@ describe('the keys of an emulated hub', () => {
 })
 
 describe('a new app', () => {
-  /** A `PATH` for each version of Node.js on this machine. */
+  /** Maps each version of Node.js on this machine to a `PATH` that contains it. */
   const PATHS = new Map(
     (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => {
       const found = existsSync(join(folder, 'node')) ? [join(folder, 'node')] : []
@@ -308,7 +308,7 @@ describe('the demo', () => {
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
     await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
-    // The demo's key permits reading the hub's health.
+    // The bridge can publish the hub's health, because the demo's key permits reading it.
     await until('its health', () => observer.last('hub2mqtt/home/health'), 30_000)
     await demo.stop('SIGTERM')
     expect(demo.end).toBe('code 0')
@@ -340,7 +340,7 @@ describe('the demo', () => {
     const page = /The page: +(\S+)/.exec(text)?.[1] ?? ''
     const session = await fetch(new URL('api/session', page), { headers: ownerOf(page) })
     expect(await session.json()).toMatchObject({ access: 'full' })
-    // The token occurs only once, in the address of the page.
+    // The program must print the token only once, in the address of the page.
     expect(text.match(/token=/g)).toHaveLength(1)
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')

@@ -17,7 +17,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     hubs: { type: 'string', default: '60' },
     lease: { type: 'string', default: '5s' },
-    /** Number of fleets that run in parallel. */
+    /** The number of fleets that run in parallel. */
     workers: { type: 'string', default: '1' },
     fault: { type: 'string', multiple: true },
   },

@@ -6,7 +6,7 @@ import { FLEET_FAULTS, type Scene } from './faults.ts'
 
 export interface FleetEpisode {
   readonly fault: string
-  /** Milliseconds from the beginning of the fault until every hub answers again. */
+  /** The time from the beginning of the fault until every hub answers again, in milliseconds. */
   readonly gapMs: number
   readonly commands: number
   readonly confirmed: number
@@ -20,14 +20,14 @@ interface Asked {
   readonly transaction: string
 }
 
-/** Limit for a complete recovery, including an election in NATS. */
+/** Time limit for a complete recovery, including an election in NATS. */
 const CALM_MS = 120_000
 
 export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpisode> {
   const { world, random } = scene
   const found = FLEET_FAULTS[fault]
   if (found === undefined) throw new RangeError(`no fault ${fault}`)
-  // NATS may still be recovering from the previous fault.
+  // Wait, because NATS may still be recovering from the previous fault.
   await scene.roster.catchUp()
   const epochBefore = scene.roster.epoch
   const startedAt = Date.now()
@@ -48,7 +48,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   try {
     const faulty = found.run(scene)
     await after(100)
-    // Sends commands to each hub until one is answered, because a hub without an owner does not answer.
+    // Send commands to each hub until one is answered, because a hub without an owner does not answer.
     const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
     await faulty
     gaps = await answering
@@ -131,7 +131,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
     confirmed += 1
     if (times === 0) violations.push(`"${text}" was confirmed, and ${hub} never said it: ${confirmation}`)
   }
-  // A hub changes its member at most once per epoch. More changes mean that two members served it at once.
+  // The member of a hub may change once per epoch. More changes mean that two members served the hub at once.
   const epochs = roster.epoch - epochBefore
   const requests = world.asked(startedAt).filter(({ path }) => !path.startsWith('unsubscribe'))
   for (const [hub, ofHub] of Map.groupBy(requests, (one) => one.hub)) {

@@ -17,13 +17,13 @@ interface FleetFault {
 }
 
 const HOUR_MS = 3_600_000
-/** The stream of the default bucket, which the members share. */
+/** The JetStream stream of the default bucket, which all members share. */
 const STREAM = 'KV_hub2mqtt'
 
 const memberOf = ({ world, random }: Scene) => random.int(0, world.processes.length - 1)
 const nodeOf = ({ nats, random }: Scene) => nats.node(random.int(0, nats.nodes.length - 1))
 
-/** Makes connections hang, or closes them and refuses new connections. */
+/** For some time, makes the proxies' connections hang, or closes them and refuses new ones. */
 async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most] = [1_000, 12_000]): Promise<void> {
   const hangs = random.chance(0.5)
   for (const proxy of proxies) {

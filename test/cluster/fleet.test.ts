@@ -17,7 +17,7 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
   const join = (name: string) => street.join(nats, name, env[name])
   const members = new Map(NAMES.map((name) => [name, join(name)]))
   const payload = (topic: string) => Object(JSON.parse(observer.last(topic) || '{}'))
-  /** Moves the clock, but not faster than NATS and the broker answer, so that no lease ends early on a busy machine. */
+  /** Moves the clock, and waits for NATS and the broker after each step, so that no lease ends early. */
   const pass = async (what: string, holds: () => boolean | Promise<boolean>) => {
     const step = async () => {
       street.clock.jump(STEP_MS)
@@ -37,7 +37,7 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
     text: (topic: string) => observer.last(`hub2mqtt/${topic}`),
     everyLine: (text: string) => [...members.values()].every(({ lines }) => lines.some((line) => line.includes(text))),
     isOnline: () => [...hubs.keys()].every(isOnline),
-    /** Resolves when every hub is online, each with one of these members as its owner. */
+    /** Resolves when every hub is online and one of these members is its owner. */
     served: (by: readonly string[]) =>
       pass(`hubs served by ${by.join(', ')}`, () => fleet.isOnline() && owners().every((owner) => by.includes(owner))),
     /** Restarts members, which then use the current hubs of the street. */
@@ -68,7 +68,7 @@ describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_00
     const health = (name: string) => payload(`hub2mqtt/bridge/${name}/health`)
     await pass('none of them to be ready', () => NAMES.every((name) => health(name).ready === false))
     expect(health('a').problems).toEqual([expect.stringContaining('has no lease')])
-    // Requests that end sessions do not count.
+    // Ignore the requests that end sessions.
     const requests = () => [...street.hubs.values()].flatMap((hub) => hub.requests.map(({ path }) => path))
     const asked = () => requests().filter((path) => !path.startsWith('unsubscribe')).length
     const before = asked()

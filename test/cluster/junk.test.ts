@@ -1,4 +1,4 @@
-/** Another program writes invalid values into the store of a fleet. This costs time, but every hub is served again. */
+/** Tests that every hub of a fleet is served again after another program has written invalid values into its store. */
 import { randomUUID } from 'node:crypto'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
@@ -19,7 +19,7 @@ const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
 const EPOCHS = [0, 1, 3, 1_000, MAX_EPOCH - 1, MAX_EPOCH, MAX_EPOCH + 1, Number.MAX_SAFE_INTEGER, 1e308, -1, 1.5]
 const SINCE = '2026-01-01T00:00:00.000Z'
 
-/** Returns a value for a key. The best forgeries repeat the current content of the store. */
+/** Returns an invalid value for a key. The best forgeries repeat the current content of the store. */
 type Junk = (held: { readonly row: string; readonly roster: string }) => string
 const parsed = (text: string): object => {
   try {
@@ -127,7 +127,7 @@ describe.skipIf(natsPath === undefined)('a fleet whose bucket another program wr
       return this.#fleet.mayAct()
     }
 
-    /** Ends the member like a killed process, without a message. */
+    /** Ends the member without a message, like a killed process. */
     async kill(): Promise<void> {
       await this.#store[Symbol.asyncDispose]()
       this.serves = new Set()

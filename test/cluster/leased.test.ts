@@ -8,7 +8,7 @@ import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000
 const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
-/** These clock speeds differ more than the clocks of two machines ever do. */
+/** Speeds of the members' clocks. They differ more than the clocks of two machines ever do. */
 const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 
 const step = fc.record({
@@ -19,7 +19,7 @@ const step = fc.record({
 })
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** With the seed below, the watch of the last member to start omits the row of a member that was killed. */
+/** With the seed below, the watch of the member that starts last omits the row of a member that was killed. */
 const UNSEEN: Step[] = [
   { after: 9742, who: 1, what: 'end', ms: 100 },
   { after: 451, who: 2, what: 'kill', ms: 39_987 },
@@ -110,7 +110,7 @@ describe('a fleet by leases', () => {
     const killed = new Member(simulation, 'member-0', RESOURCES, LEASE_MS, 1)
     await simulation.run(3 * LEASE_MS)
     killed.killed = true
-    // With a random value of 0, the simulated watch loses rows.
+    // Make the simulated watch lose rows, as it does with a random value of 0.
     chance = 0
     const next = new Member(simulation, 'member-1', RESOURCES, LEASE_MS, 1)
     chance = 0.5
@@ -167,7 +167,7 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  // Observed with three NATS servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
+  // This was observed with three NATS servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
   test('accepts a member whose server counts the writes differently', async () => {
     const { simulation, first } = await settled()
     first.killed = true
@@ -208,8 +208,7 @@ describe('members that all end at the same time', () => {
           })
         }
         await simulation.run(5_000)
-        // Sort the answers, because a member that the last one has removed from the roster may detect its removal
-        // after the last one's answer.
+        // Sort the answers: the last member to leave may remove another one from the roster, which then answers later.
         expect(answers.sort()).toEqual(['the last one', true, true])
       }),
       { numRuns: runs(30), examples: [[-7, [33, 242, 73]]] },

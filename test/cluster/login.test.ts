@@ -32,12 +32,12 @@ test.skipIf(natsPath === undefined)(
     await writes('one')
     const count = (text: string) => lines.filter((line) => line.includes(text)).length
     await nats.node(0).restart(accepting('second'))
-    // A single refusal would not end the connection.
+    // Wait for several refusals, because a single refusal would not end the connection.
     await until('refusals', () => count('NATS refuses the user name or password') === 1, 60_000)
     const refused = attempts
     await until('more of them', () => attempts >= refused + 3)
     password = 'second'
-    // The store reads the login every ten seconds at most.
+    // The store reads the login again after at least ten seconds.
     clock.jump(10_000)
     await writes('two')
     expect(count('NATS refuses the user name or password')).toBe(1)

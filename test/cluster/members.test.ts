@@ -56,7 +56,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
     const topics = [...world.hubs.keys()].map((hub) => `${hub}/cmd/get-apps`)
     const answered = [...topics, 'bridge/cmd/ping', 'hub-99/cmd/refresh']
     await Promise.all(answered.map((topic) => world.command(topic)))
-    // A second answer would have arrived before the answers of this round.
+    // Send all commands again: a second answer to the first round would arrive before the answers to this round.
     await Promise.all(answered.map((topic) => world.command(topic)))
     const results = world.observer.seen.filter(({ topic }) => topic.includes('/result/'))
     expect(results).toHaveLength(2 * answered.length)
@@ -99,7 +99,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
 
 const NAMES = ['a', 'b', 'c']
 
-/** Messages that arrive at the same moment on two connections may be read in either order. */
+/** Messages within this time may be read in either order, because they arrive on two connections. */
 const SAME_MOMENT_MS = 100
 
 /** Returns pairs of consecutive requests to a hub that came from different members. */

@@ -20,11 +20,11 @@ export interface MembersOptions {
   readonly config?: Readonly<Record<string, unknown>>
   /** The ports of NATS. If set, each member has its own connections to NATS and the broker, which can be cut. */
   readonly natsPorts?: readonly number[]
-  /** Whether a test can set the wall clocks of the members, which then run from the sources. */
+  /** Whether a test can set the wall clocks of the members. If so, the members run from the sources. */
   readonly hasClocks?: true
 }
 
-/** The proxies between a member and the servers. */
+/** The proxies between a member and its servers, NATS and the broker. */
 export interface Lines {
   readonly broker: TcpProxy
   readonly nats: readonly TcpProxy[]
@@ -32,9 +32,9 @@ export interface Lines {
 
 export interface Asked {
   readonly hub: string
-  /** Each member has its own key, which identifies it in a hub's log. */
+  /** The member that sent the request, according to its API key. */
   readonly member: number
-  /** Epoch milliseconds. */
+  /** The time of the request, in epoch milliseconds. */
   readonly at: number
   readonly method: string
   readonly path: string
@@ -131,12 +131,12 @@ export class Members implements AsyncDisposable {
     return this.observer.seen.findLast((one) => one.topic === topic)?.text
   }
 
-  /** Returns the owner of each hub, according to the hub's own message. */
+  /** Returns the owner of each hub, according to the hub's `info` message. */
   owners(): Map<string, unknown> {
     return new Map([...this.hubs.keys()].map((hub) => [hub, Object(this.payload(`hub2mqtt/${hub}/info`)).owner]))
   }
 
-  /** Resolves when every hub is online, each with one of these members as its owner. */
+  /** Resolves when every hub is online and one of these members is its owner. */
   async served(by: readonly string[], ms = 60_000): Promise<void> {
     const isServed = (hub: string) =>
       by.includes(String(this.owners().get(hub))) && this.text(`hub2mqtt/${hub}/state`) === 'online'
@@ -161,7 +161,7 @@ export class Members implements AsyncDisposable {
     await this.served(names)
   }
 
-  /** Clears the records, except the retained messages of the broker. */
+  /** Clears the recorded requests and messages, except the newest retained message of each topic. */
   forget(): void {
     const held = new Map(this.observer.seen.filter(({ retain }) => retain).map((one) => [one.topic, one]))
     this.observer.seen = [...held.values()]

@@ -17,7 +17,7 @@ const { values } = parseArgs({
 
 const NAMES = ['a', 'b', 'c']
 const MB = 1024 * 1024
-/** Time for everything to settle after the start. */
+/** The time until all processes are at rest after the start. */
 const REST_MS = 10_000
 
 async function main(): Promise<void> {

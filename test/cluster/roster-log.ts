@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 
 /** The default of `fleet.bucket`. */
 const BUCKET = 'hub2mqtt'
-/** Members ignore keys without the mark of the bucket. */
+/** A key without the mark of the bucket, so that members ignore it. */
 const LOOK_KEY = 'look'
 const TRY_MS = 5_000
 const PATIENCE_MS = 60_000

@@ -18,7 +18,7 @@ interface Watcher {
 interface Event {
   readonly at: number
   readonly order: number
-  /** The task waits while its member is suspended. */
+  /** The member that runs the task. The task waits while this member is suspended. */
   readonly owner: Member | undefined
   readonly run: () => void
 }
@@ -141,7 +141,7 @@ export class Simulation {
     }
   }
 
-  /** Delivers a row late or never. A member that is cut off gets the row only when it is connected again. */
+  /** Delivers a row to a member after a delay, or never. A member that is cut off gets the row after it reconnects. */
   #deliver(member: Member, task: () => unknown): void {
     if (!this.isWell && this.random() < 0.02) return
     const delay = this.random() < 0.1 ? this.random() * 4_000 : this.random() * 50
@@ -161,7 +161,7 @@ export class Simulation {
 
   /** Checks that no two members act on a resource at the same time. */
   #look(): void {
-    // Most events change nothing about who acts on what.
+    // Skip most events, because they do not change which member acts on what.
     if (!this.members.map((member) => member.hasChanged()).includes(true)) return
     const owners = new Map<string, string>()
     for (const member of this.members) {
@@ -172,7 +172,7 @@ export class Simulation {
         owners.set(resource, member.label)
       }
     }
-    // A settled member may clear the topics of its share, even without serving it.
+    // Check settled members too, because a settled member may clear the topics of its share even without serving it.
     for (const member of this.members) {
       if (!member.isActing || !member.fleet.isSettled) continue
       const rightful = this.#ownersIn(member)
@@ -201,7 +201,7 @@ export class Member {
   readonly #simulation: Simulation
   #before: { readonly isActing: boolean; readonly serves: ReadonlySet<string>; readonly isSettled: boolean } | undefined
 
-  /** @param ahead by how many writes the member's server is ahead; a correct server never is */
+  /** @param ahead the number of writes by which the member's server is ahead; 0 for a correct server */
   constructor(
     simulation: Simulation,
     name: string,
@@ -243,7 +243,7 @@ export class Member {
     )
   }
 
-  /** Returns whether the member acts, serves or is settled otherwise than at the previous call. */
+  /** Returns whether `isActing`, `serves` or `isSettled` has changed since the previous call. */
   hasChanged(): boolean {
     const { isActing, serves, fleet } = this
     const isSettled = isActing && fleet.isSettled
@@ -268,7 +268,7 @@ export class Member {
       update: write,
       get: (key) => {
         const name = `${this.losses}.${key}`
-        // Another node may still answer with this value.
+        // Keep the old value, because another node may still answer with it.
         const old = simulation.store.get(name)
         return this.#call(() => (!simulation.isWell && simulation.random() < 0.2 ? old : simulation.store.get(name)))
       },
@@ -292,7 +292,7 @@ export class Member {
       const timeOut = simulation.at(CALL_TIMEOUT_MS, this, () => reject(new Error('timeout')))
       const cutOff = this.cutOffUntil > simulation.now
       const chance = random()
-      // The call is lost, arrives after the caller has stopped waiting, or is answered too late.
+      // A call may be lost, may arrive after the caller has stopped waiting, or may be answered too late.
       if (cutOff && chance < 0.7) return
       const late = cutOff || chance < 0.05
       simulation.at(late ? random() * 8_000 : random() * 20, undefined, () => {

@@ -47,7 +47,7 @@ test.skipIf(withoutMosquitto)(
     await say(home, bridge, 'hub2mqtt/home/cmd/refresh')
     const later = await client(second, 'homeassistant')
     await later.until('the retained state', () => later.last('hub2mqtt/home/state') === 'x')
-    // Each side receives a message exactly once.
+    // Each side must receive a message exactly once.
     for (const one of [bridge, home]) one.forget()
     await bridge.publish('hub2mqtt/home/event', 'once')
     await home.publish('hub2mqtt/home/cmd/ping', 'once')
@@ -58,7 +58,7 @@ test.skipIf(withoutMosquitto)(
       expect(one.texts('hub2mqtt/home/event')).toEqual(['once'])
       expect(one.texts('hub2mqtt/home/cmd/ping')).toEqual(['once'])
     }
-    // While the first broker is down, retained messages are forwarded later, but commands are not.
+    // Retained messages that are sent while the first broker is down are forwarded later. Commands are not.
     await first.stop()
     const late = await client(second, 'hub2mqtt')
     await late.publish('hub2mqtt/home/info', 'meanwhile', { retain: true })

@@ -9,8 +9,8 @@ import { until } from '../support/until.ts'
 
 const KEY = 'key-for-tests'
 /**
- * Clusters first elect new leaders and then replicate retained messages. Before that, NATS ends each new connection
- * after five seconds or denies its subscriptions, and the bridge's waits between attempts grow.
+ * A long limit: clusters first elect new leaders and then replicate retained messages. Until then, NATS ends each new
+ * connection after five seconds or denies its subscriptions, and the bridge waits longer after each attempt.
  */
 export const TIMEOUT_MS = 120_000
 
@@ -23,7 +23,7 @@ export interface House {
   bridge(urls: readonly string[], env?: Readonly<Record<string, string>>): RunningBridge
 }
 
-/** The tests run concurrently, so what they open is closed by their contexts. */
+/** The part of a test's context that closes what the test opens, because the tests run concurrently. */
 export type Closing = Pick<TestContext, 'onTestFinished'>
 
 /** Starts a house, which is closed at the end of the test. */
@@ -75,7 +75,7 @@ export async function answers(observer: Observer): Promise<number> {
   return Math.round(performance.now() - start)
 }
 
-/** Resolves when the broker works; a cluster that has lost a node forwards nothing for some time. */
+/** Resolves when the broker forwards messages. A cluster that has lost a node forwards nothing for some time. */
 export async function works(observer: Observer): Promise<void> {
   const marker = `hub2mqtt/marker/${randomBytes(6).toString('hex')}`
   await say(observer, marker, '', () => observer.last(marker) !== undefined)
@@ -89,12 +89,12 @@ async function say(observer: Observer, topic: string, text: string, holds: () =>
   await observer.until(`a reaction to ${topic}`, holds, TIMEOUT_MS).finally(() => clearInterval(repeated))
 }
 
-/** Moves the clock of a house in steps, between which the broker can answer, until `holds` returns `true`. */
+/** Moves the clock of a house in steps until `holds` returns `true`. After each step, the broker can answer. */
 export async function pass(house: House, observer: Observer, what: string, holds: () => boolean): Promise<void> {
   for (let minutes = 0; minutes < 15; minutes += 0.25) {
     house.clock.jump(15_000)
     await works(observer)
-    // Network requests that have started take real time.
+    // Wait in real time for network requests that have started.
     if (await until(what, holds, 150).catch(() => false)) return
   }
   throw new Error(`15 minutes passed without ${what}`)

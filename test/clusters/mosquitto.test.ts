@@ -53,7 +53,7 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', { conc
     const texts = (topic: string) => all.filter((seen) => seen.topic === topic).map(({ text }) => text)
     expect(texts(STATE)).not.toContain('offline')
     expect(texts(`${app}/event`)).toHaveLength(1)
-    // The bridge does not wait for another bridge that might have replaced it.
+    // The bridge stays active, without waiting for another bridge that might have replaced it.
     const asked = observer.texts('hub2mqtt/bridge/presence').filter((text) => text.includes('"asks":true'))
     expect(asked).toEqual([expect.stringContaining('"role":"active"')])
     await online(other)

@@ -16,7 +16,7 @@ describe('the example configuration', () => {
 
   it('loads with every option uncommented', () => {
     const yaml = exampleConfig().replaceAll(/^( *)#(?! \S)/gm, '$1')
-    // The example file shows all ways to join a fleet, but only one is permitted.
+    // Keep only one way to join a fleet: the example file shows all ways, but only one is permitted.
     const inOneWay = yaml.replaceAll(/^ +(?:shard|index|count): .*\n/gm, '')
     expect(load({ yaml: inOneWay, files: pems }).config.mqtt).toMatchObject({
       url: ['mqtt://broker:1883'],

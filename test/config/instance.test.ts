@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { claimInstance } from '../../src/config/broker.ts'
 
-/** Starts another process, which keeps its number until it is killed. */
+/** Starts another process that claims a number, and keeps the number until it is killed. */
 async function elsewhere(name: string, platform: NodeJS.Platform) {
   const program = `
     import { claimInstance } from './src/config/broker.ts'
@@ -19,7 +19,7 @@ async function elsewhere(name: string, platform: NodeJS.Platform) {
   return { number: Number(line), kill: () => child.kill('SIGKILL') && once(child, 'exit') }
 }
 
-// Linux has abstract sockets. On macOS, a crash leaves a socket file behind.
+// Linux has abstract sockets, which end with the process. On macOS, a socket file remains after a crash.
 test.each(['linux', 'darwin'] as const)(
   'each process has its own number, and a restart the same one (%s)',
   async (os) => {

@@ -13,7 +13,7 @@ const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
 const schema = JSON.parse(configSchema())
 const editorTakes = ajv.compile(schema)
 
-/** With these variables, all required options are set and all combinations are valid. */
+/** Variables that set all required options, and with which all combinations are valid. */
 const ENV = {
   HUB2MQTT_HUB_URL: 'http://h',
   HUB2MQTT_HUB_API_KEY: 'abcd',
@@ -28,7 +28,7 @@ const ENV = {
 const ANY_FILE = { '': `a-secret${PEM}` }
 const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), env: ENV, files: ANY_FILE })
 
-/** Kinds of checks that JSON Schema cannot express. */
+/** Kinds of checks in the schemas of options that JSON Schema cannot express. */
 const BEYOND_JSON_SCHEMA = ['check', 'max_bytes', 'not_values']
 
 /** Returns why the loader refuses a value; empty if it accepts the value. */
@@ -39,7 +39,7 @@ function refusals({ schema: own }: Option, value: unknown): string[] {
   return issues.flatMap(reasonsOf)
 }
 
-/** For an option with several forms, returns the errors of the form that the value has. */
+/** Returns the errors of a value. For an option with several forms, returns those of the form that the value has. */
 function reasonsOf({ type, issues }: v.BaseIssue<unknown>): string[] {
   const own = issues?.filter(({ kind, path }) => kind !== 'schema' || path !== undefined) ?? []
   return own.length === 0 ? [type] : own.flatMap(reasonsOf)
@@ -137,7 +137,7 @@ describe('the JSON Schema of the configuration file', () => {
       { numRuns: 4_000, examples: brokers.flatMap((row) => noPort.map((value): [[Row, unknown]] => [[row, value]])) },
     )
     expect(taken.size).toBe(rows.length)
-    // These options have ranges with a unit, cron expressions, time zones, addresses, byte limits, or related numbers.
+    // Only these options have units, cron expressions, time zones, addresses, byte limits, or related numbers.
     expect(
       [...beyond].filter(
         (path) =>

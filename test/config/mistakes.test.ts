@@ -355,7 +355,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     expect(line).toMatch(/^hubs: no hub configured; .*--config.*HUB2MQTT_HUB_URL.*HUB2MQTT_HUB_API_KEY/)
     expect(mistakesOf({ yaml: '' })).toEqual([line])
     expect(mistakesOf({ yaml: 'hubs:' })).toEqual([line])
-    // An explicitly empty list is valid.
+    // A list that is explicitly empty is not a mistake.
     expect(mistakesOf({ yaml: 'hubs: {}' })).toEqual([])
   })
 

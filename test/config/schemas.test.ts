@@ -16,7 +16,7 @@ const same = (...values: readonly unknown[]) => values.map((value) => [value, va
 describe('the schema of cron expressions', () => {
   const as = [(text: string) => text, (text: string) => new Map([['com.example.app', text]])]
   const takes = (schema: v.GenericSchema, raw: unknown) => !String(fromFile(schema, raw)).startsWith('refused')
-  /** The options, alone or for each app, that accept a cron expression but not arbitrary text. */
+  /** The options that accept a cron expression but not arbitrary text, as their value or as a value for each app. */
   const rows = Object.entries(options).flatMap(([name, { schema }]) =>
     as
       .filter((given) => takes(schema, given('0 4 * * 1')) && !takes(schema, given('each day')))
@@ -38,7 +38,7 @@ describe('the schema of cron expressions', () => {
   })
 })
 
-/** For each schema, values of a file with what they are read as, and values that are refused. */
+/** For each schema: raw values and what they are read as, and values that are refused. */
 const SCHEMAS: readonly {
   readonly of: string
   readonly schema: v.GenericSchema

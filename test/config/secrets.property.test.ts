@@ -5,11 +5,11 @@ import { describeConfig } from '../../src/config/describe.ts'
 import { runs } from '../support/runs.ts'
 import { type Given, load, mistakesOf } from './support.ts'
 
-/** The mark at the beginning appears in no other text. */
+/** Each secret begins with a mark that appears in no other text. */
 const secret = fc.string({ unit: 'grapheme', maxLength: 30 }).map((text) => `S3cr~${text}`)
 const MARK = 'S3cr~'
 
-/** Each configuration has the secret in a different place, which may be a valid place or not. */
+/** Configurations with the secret in different places, valid or not. */
 const places: ((value: string) => Given)[] = [
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: value } } }) }),
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: [value] } } }) }),

@@ -1,4 +1,4 @@
-/** A configuration file that is not a plain file is reported as an error immediately. */
+/** Tests that a configuration file that is not a plain file is reported as an error immediately. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

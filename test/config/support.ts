@@ -10,10 +10,10 @@ export const HUB_ENV = { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_A
 export const PEM = '-----BEGIN CERTIFICATE-----'
 
 export interface Given {
-  /** Text of the configuration file. Without a text, there is no file. */
+  /** The text of the configuration file. By default, there is no file. */
   readonly yaml?: string
   readonly env?: Record<string, string | undefined>
-  /** Other files, keyed by the end of their path; an empty key matches every other file. */
+  /** The texts of other files, keyed by the end of their path; an empty key matches every other file. */
   readonly files?: Record<string, string>
   readonly requireHub?: boolean
   readonly onDisk?: boolean

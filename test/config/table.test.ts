@@ -32,9 +32,9 @@ describe('the option table', () => {
   it('refuses a default of the wrong type, and a required option with a default', () => {
     // @ts-expect-error not one of the choices
     defineOptions({ a: { doc: '', schema: choice(['x', 'y']), default: 'z' } })
-    // @ts-expect-error required means that there is no default
+    // @ts-expect-error a required option has no default
     defineOptions({ a: { doc: '', schema: boolean, default: true, required: true } })
-    // @ts-expect-error neither required nor with a default
+    // @ts-expect-error an option is required or has a default
     defineOptions({ a: { doc: '', schema: boolean } })
   })
 

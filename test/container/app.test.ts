@@ -15,7 +15,7 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
   afterAll(remove)
 
-  /** Like the Supervisor's file, this file is readable only by root. */
+  /** Writes an options file that only root can read, like the Supervisor's file. */
   function options(values: Readonly<Record<string, unknown>>): string {
     const path = join(folder, 'options.json')
     writeFileSync(path, JSON.stringify(values))

@@ -9,7 +9,7 @@ import { example } from './support/installation.ts'
 
 const PROJECT = 'hub2mqtt-fleet-test'
 const NATS_IMAGE = process.env['NATS_IMAGE'] ?? 'nats:2-alpine'
-/** Nine containers start at the same time. */
+/** A long limit, because nine containers start at the same time. */
 const TIMEOUT_MS = 90_000
 
 async function hasNats(): Promise<boolean> {
@@ -70,7 +70,7 @@ describe.runIf(isReady)('the compose file of a fleet', () => {
       const all = await docker('inspect', '--format', '{{if .State.Health}}{{.State.Health.Status}}{{end}}', ...ids)
       return all.split('\n').filter((status) => status !== '')
     }
-    // Three members, two brokers, three NATS servers and the hub.
+    // The nine containers are three members, two brokers, three NATS servers and the hub.
     await expect.poll(health, { timeout: TIMEOUT_MS }).toEqual(Array.from({ length: 9 }, () => 'healthy'))
   }, 120_000)
 

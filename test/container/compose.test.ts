@@ -141,7 +141,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
           ReadonlyRootfs: true,
           CapDrop: ['ALL'],
           SecurityOpt: ['no-new-privileges:true'],
-          // The hub needs a higher limit, because its apps are separate processes.
+          // The hub has the higher limit, because its apps are separate processes.
           PidsLimit: expect.toBeOneOf([64, 256]),
           RestartPolicy: { Name: 'unless-stopped' },
           Privileged: false,

@@ -8,7 +8,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // The tests share an engine, and the compose files have fixed ports.
+    // Run no files in parallel, because they share an engine, and the compose files have fixed ports.
     fileParallelism: false,
     // Tests remove their containers themselves; the library's cleaner would need an additional image.
     env: { TESTCONTAINERS_RYUK_DISABLED: 'true' },

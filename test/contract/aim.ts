@@ -87,7 +87,7 @@ export async function carryOut(
   )
 }
 
-/** Returns the row that a topic names, and its argument. */
+/** Returns the row of the command table that a topic names, and the argument in the topic. */
 export function named(words: string): { readonly command: Command; readonly argument: string | undefined } {
   const [target, topic = ''] = words.split(' ')
   const [name = '', argument] = topic.split('/')

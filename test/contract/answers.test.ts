@@ -12,13 +12,13 @@ import { OddHub, type Plan, type Sign, type Signs, type WriteAnswer } from './od
 interface Write {
   readonly command: string
   readonly payload?: string
-  /** Whether a check of the hub shows the effect. */
+  /** Whether the hub's state shows the effect, so that a check of the hub can confirm the write. */
   readonly shown?: true
-  /** Whether the app's record may be the answer. */
+  /** Whether the hub may answer with the app's record. */
   readonly ofApp?: true
   /** The value of `enabled` in the app's record. */
   readonly enables?: boolean
-  /** Whether the write is confirmed only by an empty answer or the value itself. */
+  /** Whether only an empty answer or the written value itself confirms the write. */
   readonly sets?: true
 }
 
@@ -111,7 +111,7 @@ function expected({ shown, ofApp, enables, sets }: Write, says: Says, executed: 
   return contradicts ? unanswered(found) : 'ok'
 }
 
-/** A fourth of the cases, and a different one for each write, where the answer's content should not matter. */
+/** Returns a fourth of the cases, different for each write, for answers whose content should not matter. */
 const some = (write: Write, cases: readonly Case[]) => cases.filter((_, i) => (i + WRITES.indexOf(write)) % 4 === 0)
 
 const unanswered = (found: boolean) => (found ? 'ok' : 'outcome_unknown')

@@ -1,4 +1,4 @@
-/** `hub/call` may never do more than the commands with the same effect. */
+/** Tests that `hub/call` never does more than the permitted commands with the same effect. */
 import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
 import { COMMANDS, findCommand } from '../../src/contract/commands.ts'
@@ -60,7 +60,7 @@ describe('a call does not reach an operation of a denied command', () => {
     expect(may({ deny: ['disable'] }, apps('PUT', `${A}/enable`))).toBe(true)
     expect(may({ deny: ['restart'] }, apps('GET', A))).toBe(true)
     expect(may({ deny: ['autoupdate'] }, apps('PUT', A, {}))).toBe(false)
-    // Neither the guardian's command nor automatic updates have the effect of the call.
+    // The denial of a command with a different effect does not deny the call.
     expect(may({ deny: ['guard'] }, apps('POST', `${A}/restart`))).toBe(true)
     for (const body of [{ autoupdate: true }, { autoupdate: true, id: 'com.a' }])
       expect(may({ deny: ['enable', 'disable', 'install'] }, apps('PUT', A, body))).toBe(true)

@@ -10,7 +10,7 @@ import { APP, aim, carryOut, failure, NEW_APP, named, operations, test } from '.
 
 interface Case {
   readonly payload?: string
-  /** The hub's operation and its body. Without an operation, the bridge answers from memory. */
+  /** The expected operation of the hub and its body. Without an operation, the bridge answers from memory. */
   readonly asks?: readonly [operation?: string, body?: unknown]
   readonly data?: unknown
 }
@@ -63,7 +63,7 @@ const CASES: Readonly<Record<string, Case>> = {
 /** A text that is longer than allowed. */
 const long = (allowed: number) => 'x'.repeat(allowed + 1)
 const wordsOf = ({ target, name, argument }: Command) => `${target} ${name}${argument === undefined ? '' : '/x'}`
-/** A command for the guardian sends no request to the hub. */
+/** The commands for a hub, except those for the guardian, which send no request to the hub. */
 const ofHubs = COMMANDS.filter((one) => one.target !== 'bridge' && one.needs === undefined).map(wordsOf)
 
 describe('a command', () => {
@@ -77,7 +77,7 @@ describe('a command', () => {
     const found = await carryOut(aimed, words, payload)
     if (data !== null && typeof data === 'object') expect(found).toMatchObject(data)
     else expect(found).toBe(data)
-    // Ignore the bridge's checks of the hub, which change nothing.
+    // Ignore reads, with which the bridge checks the hub.
     const { requests } = aimed.emulated
     if (operation === undefined) return expect(requests).toEqual([])
     const asked = command.write ? requests.filter(({ method }) => method !== 'GET') : requests

@@ -89,7 +89,7 @@ describe('the report for the developer', () => {
     )
   })
 
-  /** Private data of people, including their networks and settings. */
+  /** Private data of people, including their networks and settings, that a report must not contain. */
   const PRIVATE = [
     'Erika Mustermann',
     'erika.mustermann@example.org',

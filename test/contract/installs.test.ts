@@ -213,7 +213,7 @@ describe('all updates of a hub', () => {
     expect(updated(aimed)).toEqual(['a', 'b', 'c'])
   })
 
-  /** Runs `act` during the first install. */
+  /** Runs `act` right before the first install is sent. */
   const meanwhile = (aimed: Aim, act: () => unknown): Aim => {
     const send: Target['send'] = async (id, command) => {
       if (id === 'a') await act()

@@ -4,10 +4,10 @@ import { text } from 'node:stream/consumers'
 import { serve } from '../hub/support.ts'
 import { APP } from './aim.ts'
 
-/** The hub whose identity the answer shows. */
+/** The hub whose identity an answer shows: the hub itself, none, or another hub. */
 export type Sign = 'own' | 'none' | 'other'
 
-/** Answers, other than those to writes, that show the hub's identity. */
+/** The answers that show the hub's identity, apart from answers to writes. */
 export type Signs = 'everywhere' | 'ping' | 'nowhere'
 
 export interface WriteAnswer {
@@ -31,7 +31,7 @@ interface AppState {
 
 export class OddHub {
   readonly url: string
-  /** Number of writes that the hub received. */
+  /** The number of writes that the hub received. */
   asked = 0
   executed = 0
   signs: Signs

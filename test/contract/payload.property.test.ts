@@ -36,7 +36,7 @@ const envelope = fc.record(
   { requiredKeys: [] },
 )
 const kinds = fc.constantFrom(...COMMANDS.map(({ payload }) => payload))
-/** The inputs range from noise to almost valid payloads. */
+/** Inputs that range from random bytes to almost valid payloads. */
 const anyBytes = fc.oneof(
   fc.uint8Array({ maxLength: 300 }),
   fc.string({ unit: 'binary', maxLength: 300 }).map(bytesOf),
@@ -99,7 +99,7 @@ describe('an input', () => {
         const reading = update.read(JSON.stringify({ ...extra, ...value }))
         expect(reading.input()).toEqual(value)
         const { transaction = null, expires_at: at = null } = extra
-        // JSON has no negative zero.
+        // `JSON.stringify` writes a negative zero as 0.
         expect(reading.transaction).toBe(transaction === 0 ? 0 : transaction)
         expect(reading.expiresAt).toBe(typeof at === 'string' ? Date.parse(at) : at)
       }),

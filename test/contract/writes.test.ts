@@ -5,7 +5,7 @@ import type { OperationName } from '../../src/emulator/core/table.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { APP, aim, carryOut, failure, operations, test } from './aim.ts'
 
-/** Command, payload, operation, and the operation that checks the effect. */
+/** For each write: the command, the payload, the operation, and the operation that checks the effect. */
 const WRITES: readonly (readonly [string, string, OperationName, OperationName])[] = [
   ['app enable', '', 'enableApp', 'getApp'],
   ['app disable', '', 'disableApp', 'getApp'],
@@ -22,7 +22,7 @@ const NOTHING_FOUND = { ...UNKNOWN, message: expect.not.stringContaining(LOOKED)
 describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
   const ready = async () => {
     const aimed = await aim()
-    // The effect proves nothing if the app was already enabled.
+    // Disable the app first: if it was already enabled, its state would prove nothing.
     if (words === 'app enable') aimed.emulated.disable(APP)
     aimed.emulated.forgetRequests()
     return aimed

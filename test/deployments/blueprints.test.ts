@@ -1,4 +1,4 @@
-/** Checks only the YAML. In other tests, a real Home Assistant loads the blueprints. */
+/** Tests the YAML of the blueprints. Other tests load the blueprints into a real Home Assistant. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'

@@ -133,7 +133,7 @@ describe('the compose file of a fleet', () => {
   })
 
   it.skipIf(natsPath === undefined)('has a NATS configuration that NATS accepts with any password', () => {
-    // Without quotes, NATS would read this password as a number with a unit, followed by an error.
+    // Without the quotes, NATS would read this password as a number with a unit, and report an error.
     const env = { HOSTNAME: 'nats-1', NATS_PASSWORD: '"12e5f00d"' }
     const { status, stderr } = spawnSync(natsPath ?? '', ['-t', '-c', 'config/fleet/nats.conf'], {
       env,

@@ -16,7 +16,7 @@ const lock: Readonly<Record<string, Package>> = JSON.parse(readFileSync('package
 const installed = Object.entries(lock).filter(([path]) => path !== '')
 const production = installed.filter(([, one]) => !one.dev && !one.optional && !one.devOptional)
 
-/** These licences only require that their text is included. */
+/** Licences with a single requirement: that their text is included. */
 const PERMISSIVE = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', '0BSD', 'Unlicense']
 
 describe('the dependencies', () => {

@@ -34,7 +34,7 @@ describe('the repository of the Home Assistant app', () => {
       url: manifest.url,
       maintainer: expect.any(String),
     })
-    // Home Assistant reads every file with this name as an app, in any folder.
+    // Home Assistant treats every file with this name, in any folder, as the configuration of an app.
     const found = globSync('**/config.{yaml,yml,json}', { exclude: ['node_modules/**'] })
     expect(found).toEqual([`${app}/config.yaml`])
   })
@@ -136,7 +136,7 @@ describe('the Home Assistant app', () => {
     expect(parse(text(join(folder, 'config.yaml')))).toEqual(rest)
     expect(text(join(folder, 'Dockerfile'))).toContain('\nARG VARIANT=home-assistant\n')
     expect(text(join(folder, 'CHANGELOG.md'))).toBe(text('CHANGELOG.md'))
-    // Every file that the build copies exists.
+    // Every file that the build copies must exist.
     for (const [, sources = ''] of text('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
       for (const source of sources.split(' ')) expect(globSync(join(folder, source)), source).toHaveLength(1)
     }

@@ -25,7 +25,7 @@ beforeEach(() => {
   replaceProgram('docker', MARK)
 })
 
-// Replaces Mosquitto's tool in a container. It marks the passwords instead of hashing them.
+// Mosquitto's tool in a container is replaced by a command that marks the passwords instead of hashing them.
 const MARK = 'sed s/:/:hashed-/'
 function replaceProgram(name: string, script: string) {
   writeFileSync(join(folder, 'bin', name), `#!/bin/sh\n${script}\n`)
@@ -93,7 +93,7 @@ it('creates a valid configuration for the hub, and a file for variables', () => 
   const { config } = loadConfig({ file: join(folder, 'hub2mqtt/hub2mqtt.yaml'), env: {}, readFile: readMounted })
   expect(config.hubs['home']).toMatchObject({ url: 'http://10.0.0.1', api_key: 'key-of-my-hub' })
   expect(config.mqtt).toMatchObject({ url: ['mqtt://mosquitto:1883'], username: 'hub2mqtt' })
-  // The program accepts the file's examples.
+  // The program must accept the examples in the file.
   const examples = text('hub2mqtt/hub2mqtt.env').matchAll(/^#(HUB2MQTT_\w+)=(.*)$/gm)
   const env = Object.fromEntries([...examples].map(([, name, value]) => [name, value]))
   expect(Object.keys(env)).toHaveLength(3)
@@ -170,7 +170,7 @@ it('completes a run that was killed at any step', () => {
   let killed: boolean
   do {
     killedAt++
-    // The hashes of the missing passwords still exist.
+    // Delete the passwords, but not their hashes.
     for (const file of [...passwords, 'nats_password']) rmSync(join(folder, 'secrets', file))
     rmSync(join(folder, 'hub2mqtt'), { recursive: true })
     writeFileSync(steps, '')

@@ -36,7 +36,7 @@ export const appManifest = v.strictObject({
   version: versionTag,
   slug: v.pipe(v.string(), v.regex(/^[-_.A-Za-z0-9]+$/)),
   description: v.string(),
-  // armhf, armv7 and i386 are deprecated.
+  // The Supervisor has deprecated armhf, armv7 and i386.
   arch: v.array(v.picklist(['aarch64', 'amd64'])),
   url: v.optional(webAddress),
   image: v.optional(v.pipe(v.string(), v.regex(/^([a-zA-Z\-.:\d{}]+\/)*[-\w{}]+\/[-\w{}]+$/))),
@@ -44,7 +44,7 @@ export const appManifest = v.strictObject({
   init: flag,
   homeassistant: v.optional(versionTag),
   services: v.optional(v.array(v.pipe(v.string(), v.regex(/^(mqtt|mysql):(provide|want|need)$/)))),
-  // Permits no strings, because an older Supervisor ignores an unknown string, and the folder is then missing.
+  // Permits only objects: an older Supervisor ignores an unknown string, and the folder would be missing.
   map: v.optional(
     v.array(v.strictObject({ type: v.picklist(FOLDERS), read_only: flag, path: v.optional(v.string()) })),
   ),

@@ -1,4 +1,4 @@
-/** Tests that the paths through the code do not become longer. */
+/** Tests that the daemon runs no more functions and files for an event and for a command than before. */
 import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { takeWalks, type Walks } from './walk.ts'
@@ -8,12 +8,12 @@ beforeAll(async () => {
   walks = await takeWalks()
 }, 120_000)
 
-/** Limits for files, and for functions of `src` including anonymous functions. Lower them when code gets shorter. */
+/** Limits for the files and functions of `src`, including anonymous functions. Lower them when code gets shorter. */
 const CEILINGS = {
   usage: { functions: 80, files: 26 },
   'get-settings': { functions: 165, files: 40 },
   restart: { functions: 271, files: 62 },
-  // Crashes count towards a storm even if the guardian is off.
+  // A crash runs code of the guardian even if the guardian is off, because the crash counts towards a storm.
   crash: { functions: 195, files: 48 },
   'guarded crash': { functions: 237, files: 55 },
 } as const
@@ -21,14 +21,14 @@ const CEILINGS = {
 test('an event and a command run no more functions and files than before', () => {
   for (const [name, most] of Object.entries(CEILINGS)) {
     const { all, named } = walks[name as keyof typeof CEILINGS]
-    // An empty walk would also be within the limits.
+    // A measurement that failed, without functions, would also be within the limits.
     expect(named.functions, name).toBeGreaterThan(20)
     expect(all.functions, `functions of ${name}`).toBeLessThanOrEqual(most.functions)
     expect(all.files, `files of ${name}`).toBeLessThanOrEqual(most.files)
   }
 })
 
-/** Limits for the functions and files that a reader has to follow. */
+/** Limits for the functions and files that a reader of the main lines has to follow. */
 const MAIN_LINES = { usage: { functions: 18, files: 11 }, 'get-settings': { functions: 26, files: 13 } } as const
 
 test('the main lines in docs/internals/architecture.md are run', () => {

@@ -1,4 +1,4 @@
-/** Loaded into the bridge. Reports, on request, which functions of `src` have run since the previous request. */
+/** A module in the bridge that reports, on request, which functions of `src` have run since the previous request. */
 import { Session } from 'node:inspector'
 
 const SRC = new URL('../../src/', import.meta.url).href
@@ -31,5 +31,5 @@ process.on('message', (message: unknown) => {
   if (typeof message === 'object' && message !== null && 'depth' in message)
     void take().then((ran) => process.send?.(ran))
 })
-// Listening must not keep the process alive.
+// Do not let the listener keep the process alive.
 process.channel?.unref()

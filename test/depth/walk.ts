@@ -1,4 +1,4 @@
-/** Measures the functions of `src` that an event and a command run in the daemon, with V8's precise coverage. */
+/** Measures which functions of `src` the daemon runs for an event and for a command, with V8's precise coverage. */
 import * as v from 'valibot'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
@@ -8,7 +8,7 @@ import { Observer } from '../support/observer.ts'
 const PRELOAD = new URL('./preload.ts', import.meta.url).href
 const KEY = 'key-for-tests'
 const BASE = 'hub2mqtt'
-/** The shortest take counts, because timers add functions to some takes. */
+/** The number of measurements. The one with the fewest functions counts, because timers add functions to some. */
 const TAKES = 10
 const MAX_ROUNDS = 50
 
@@ -17,16 +17,16 @@ const RAN = v.array(v.object({ name: v.string(), file: v.string(), at: v.number(
 export type Ran = v.InferOutput<typeof RAN>[number]
 
 export interface Walk {
-  /** The take with the fewest functions. */
+  /** The functions of the measurement with the fewest functions. */
   readonly ran: readonly Ran[]
-  /** Without anonymous functions (`named`) and with them (`all`). */
+  /** The numbers without anonymous functions (`named`) and with them (`all`). */
   readonly named: { readonly functions: number; readonly files: number }
   readonly all: { readonly functions: number; readonly files: number }
 }
 
 export type Walks = Readonly<Record<'usage' | 'get-settings' | 'restart' | 'crash' | 'guarded crash', Walk>>
 
-/** Takes each walk with the default configuration, and the walk of a crash also with the guardian on. */
+/** Measures everything with the default configuration, and a crash also with the guardian on. */
 export async function takeWalks(): Promise<Walks> {
   const plain = await onBridge({}, async ({ usage, getSettings, restart, crash }) => ({
     usage: await usage(),
@@ -34,14 +34,14 @@ export async function takeWalks(): Promise<Walks> {
     restart: await restart(),
     crash: await crash(),
   }))
-  // Not at the same time: on a busy machine, timers run during the takes.
+  // Do not measure at the same time: on a busy machine, timers run during the measurements.
   const guardedCrash = await onBridge({ HUB2MQTT_GUARD_WATCH: '*' }, ({ crash }) => crash())
   return { ...plain, 'guarded crash': guardedCrash }
 }
 
 type Take = () => Promise<Walk>
 
-/** Starts a bridge, and takes the walks that `take` asks for. */
+/** Starts a bridge, and makes the measurements that `take` requests. */
 async function onBridge<T>(
   env: Readonly<Record<string, string>>,
   take: (takes: { usage: Take; getSettings: Take; restart: Take; crash: Take }) => Promise<T>,
@@ -58,7 +58,7 @@ async function onBridge<T>(
         NODE_DISABLE_COMPILE_CACHE: '1',
         HUB2MQTT_HUB_URL: hub.url,
         HUB2MQTT_HUB_API_KEY: KEY,
-        // Periodic reads would add functions to the takes.
+        // Periodic reads would add functions to the measurements.
         HUB2MQTT_HUB_POLL_INTERVAL: '10m',
         HUB2MQTT_MQTT_URL: broker.url,
         HUB2MQTT_HTTP_PORT: '0',
@@ -95,7 +95,7 @@ async function onBridge<T>(
   })
 }
 
-/** Returns the shortest of several takes. `undo` restores the previous state between them. */
+/** Repeats a measurement, and returns the one with the fewest functions. `undo` restores the state after each. */
 async function leastOf(
   act: (round: number) => Promise<void>,
   bridge: BridgeProcess,
@@ -108,7 +108,7 @@ async function leastOf(
     await act(round)
     const ran = await take(bridge)
     await undo?.()
-    // The first take includes one-time initialization. A complete walk ends with the acknowledgement.
+    // Skip the first round, which includes one-time initialization, and rounds that lack the final acknowledgement.
     if (round > 0 && ran.some(isEnd)) takes.push(ran)
   }
   const [ran = []] = takes.sort((one, other) => one.length - other.length)

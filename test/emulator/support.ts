@@ -51,7 +51,7 @@ export interface Answer {
 interface Asking {
   key?: string | null
   body?: unknown
-  /** The body, sent unchanged. */
+  /** The text of the body, which is sent unchanged. */
   raw?: string
 }
 
@@ -93,9 +93,9 @@ export interface Session {
   manager: Manager
   root: Socket
   api: Socket
-  /** `[event, payload]` in the order of arrival. */
+  /** The received events and their payloads, in the order of arrival. */
   events: [string, unknown][]
-  /** Why sockets of this session were closed. */
+  /** The reasons why sockets of this session were closed. */
   gone: string[]
 }
 
@@ -114,7 +114,7 @@ export function connected(hub: { url: string }): { manager: Manager; root: Socke
   return { manager, root: manager.socket('/') }
 }
 
-/** Resolves with `open`, or with the error that refuses a namespace. */
+/** Resolves with `open` when the namespace is connected, or with the error with which the hub refuses it. */
 export function opened(api: Socket): Promise<unknown> {
   return new Promise((resolve) => api.once('connect', () => resolve('open')).once('connect_error', resolve))
 }

@@ -29,7 +29,7 @@ describe('the protocol', () => {
     await next('40')
     send(`420["handshakeClient",{"token":"${KEY}","homeyId":"any"}]`)
     expect(await next('430')).toMatch(/^430\[null,\{"namespace":"\/api","token":"[^"]+"\}\]$/)
-    // The client cannot send the token, because its protocol has no field for a token.
+    // Connect without the token, because the client's protocol has no field for a token.
     send('40/api')
     await next('40/api')
     send('42/api,1["subscribe","homey:manager:apps"]')

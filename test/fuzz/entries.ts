@@ -22,7 +22,7 @@ const MiB = 1024 * KiB
 const KEYS = { key: ['hub.app', 'hub.speech'] }
 const log = pino({ level: 'silent' })
 const nothing = { [Symbol.asyncDispose]: () => Promise.resolve() }
-/** Shortens all delays to a hundredth. */
+/** A clock that shortens all delays to a hundredth. */
 const fastClock: Clock = { ...systemClock, after: (ms, run) => systemClock.after(ms / 100, run) }
 
 async function openHub(realtime: boolean) {
@@ -69,7 +69,7 @@ const rest: Entry<{
     const status = random.pick([200, 200, 200, 403, 500])
     const text = list(random, 5 * MiB)
     const said = status === 200 ? text : JSON.stringify({ error: 'no', error_description: text })
-    // The gateway runs in the same thread, so larger answers would only measure its work.
+    // Limit the answers: the gateway runs in the same thread, so larger answers would only measure its work.
     const cut = Buffer.from(said)
       .subarray(0, 5 * MiB + 1)
       .toString()

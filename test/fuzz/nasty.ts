@@ -1,7 +1,7 @@
 /** Texts that a parser may take long to read: many repetitions, up to the maximum size of an entry point. */
 import type { Random } from '../support/random.ts'
 
-/** One group per line; `¦` separates the tokens, which may contain spaces. */
+/** The tokens of the texts, one group per line. `¦` separates the tokens, which may contain spaces. */
 const TOKENS = [
   '<!--¦-->¦<!-- -->¦<!---->¦<?xml ¦?>¦<!DOCTYPE svg ¦<svg¦*?¦*¦?¦%¦%2¦%2F¦%C3',
   '.¦..¦./¦../¦/¦//¦\\¦ ¦\t¦\n¦\r\n¦\n ¦\u00a0¦\ufeff¦\0¦\u001f¦\u007f',

@@ -6,13 +6,13 @@ export interface Entry<T> {
   readonly name: string
   readonly batch: number
   input(random: Random): T
-  /** Inputs to try first, because random inputs rarely resemble them. */
+  /** Inputs that are tried first, because random inputs rarely resemble them. */
   readonly first?: readonly T[]
   open(): Opened<T> | Promise<Opened<T>>
 }
 
 export interface Opened<T> extends AsyncDisposable {
-  /** A returned promise resolves when all inputs have been processed. */
+  /** Feeds the inputs. If it returns a promise, the promise resolves when all inputs have been processed. */
   feed(inputs: readonly T[]): unknown
 }
 
@@ -23,7 +23,7 @@ export interface Row {
   readonly entry: string
   readonly inputs: number
   readonly longestMs: number
-  /** The inputs that take longer than the limit, truncated. */
+  /** The texts of the inputs that take longer than the limit, truncated. */
   readonly slow: readonly string[]
   readonly seconds: number
 }

@@ -12,7 +12,7 @@ import { configOf, HOUR, MINUTE, OK, SECOND, Stand } from './stand.ts'
 
 const LIMIT = 3
 const WINDOW = 30 * MINUTE
-/** Retries and storms are off, because their restarts do not count against the limit. */
+/** Disables retries and storms, because their restarts do not count against the limit. */
 const config = configOf(
   `guard: { watch: ["*"], backoff: 1s, max_restarts: ${LIMIT}, window: 30m, retry: [], storm: { apps: 100, within: 1s } }`,
 )
@@ -22,7 +22,7 @@ const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', cras
 const app = fc.constantFrom(...IDS)
 const lists = (maxLength: number) => fc.array(fc.subarray([...IDS]), { maxLength })
 const STEPS = {
-  /** The apps that are missing from the current list, and from each of the next lists. */
+  /** Each entry contains the apps that are missing from one list. The first entry is for the current list. */
   lack: fc.record({ lack: lists(3) }),
   restart: fc.record({ restart: lists(2) }),
   anew: fc.record({ anew: app }),
@@ -38,7 +38,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 class House {
   readonly clock = new FakeClock()
   readonly records = new Map<string, AppPatch>(IDS.map((id) => [id, WELL]))
-  /** The apps that are missing from each of the next lists. */
+  /** Each entry contains the apps that are missing from one of the next lists. */
   readonly lacking: (readonly string[])[] = []
   readonly #served: ReadonlySet<string>[] = []
   readonly #retained = new Map<string, string>()
@@ -60,7 +60,7 @@ class House {
     this.guard.activate(true)
     this.guard.hubChanged('home', true)
     await this.read()
-    // If two lists lack an app, the broker's data about the app is obsolete.
+    // Read a second list, because the broker's data about an app is obsolete only if two lists lack the app.
     if ([...this.#retained.keys()].some((key) => key !== 'hub' && !this.apps.all.has(key.slice(-1)))) await this.read()
     for (const id of IDS) if (!this.apps.all.has(id)) this.#clear(id)
   }

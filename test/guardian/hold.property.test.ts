@@ -122,7 +122,7 @@ test('no version is installed before the bridge has seen this version on offer f
       expect(house.installs.filter(({ held }) => !held)).toEqual([])
       installs += house.installs.length
     }),
-    // This run always installs an update; only about 8 % of the random runs do.
+    // This example always installs an update, which only about 8 % of the random runs do.
     { numRuns: runs(25), examples: [[[{ offer: '2.0.0' }, { wait: 26 }]]] },
   )
   expect(installs).toBeGreaterThan(0)

@@ -187,7 +187,7 @@ describe('an app whose devices are unavailable', () => {
     }
     read()
     await stand.clock.advance(4 * MINUTE)
-    // No restart until another read confirms that the devices are still unavailable.
+    // The guardian restarts nothing until another read confirms that the devices are still unavailable.
     expect(stand.restarted).toEqual([])
     read()
     await stand.clock.advance(10 * SECOND)

@@ -10,10 +10,10 @@ import { HOUR, MINUTE, OK, SECOND, Stand } from './stand.ts'
 const IDS = ['a', 'b'] as const
 const BACK_UP_MS = 8 * SECOND
 
-/** The result of a restart: the app runs, runs with the crash flag, crashes again, or does not change. */
+/** The results of a restart: the app runs, runs with the crash flag, crashes again, or does not change. */
 const ENDS = ['well', 'flagged', 'dies', 'nothing'] as const
 
-/** Commands that concern an app. Generic calls occur twice, as a write and as a read. */
+/** The commands for an app, except those of the guardian. Generic calls occur twice, as a write and as a read. */
 const ROWS: readonly HubCommand[] = COMMANDS.filter((row) => row.target !== 'bridge')
   .filter(({ target, about, needs }) => needs === undefined && (target === 'app' || about !== undefined))
   .flatMap((row) => (row.reaches ? [row, { ...row, write: false }] : [row]))
@@ -41,7 +41,7 @@ type Step = (typeof STEPS)[keyof typeof STEPS] extends fc.Arbitrary<infer T> ? T
 
 interface Truth {
   record: AppPatch & { readonly crash_count: number }
-  /** Whether the app has crashed, and was neither restarted nor stopped by a user since. */
+  /** Whether the app has crashed, and since then was neither restarted nor stopped by a user. */
   fallen: boolean
   starting: boolean
   gone: boolean
@@ -53,7 +53,7 @@ interface Truth {
 class Home {
   readonly stand: Stand
   readonly broken: string[] = []
-  /** The app and the time of each restart. */
+  /** The app and the time of each restart, in order. */
   readonly log: string[] = []
   readonly #truths = new Map<string, Truth>(
     IDS.map((id) => [
@@ -121,7 +121,7 @@ class Home {
       case 'crash':
         return this.#crash(step.id, { state: 'crashed', crash_message: step.message })
       case 'crash-running':
-        // The guardian cannot distinguish an app that ran with the flag since its crash from an app that runs again.
+        // Skip this event during a start: the guardian cannot distinguish it from an app with its old crash flag.
         if (this.#truth(step.id).starting) return
         return this.#crash(step.id, { crash_message: step.message })
       case 'disable':
@@ -220,7 +220,7 @@ class Home {
     if (!truth.fallen) this.broken.push(`${id} is not down: ${record.state}, crashed ${record.crashed}`)
     if (this.#fails) this.broken.push(`${id} could not be read`)
     if (now - truth.writtenAt < MINUTE) this.broken.push(`${id} ${now - truth.writtenAt} ms after a command`)
-    // After an app was given up, the times of `retry` apply instead of the limit.
+    // After the guardian has given up on an app, the delays in `retry` apply instead of the limit.
     const wait = now - (restarts.at(-1) ?? 0)
     if (this.stand.state(id).state === 'given_up') {
       if (wait < 20 * SECOND) this.broken.push(`${id} is tried again after ${wait} ms`)

@@ -21,7 +21,7 @@ describe('a restart count that was reset', () => {
   const crash = async (stand: Stand, times: number) => {
     for (let i = 0; i < times; i += 1) {
       stand.crash('a')
-      // An app that a command has just started is restarted only after a minute.
+      // The guardian waits for a minute before it restarts an app that a command has just started.
       await stand.clock.advance(MINUTE + SECOND)
       if (stand.state('a').state !== 'given_up') stand.run('a')
     }

@@ -73,7 +73,7 @@ describe('an app that was given up', () => {
     expect(await untilNext(stand)).toBe(seconds)
   })
 
-  /** Returns a stand with an app that the guardian gives up right before noon. */
+  /** Returns a stand with an app on which the guardian gives up right before noon. */
   const tiredAt = async (retry: string, options: string) => {
     const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${retry}${options} }`)
     await stand.clock.advance(24 * HOUR - 20 * SECOND)
@@ -194,7 +194,7 @@ describe('a storm', () => {
     await stand.clock.advance(1)
     expect(stand.restarted).toEqual(['a', 'b'])
     expect(stand.state('a')).toMatchObject({ restarts: 1, restarts_in_window: 0 })
-    // Crashes after the storm count again.
+    // Crashes after the storm must count again.
     for (const id of ['b', 'c', 'd']) stand.run(id)
     stand.crash('a')
     await stand.clock.advance(2 * MINUTE)

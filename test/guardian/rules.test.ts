@@ -67,7 +67,7 @@ describe('an app that is not restarted', () => {
     const stand = new Stand().start('a').crash('a').command('a', 'disable', ['begun'], by)
     await stand.clock.advance(50 * SECOND)
     expect(stand.restarted).toEqual([])
-    // The command did not stop the app within a minute.
+    // A minute after the command, the guardian restarts the app, because the command has not stopped it.
     await stand.clock.advance(10 * SECOND)
     expect(stand.restarted).toEqual(['a'])
   })
@@ -119,7 +119,7 @@ describe('an app is read again right before its restart, which is omitted', () =
     stand.crash('a').crash('b')
     await stand.clock.advance(4 * MINUTE)
     expect(reads).toEqual([10, 30, 70, 130, 190])
-    // The failed read does not delay other apps.
+    // The failed reads of one app must not delay other apps.
     expect(stand.restarted).toEqual(['b'])
     stand.found = () => ({})
     await stand.clock.advance(MINUTE)
@@ -233,7 +233,7 @@ describe('an app that runs with the flag of a crash', () => {
     const after = (await before.next()).start().say('a', flag)
     await after.clock.advance(HOUR)
     expect(after.restarted).toEqual([])
-    // An app that was not restarted yet is still waiting for its restart.
+    // An app with the crash flag that was not restarted yet still waits for its restart.
     const waiting = new Stand().start('a').say('a', flag)
     const next = (await waiting.next()).start().say('a', flag)
     await next.clock.advance(10 * SECOND)
@@ -528,7 +528,7 @@ describe('an app that reports that it runs', () => {
     }
     expect(stand.restarted).toHaveLength(3)
     expect(stand.told).toEqual(['restarted', 'restarted', 'restarted', 'gave_up'])
-    // Restarts are no longer counted after the app has run well for an hour.
+    // The guardian stops counting the restarts after the app has run well for an hour.
     stand.say('a', { memory_bytes: 1_048_576 })
     await stand.pass(2)
     expect(stand.state('a')).toMatchObject({ state: 'watching', restarts_in_window: 0 })
@@ -549,7 +549,7 @@ describe('an app that reports that it runs', () => {
     say(['a', 'b'], 2)
     stand.read()
     expect(stand.state('a').attention).toEqual([])
-    // Missing usage does not hide other reasons.
+    // Missing usage must not hide other reasons for attention.
     stand.ask = () => null
     for (let reads = 0; reads < 5; reads += 1) {
       stand.read()
@@ -699,7 +699,7 @@ describe('updates in a window', () => {
     await stand.pass(26)
     expect(commands(stand)).toEqual([])
     const next = await stand.next()
-    // The new bridge's clock is more than a year ahead.
+    // Advance the new bridge's clock by more than a year.
     await next.clock.advance(500 * 24 * HOUR)
     next.guard.activate(true)
     next.say('a', offered)

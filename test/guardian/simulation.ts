@@ -68,7 +68,7 @@ class Truth {
   readonly id: string
   readonly vice: Vice
   app: App
-  /** When the app went down because of a crash or the hub, not a user; `null` while it is not down. */
+  /** When a crash or the hub, but not a user, stopped the app; `null` while the app is not down. */
   downSince: number | null = null
   /** Times of the guardian's restarts since the app last ran for an hour, had an update, or received a command. */
   streak: number[] = []
@@ -81,12 +81,12 @@ class Truth {
   memory = 30 * MIB
   updatedAt = Number.NEGATIVE_INFINITY
   offeredAt = Number.POSITIVE_INFINITY
-  /** Restarts that count towards the limit: not those after a storm, or after the guardian has given up. */
+  /** The restarts that count towards the limit. Those after a storm or after the guardian gave up do not count. */
   readonly counted: number[] = []
-  /** Whether the latest crash was in a storm, and how many restarts did not count because of a storm. */
+  /** Whether the latest crash was in a storm (`isSpared`), and how many restarts did not count because of a storm. */
   isSpared = false
   spared = 0
-  /** When the app was last given up or retried, and how often it was retried. */
+  /** When the guardian last gave up on the app or retried it, and how often it retried. */
   triedAt = Number.NEGATIVE_INFINITY
   tries = 0
   /** Whether the hub's firmware makes the app crash on each start. */
@@ -122,7 +122,7 @@ const NO_FIGURES = {
 
 interface Story {
   readonly figures: typeof NO_FIGURES
-  /** Broken promises, each with its first case. */
+  /** Maps each broken promise to the first case in which it was broken. */
   readonly broken: ReadonlyMap<string, string>
 }
 
@@ -142,16 +142,16 @@ class Home {
   readonly apps = new Map<string, Truth>()
   online = true
   backAt = Number.NEGATIVE_INFINITY
-  /** The apps as reported when the hub was last online. */
+  /** The apps as the hub reported them when it was last online. */
   readonly told = new Map<string, App>()
-  /** The memory in each read of the last six and a half hours, by app; test/guardian/trend.test.ts uses the bridge's samples. */
+  /** App → memory in the reads of the last six and a half hours; `trend.test.ts` uses the bridge's samples instead. */
   readonly readings = new Map<string, MemorySample[]>()
   /** Reported crashes of watched apps, by app; cleared when a storm is over. */
   readonly crashes = new Map<string, { at: number; times: number }>()
   stormOn = false
   restarts: number[] = []
   readonly missing = new Set<string>()
-  /** When the hub started, and the start after which each app was restarted. */
+  /** When the hub started, and for each app, the start of the hub after which the guardian restarted the app. */
   bootAt = -DAY
   readonly afterBoot = new Map<string, number>()
   /** When apps last had to wait because of a storm or the hub's budget. */
@@ -189,7 +189,7 @@ class Simulation {
       this.#every(9 * DAY + 7 * HOUR, () => this.#restartHub(home))
     }
     this.#every(6 * DAY + 5 * HOUR, () => this.#restartBridge())
-    // These outages are at night, in the quiet hours and shortly before them.
+    // These outages begin at night, in the quiet hours and shortly before them.
     this.#at(2 * DAY + 2 * HOUR + 40 * MINUTE, 10 * DAY, () => this.#loseInternet(6 * HOUR + 20 * MINUTE))
     this.#at(4 * DAY + 22 * HOUR + 10 * MINUTE, 6 * DAY, () => this.#loseInternet(22 * HOUR + 50 * MINUTE))
     this.#at(13 * HOUR + 5 * MINUTE, 4 * DAY, () => this.#leaveOut())
@@ -251,7 +251,7 @@ class Simulation {
     if (vice === 'hours') later(random.int(1, 30) * HOUR, () => this.#crash(home, truth, 'CPU Warning Limit Reached'))
     if (vice === 'silent')
       later(random.int(10, 200) * HOUR, () => this.#say(home, truth, { cpu_percent: null, memory_bytes: null }))
-    // If an app has grown large, some hubs no longer report its usage.
+    // Some hubs no longer report the usage of an app that has grown large.
     if (vice === 'big')
       later(random.int(1, 9) * HOUR, () => this.#say(home, truth, { cpu_percent: null, memory_bytes: null }))
     const unloaded = { state: 'stopped', crash_message: 'unloaded by Homey core' } as const
@@ -283,7 +283,7 @@ class Simulation {
     this.#say(home, truth, patch)
   }
 
-  /** Resets the counts of an app that has run for an hour. */
+  /** Resets the restart counts of an app that has run for an hour. */
   #calm(truth: Truth): void {
     if (truth.upSince === null || this.#elapsed() - truth.upSince < HOUR) return
     this.#startAfresh(truth)
@@ -334,7 +334,7 @@ class Simulation {
         })
       }
     }
-    // Check at the time `checkedAt` of a clock that is never set.
+    // Check at the time of day `checkedAt`, by a clock that is never set.
     this.clock.after(checkedAt - (this.#elapsed() % DAY), () => {
       for (const { id, upSince, broken } of affected) {
         if (upSince === null && !broken && !id.endsWith('ignored'))
@@ -386,7 +386,7 @@ class Simulation {
     })
   }
 
-  /** Disables a crashed app as a user, right before its restart, and loses the event of this change. */
+  /** Lets a user disable a crashed app right before its restart. The event of this change is lost. */
   #disableUnseen(home: Home, truth: Truth): void {
     if (!home.online) {
       this.#live(home, truth)
@@ -403,7 +403,7 @@ class Simulation {
     })
   }
 
-  /** Stops or disables an app as a user, on the hub itself or by command, and starts it again a day later. */
+  /** Lets a user stop or disable an app, on the hub itself or by command, and start it again a day later. */
   #person(home: Home, truth: Truth): void {
     if (!home.online || truth.updating) {
       this.#live(home, truth)
@@ -475,11 +475,11 @@ class Simulation {
       home.backAt = this.#elapsed()
       home.bootAt = this.#elapsed() - MINUTE
       for (const truth of home.apps.values()) {
-        // No bridge can detect when exactly the app stopped.
+        // Count the app's run until now, because no bridge can detect when exactly the app stopped.
         this.#calm(truth)
         truth.upSince = null
         if (truth.app.enabled === false) continue
-        // Some apps crash while the hub is starting, and the hub starts them once more.
+        // Some apps crash while the hub is starting. The hub starts them once more, except those that are dead at boot.
         const isDead = truth.vice === 'dead-at-boot'
         if (isDead || this.#random.chance(0.3)) this.#crash(home, truth, 'Error: too early')
         if (!isDead) truth.cancel = this.clock.after(40 * SECOND, () => this.#comeUp(home, truth))
@@ -490,11 +490,11 @@ class Simulation {
   }
 
   #restartBridge(): void {
-    // If the bridge ended during a command, the result would be lost.
+    // Do not restart the bridge during a command, because the result of the command would be lost.
     if (this.#updating !== undefined) return
     this.figures.bridgeRestarts += 1
     this.#guard.standBy()
-    // The new process has no data about storms.
+    // Reset the data about storms, which the new process does not have.
     for (const home of this.#homes) {
       home.stormOn = false
       home.crashes.clear()
@@ -551,7 +551,7 @@ class Simulation {
     }
   }
 
-  /** Milliseconds since the start, independent of the wall clock. */
+  /** Returns the milliseconds since the start, independent of the wall clock. */
   #elapsed(): number {
     return this.clock.elapsed()
   }
@@ -597,7 +597,7 @@ class Simulation {
         memory(app, since) {
           const all = readings.get(app) ?? []
           const last = all.findLastIndex(([at]) => at <= since)
-          // The reading before `since` still applies at that time.
+          // Add the reading before `since`, because it still applies at that time.
           return last === -1 ? all : [[since, all[last]?.[1] ?? 0], ...all.slice(last + 1)]
         },
         send: (order) => this.#order(home, order),
@@ -784,7 +784,7 @@ class Simulation {
     this.figures.afterBoot += 1
   }
 
-  /** Checks that no app that is down is forgotten. */
+  /** Checks that the guardian forgets no app that is down. */
   #isHelped(home: Home, truth: Truth): void {
     const now = this.#elapsed()
     this.#calm(truth)
@@ -849,7 +849,7 @@ class Simulation {
       .slice(-20)
       .map(({ what }) => what)
       .reverse()
-    // Entries with the same time may be in any order.
+    // Ignore the order, because entries with the same time may be in any order.
     if (kept.toSorted().join() !== wanted.toSorted().join())
       this.#breach('the history is right', `${id}\n${kept}\n${wanted}`)
     const truth = home.apps.get(id)

@@ -35,7 +35,7 @@ export function commandOf(name: CommandName<'app'>): HubCommand {
 
 const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 
-/** Wraps a clock so that its first timers are early by a millisecond, until the clock has been read `looks` times. */
+/** Wraps a clock. Its first timers run a millisecond early, until the clock has been read `looks` times. */
 export function early(looks: number) {
   return (clock: Clock): Clock => {
     let left = Number.POSITIVE_INFINITY
@@ -67,12 +67,12 @@ export class Stand {
   connected = true
   readonly hidden = new Set<string>()
   acceptsVersion = true
-  /** Default: the hub accepts the order. */
+  /** Answers an order of the guardian; by default, the hub accepts the order. */
   answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve(OK)
   backup: () => Promise<string | undefined> = () => Promise.resolve(undefined)
-  /** The changes that a read of an app finds; `null`: the read fails, or the app is removed. */
+  /** Returns the changes that a read of an app finds, or `null` if the read fails or the app is removed. */
   found: (app: string) => AppPatch | null | Promise<AppPatch | null> = () => ({})
-  /** The status of an app's web API; default: no conclusive answer. */
+  /** Returns the status of an app's web API; by default, there is no conclusive answer. */
   ask: (app: string, path: string) => number | null | undefined = () => undefined
 
   readonly #yaml: string
@@ -135,7 +135,7 @@ export class Stand {
     return next
   }
 
-  /** Reports whether the hub is online. */
+  /** Reports to the guardian whether the hub is online. */
   setOnline(online: boolean): this {
     this.guard.hubChanged('home', online)
     return this
@@ -187,7 +187,7 @@ export class Stand {
     return this
   }
 
-  /** Expects that the last of these restarts is made after exactly this time, and the others before. */
+  /** Expects that the guardian makes the last of these restarts after exactly this time, and the others earlier. */
   async restartsAfter(ms: number, restarts: readonly string[]): Promise<void> {
     await this.clock.advance(ms - 1)
     deepEqual(this.restarted, restarts.slice(0, -1))

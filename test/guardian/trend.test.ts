@@ -10,7 +10,7 @@ const MINUTE = 60_000
 const LIMIT = 100 * MIB
 const LIMITS = [LIMIT, undefined]
 
-/** Memory in MiB after some hours, with random noise. */
+/** Returns the memory in MiB after some hours, with random noise. */
 type Series = (hours: number, random: Random) => number
 
 const noise = (random: Random, size: number) => (random.next() - 0.5) * 2 * size
@@ -102,7 +102,7 @@ class Follower {
 
 const HOURS = 72
 
-/** Returns the hours until the rise is reported, with each limit; `undefined` if that is too late. */
+/** Returns, for each limit, the hours until the rise is reported; `undefined` if that takes too long. */
 function watch(series: Series, everyMinutes: number, seed: number): (number | undefined)[] {
   const random = new Random(seed)
   const app = new Follower(`app.${seed}`)
@@ -121,7 +121,7 @@ function watch(series: Series, everyMinutes: number, seed: number): (number | un
 
 const SEEDS = Array.from({ length: 6 }, (_, i) => i + 1)
 
-/** Leaks missed without a limit: slow or uneven leaks look like noise, fast leaks like an app that is warming up. */
+/** Leaks that are missed without a limit: slow or uneven leaks look like noise, fast ones like an app that warms up. */
 const KNOWN_MISSES = [
   '1 MiB an hour',
   '2 MiB an hour, noisy',
@@ -166,7 +166,7 @@ test('a tooth that is longer than the window may be reported once, and never aga
     for (let minute = 0; minute < 10 * 24 * 60; minute += 5) {
       const bytes = saw(30, 90, period)(minute / 60, random) * MIB
       const levels = app.read(minute, bytes) ?? []
-      // A report is about the previous buckets, so count it 20 minutes earlier.
+      // Count a report 20 minutes earlier, because it is about the previous buckets.
       if (isRising(levels, trendOf(levels), LIMIT, app.memory.peak)) told.add(Math.floor((minute - 20) / 60 / period))
     }
     expect([...told].filter((tooth) => tooth > 0)).toEqual([])

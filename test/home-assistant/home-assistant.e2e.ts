@@ -80,7 +80,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   setting_pin: 'text Pin',
 }
 
-/** Home Assistant needs some time, and should not be polled too often. */
+/** Time limit for Home Assistant to react. It should not be polled too often. */
 const WAIT = { timeout: 30_000 }
 const eventually = <T>(what: string, probe: () => T | undefined | false | Promise<T | undefined | false>) =>
   until(what, probe, WAIT.timeout, 50)
@@ -151,7 +151,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       },
       { timeout: 60_000 },
     )
-  /** Excludes the topic of a removed device, which Home Assistant clears repeatedly. */
+  /** Returns the cleared topics of devices. Excludes the removed device, which Home Assistant clears repeatedly. */
   const cleared = () =>
     home.observer.seen
       .filter(({ topic, text }) => topic.startsWith('homeassistant/device/') && !topic.includes(SAUNA) && text === '')
@@ -530,7 +530,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     home.hub.setKeys({ [KEY]: ['homey.app.readonly'] })
     await home.use('button.press', `${HUB}--refresh`)
     await vi.waitFor(async () => {
-      // Home Assistant keeps disabled entities, with the user's settings.
+      // Ignore disabled entities, because Home Assistant keeps them with the user's settings.
       const shown = (await home.ha.entities()).filter((entity) => entity.disabled_by === null)
       const left = (device: string) =>
         shown.flatMap(({ unique_id }) =>
@@ -629,7 +629,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       await home.ha.command({ type: 'fire_event', event_type, event_data: { action } })
     }
     await home.ha.stop()
-    // YAML would read this version as a number.
+    // YAML would read this version as a number, not as a string.
     home.hub.change('com.athom.hue', { updateAvailable: { version: '8.10' } })
     await home.ha.run()
     expect(await asked()).toContain('From 7.0.12 to 8.10.')
@@ -649,11 +649,11 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
 
   test('finds no entries about these tests in the log', () => {
     const expectable = [
-      // The broker was offline.
+      // Messages about the time in which the broker was offline.
       /Disconnected from MQTT server|Failed to connect to MQTT server|Error returned from MQTT server: The connection was lost/,
-      // The message when a user deletes one entity.
+      // The message about an entity that a user has deleted.
       /Although entity binary_sensor\.doorbell_running was removed from Home Assistant, it will be added again/,
-      // For a removed device, Home Assistant clears the topic once per disabled entity, and receives its own message.
+      // Home Assistant clears the topic of a removed device for each disabled entity, and receives its own message.
       new RegExp(`No device components to cleanup for (${BELL}|${SAUNA}),`),
     ]
     expect(home.ha.complaints().filter((line) => !expectable.some((known) => known.test(line)))).toEqual([])
@@ -696,7 +696,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       await allWell()
       expect(await registry()).toEqual(before)
     }
-    // Home Assistant has just moved the components out of the cleared topic, and logs that once per device.
+    // Ignore the message that Home Assistant logs for each device after it has moved the components to other topics.
     const harmless = (line: string) => line.includes('No device components to cleanup for hub2mqtt-')
     expect(
       home.ha
@@ -707,7 +707,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 })
 
-/** Encodes an app's id as in Home Assistant's ids, independently of the code under test. */
+/** Encodes an app's id for the ids in Home Assistant, independently of the code under test. */
 function byHand(id: string): string {
   return id
     .replaceAll('_', '-5F')

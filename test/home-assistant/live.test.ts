@@ -21,7 +21,7 @@ async function discovered(world: World): Promise<Map<string, string>> {
   return new Map([...held].filter(([topic]) => /^(homeassistant|elsewhere)\//.test(topic)))
 }
 
-/** Resolves when everything is published; expects `size` topics. */
+/** Waits until everything is published, and returns the discovery messages, which must have `size` topics. */
 async function settled(world: World, size = ALL): Promise<Map<string, string>> {
   await world.settle()
   const found = await discovered(world)
@@ -148,7 +148,7 @@ describe.concurrent('a hub that shows no identity', () => {
     await world.bridge.stop()
     world.hub.behave('no-identity')
     await world.restart()
-    // The devices of the first run, with the hub's identity, are kept, because the hub may be the same.
+    // The bridge keeps the devices of the first run, which have the hub's identity, because the hub may be the same.
     const both = objectIds(await settled(world, 2 * ALL))
     expect(both.filter((id) => id.includes('--20home'))).toHaveLength(ALL)
     expect(both.filter((id) => id.includes(HUB))).toHaveLength(ALL)
@@ -220,7 +220,7 @@ test.concurrent('apps are named with their hub as long as there are several hubs
   expect(nameIn(both, HUE)).toBe('Lumen Lights (Home)')
   expect(nameIn(both, 'homeassistant/device/hub2mqtt--cabin--com_athom_hue/config')).toBe('Philips Hue (Cabin)')
   world.bridge.reload('hubs: { home: { realtime: true } }')
-  // The bridge waits this long, because the hub could return under a different name.
+  // Pass the time for which the bridge waits, because the hub could return under a different name.
   world.clock.jump(20_000)
   expect(await settled(world)).toEqual(before)
 })

@@ -8,7 +8,7 @@ import { FakeLink } from './support/fake-link.ts'
 const topics = createDiscoveryTopics('ha')
 const idOf = (app: string) => objectIdOf({ kind: 'app', hubId: 'h', app })
 
-/** Returns a device. `hidden`: keys of components that are off by default. */
+/** Creates a device. `hidden`: the keys of the components that are off by default. */
 function device(
   app: string,
   platforms: Readonly<Record<string, 'switch' | 'sensor' | 'number'>>,

@@ -129,7 +129,7 @@ function faultsOfComponent(key: string, component: Json): string[] {
 }
 
 function faultsOfTrigger(component: Json): string[] {
-  // Leave out fields of a single trigger's message that `faultsOfShared` checks.
+  // Leave out the fields that `faultsOfShared` checks in the message of a single trigger.
   const { device, origin, availability, availability_mode, ...own } = component
   return [
     ...unknownKeys('trigger', own, TRIGGER.allowed),

@@ -6,7 +6,7 @@ export default defineConfig({
     // With PICTURES=1, takes the screenshots for the documentation.
     include: [`test/home-assistant/**/*.${process.env['PICTURES'] === '1' ? 'picture' : 'e2e'}.ts`],
     testTimeout: 120_000,
-    // The first run installs Home Assistant.
+    // A long limit, because the first run installs Home Assistant.
     hookTimeout: 1_800_000,
     pool: 'forks',
     fileParallelism: false,

@@ -7,9 +7,9 @@ import { asked, connected, test as hubTest, listed } from './support.ts'
 const HTML = '<!doctype html><title>Welcome</title>'
 
 interface Fixtures {
-  /** Everything that other hosts received, as text. */
+  /** The texts of all requests that other hosts received. */
   readonly received: string[]
-  /** Starts a different host on a port. Resolves to its URL. */
+  /** Starts an HTTP server that is not the hub. Resolves to its URL. */
   readonly stranger: (port: number, status: number, headers: OutgoingHttpHeaders, body: string) => Promise<string>
 }
 

@@ -95,7 +95,7 @@ test('a request that is reported as not sent is not sent later, even if a connec
     release.push(() => response.end('null'))
     if (request.url?.includes('third')) response.end('null')
   })
-  // The first call may use the only connection for longer than the second call may wait.
+  // Let the first call use the only connection for longer than the second call may wait.
   let calls = 0
   const clock = {
     ...systemClock,

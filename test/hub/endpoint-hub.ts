@@ -1,4 +1,4 @@
-/** A hub that answers only pings itself, and a client that calls its endpoints. The test provides all other answers. */
+/** A hub that itself answers only pings, and a client for its endpoints. The test provides all other answers. */
 import type { RequestListener } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
@@ -8,7 +8,7 @@ import { clientOf, serve } from './support.ts'
 
 export interface Caller {
   readonly call: (line: string, more?: Partial<EndpointCall>) => Promise<Json>
-  /** Method, path, body and key of each request, except pings. */
+  /** The method, path, body and key of each request, except pings. */
   readonly seen: string[]
 }
 

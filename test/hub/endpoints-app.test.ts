@@ -23,6 +23,6 @@ test('an app answers a call through the hub, and its refusal is passed on', { ti
   expect(await call('/lights')).toMatchObject({ kitchen: { on: false }, hall: { on: false } })
   await expect(call('/lights/cellar')).rejects.toMatchObject({ code: 'unsupported', status: 404 })
   await expect(call('/lights', { item: 'no.such.app' })).rejects.toMatchObject({ code: 'unknown_app' })
-  // A refusal by an app shows nothing about the hub.
+  // A refusal by an app proves nothing about the hub.
   expect(held.hub.status.online).toBe(true)
 })

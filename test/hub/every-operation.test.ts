@@ -9,7 +9,7 @@ interface Request {
   readonly path: string
 }
 
-/** Returns a row such as `GET apps/app/:`, without the names of parameters and without a trailing slash. */
+/** Returns a request as `GET apps/app/:`, without the names of parameters and without a trailing slash. */
 const lineOf = ({ method, manager, path }: Request) =>
   `${method} ${manager}${path.replaceAll(/:\w+/g, ':').replace(/(?<=.)\/$/, '')}`
 
@@ -18,7 +18,7 @@ const EMULATED = ENTRIES.flatMap(({ item: manager, endpoint: { method, path, ali
 )
 const EXAMINED = Object.values(PROBES).map(lineOf)
 
-/** Lists the operations without a row. A second path of an operation needs a row too. */
+/** Returns the operations without a row in the table. A second path of an operation needs a row too. */
 const missingFrom = (table: readonly string[], operations: Readonly<Record<string, Request & Other>>) =>
   Object.entries(operations).flatMap(([name, operation]) => {
     const paths = [operation.path, operation.otherPath ?? operation.path]

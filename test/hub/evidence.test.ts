@@ -1,4 +1,4 @@
-/** The bridge offers every feature of a hub, except while it has evidence that the hub lacks the feature. */
+/** Tests that the bridge offers every feature of a hub, except while there is evidence that the hub lacks it. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { anApp, connected, listed, test } from './support.ts'

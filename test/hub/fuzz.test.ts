@@ -1,4 +1,4 @@
-/** Whatever a hub sends, the daemon keeps running, and never publishes an app or a value that does not exist. */
+/** Tests that whatever a hub sends, the daemon keeps running and publishes no app or value that does not exist. */
 import { once } from 'node:events'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'

@@ -198,7 +198,7 @@ test.concurrent('an app whose uninstall the hub has confirmed is removed by the 
   emulated.forgetRequests()
   await watched.hub.refresh()
   expect([watched.news, asked(emulated, 'getApps')]).toEqual([[`${id} gone`], 1])
-  // The confirmation of the uninstallation applies only to the next list.
+  // After an uninstallation is confirmed, the bridge accepts the app's absence only from the next list.
   emulated.install({ id })
   await watched.hub.refresh()
   emulated.behave('half-list', { keep: 0, times: 1 })

@@ -1,4 +1,4 @@
-/** A list with thousands of changes is applied over several turns of the event loop, without losing events. */
+/** Tests that a list with thousands of changes is applied over several turns of the event loop, and loses no event. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { holdsTooMany, parseJson } from '../../src/base/json.ts'

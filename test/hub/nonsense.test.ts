@@ -1,4 +1,4 @@
-/** Apps keep their last state while the hub's answers are nonsense, and never get the state of another hub's apps. */
+/** Tests that apps keep their state while a hub sends nonsense, and never get the state of another hub's apps. */
 import { describe, expect } from 'vitest'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
 import { HttpGateway } from '../support/http-gateway.ts'

@@ -5,12 +5,12 @@ import { clientOf } from './support.ts'
 
 interface Case<N extends OperationName> {
   readonly parameters: Parameters<N>
-  /** Method, path and body as in the documentation of the hub. */
+  /** The method, the path and the body, as in the documentation of the hub. */
   readonly request: string
   readonly body?: unknown
   /** The required permission; if there is none, any key may send the request. */
   readonly scope?: string
-  /** Only on older hubs. */
+  /** Set if only older hubs have the operation. */
   readonly older?: true
 }
 
@@ -100,7 +100,7 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
 
 const NAMES = Object.keys(OPERATIONS).filter((name): name is OperationName => name in CASES)
 
-/** Connects to a hub with one key, which has only this scope. */
+/** Connects to a hub that has one key, with only this scope. */
 async function connect(flavour: 'older' | 'newer' | 'self-hosted', scope: string | undefined) {
   const store = [{ id: NEW_APP, name: 'New', version: '1.0.0' }]
   const hub = await EmulatedHub.start({
@@ -129,7 +129,7 @@ describe.each(['older', 'newer', 'self-hosted'] as const)('on a hub of the %s ki
     const run = <N extends OperationName>(operation: N) => client.call(operation, CASES[operation].parameters)
     if (lacking) await expect(run(name)).rejects.toMatchObject({ code: 'unsupported' })
     else await run(name)
-    // The first request is a ping.
+    // Skip the first request, which is a ping.
     const [, seen] = hub.requests
     expect(`${seen?.method} ${seen?.path}`).toBe(request)
     expect(seen?.body).toEqual(body)

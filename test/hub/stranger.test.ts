@@ -1,4 +1,4 @@
-/** A server that takes over the hub's address must never get the key, not even with the first request. */
+/** Tests that a server that takes over the hub's address never gets the key, not even with the first request. */
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
@@ -16,7 +16,7 @@ import { clientOf, connected, test as hubTest, listed } from './support.ts'
 
 const stranger: RequestListener = (_, response) => void response.setHeader('content-type', 'text/html').end('<p>Hello')
 
-/** Answers like a newer hub, as far as polling requires. */
+/** Answers a request like a newer hub, as far as polling requires. */
 const hub = ({ url = '', method }: IncomingMessage) =>
   url.endsWith('/ping')
     ? 'true'
@@ -31,7 +31,7 @@ interface Reply {
   readonly body: string
 }
 
-/** A connection through a proxy. */
+/** A connection between the client and the hub, through a proxy. */
 interface Way {
   readonly client: Socket
   readonly isChannel: boolean
@@ -40,7 +40,7 @@ interface Way {
 const JSON_TYPE = 'application/json'
 const HOME = 'the-hub'
 
-/** Answers to a ping, and whether a server with this answer gets the key: at first, and in place of a known hub. */
+/** For each answer to a ping: whether a server with this answer gets the key at first, and in place of a known hub. */
 const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: boolean])[] = [
   ...['true', 'null', '"pong"', ' true\n', '\ufefftrue'].map((body) => [{ body }, true, false] as const),
   [{ type: 'Application/JSON; charset=utf-8', body: 'true' }, true, false],
@@ -170,7 +170,7 @@ test.concurrent.for([
     const alive = ways.filter(({ client }) => !client.destroyed)
     expect(alive.filter(({ isChannel }) => !isChannel).length).toBeGreaterThan(1)
     for (const { client } of lost(alive)) client.resetAndDestroy()
-    // The resets arrive earlier than the answer to a later request.
+    // Wait for the answer to a later request, which arrives after the resets.
     await fetch(`${emulated.url}/api/manager/system/ping`)
     await restarts()
     await until('a request', () => keys.length > 0)
@@ -178,7 +178,7 @@ test.concurrent.for([
   },
 )
 
-/** What casts doubt on the hub's identity, mostly the response to an earlier request. */
+/** Events that make the client doubt the hub's identity, mostly the response to an earlier request. */
 const DOUBTS: Readonly<Record<string, (response: ServerResponse, hub: HubClient['hub']) => unknown>> = {
   'a lost connection': (response, known) => {
     known.doubt()
@@ -226,7 +226,7 @@ test.concurrent.for(Object.entries(DOUBTS))(
     const refused = Promise.all(calls.map((call) => expect(call).rejects.toMatchObject({ code: 'nonsense' })))
     delayed.resolve()
     await refused
-    // One ping for each spelling of the API root, for each check.
+    // For each check, the client sends one ping for each spelling of the API root.
     expect(shown.length).toBeGreaterThan(1)
     expect(shown.filter((key) => key !== undefined)).toEqual([])
   },
@@ -240,7 +240,7 @@ test.concurrent('a hub whose every response casts doubt on it can be used, with 
   const { url } = await listen((request, response) => {
     const isPing = request.url?.endsWith('/ping')
     if (isPing) pings += 1
-    // The firmware in the other responses differs from that of the first ping, as after an update.
+    // Other responses show a different firmware than pings, as after an update.
     const identity = { 'x-homey-id': HOME, 'x-homey-version': isPing ? '1' : '2' }
     response.writeHead(200, { 'content-type': JSON_TYPE, ...identity }).end('true')
   })
@@ -339,14 +339,14 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
       const known = client(url)
       await known.hub.identify()
       become(reply)
-      // The session identifies the hub before it reads the list, and before a command after a refusal.
+      // Identify the hub as a session does before it reads the list, and before a command after a refusal.
       await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(known)]
     }
     expect(outcomes).toEqual(Object.fromEntries(Object.keys(WAYS).map((way) => [way, [atFirst, inPlace]])))
   })
 
-  // These tools use the same client, so each kind of body is sent only once.
+  // These tools use the same client, so each of them gets only one body of each kind.
   test.for(REPLIES.filter(([{ body }]) => ['true', '{}', ''].includes(body)))(
     'by doctor, the setup page, and the conformance test of a hub: %j',
     async ([reply, atFirst], { impostor }) => {

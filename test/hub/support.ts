@@ -25,7 +25,7 @@ const startHub = (options?: EmulatedHubOptions) => EmulatedHub.start({ keys: KEY
 export interface Watched extends AsyncDisposable {
   readonly hub: Hub
   readonly polls: boolean
-  /** `online`/`offline` and the states of the realtime channel, in order. */
+  /** The states that the client reported, in order: `online`, `offline`, and those of the realtime channel. */
   readonly history: string[]
   /** Changes to apps that listeners received after the first list. */
   readonly news: string[]
@@ -42,7 +42,7 @@ function watch(
   options: Partial<HubOptions> = {},
   { clock = systemClock, random = () => 0.1, gate }: Surroundings = {},
 ): Watched {
-  // A request may take two seconds of the system's time.
+  // A request may take two seconds of real time.
   const timeoutMs = clock === QUICK ? 20_000 : 2000
   const defaults: HubOptions = {
     url,
@@ -117,16 +117,16 @@ interface Fixtures {
     options?: Partial<HubOptions> & { readonly emulated?: EmulatedHubOptions },
     surroundings?: Surroundings,
   ) => Promise<{ readonly emulated: EmulatedHub; readonly watched: Watched }>
-  /** Options for the client of `watched`. */
+  /** The options of the client in `watched`. */
   readonly options: Partial<HubOptions>
-  /** The surroundings of all clients. */
+  /** The clock and the other dependencies of all clients. */
   readonly surroundings: Surroundings
-  /** The hub that `attach` starts. */
+  /** The hub to which `watched` connects. */
   readonly emulated: EmulatedHub
   readonly watched: Watched
 }
 
-/** Each test starts its own instances, so that tests in one file can run in parallel. */
+/** Each test starts its own hubs and clients, so that the tests of a file can run in parallel. */
 export const test = base.extend<Fixtures>({
   open: async ({ task: _ }, use) => {
     await using open = new AsyncDisposableStack()
@@ -147,7 +147,7 @@ export const test = base.extend<Fixtures>({
   watched: async ({ emulated, hold, options }, use) => use(await ready(hold(emulated.url, options))),
 })
 
-/** Returns a client of the hub's operations. */
+/** Creates a client that calls the hub's operations. */
 export function clientOf(url: string, options: Partial<HubClientOptions> = {}, clock: Clock = systemClock): HubClient {
   const defaults = {
     apiKey: () => 'key',
@@ -164,7 +164,7 @@ function untilFinished<T extends AsyncDisposable>(started: T): T {
   return started
 }
 
-/** The same functions, for tests that run one after the other. */
+/** Like the fixtures, for tests that run one after the other. */
 export const emulate: typeof startHub = async (options) => untilFinished(await startHub(options))
 export const hold: typeof watch = (...given) => untilFinished(watch(...given))
 export const serve = async (...given: Parameters<typeof listen>) => untilFinished(await listen(...given)).url

@@ -248,7 +248,7 @@ describe.concurrent('a broker that closes the connection at a certain topic', ()
     await using bridge = startLink({ url: broker.url, clock })
     for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
     await settled(bridge)
-    // aedes closes the connection if it does not accept a topic.
+    // Publish on a topic for which aedes closes the connection.
     bridge.link.hold('$SYS/mine', 'x')
     for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'second')
     await until('the quarantine', () => bridge.link.status().deniedTopics === 1, 40_000)
@@ -259,7 +259,7 @@ describe.concurrent('a broker that closes the connection at a certain topic', ()
     bridge.link.hold('b/app/0', 'third')
     await until('life goes on', () => observer.last('b/app/0') === 'third')
     expect(bridge.link.status().reconnects).toBe(reconnects)
-    // The topic is tried again after growing delays, on a separate connection whose loss is not reported.
+    // The link tries the topic again after growing delays, on a separate connection whose loss it does not report.
     const { publishes } = bridge.link.status()
     for (const tries of [1, 1, 2]) {
       clock.jump(5_000)

@@ -29,7 +29,7 @@ describe('the order of the addresses', () => {
       tried.push([url, wait])
       await clock.advance(wait)
     }
-    // Each address waits 1, 2 and 4 s after its own failures.
+    // For each address, the waits are 1, 2 and 4 s after its own failures.
     expect(tried).toEqual([
       ['mqtt://a', 0],
       ['mqtt://b', 1000],
@@ -175,7 +175,7 @@ describe('the preferred address', () => {
     first.refuse(false)
     await until('a probe', () => first.open === 1)
     await bridge.link.close({ deadlineMs: 60_000 })
-    // Closing the link ends the probe, which would otherwise give up after ten seconds.
+    // Closing the link must end the probe, which would otherwise give up only after ten seconds.
     await until('the last connection to end', () => first.open === 0, 5_000)
   })
 

@@ -46,7 +46,7 @@ class Model {
     this.#pump()
   }
 
-  /** @param arrived the number of messages in flight that the broker has received */
+  /** Ends the connection. `arrived` is the number of messages in flight that the broker has received. */
   lose(arrived: number): void {
     for (const { entry, payload } of this.#wire.slice(0, arrived)) this.#store(entry.topic, payload)
     for (const { entry } of this.#wire) this.retained.lost(entry)
@@ -253,7 +253,7 @@ describe('the inbound queue', () => {
 
   test('delivers commands in order, as long as there is room, and then makes the broker wait', async () => {
     const delivered: string[] = []
-    /** Commands wait while 1,000 answers are waiting. */
+    /** The number of waiting answers. New commands must wait while it is 1,000 or more. */
     const answers = { waiting: 998, bytes: 0 }
     let drained = 0
     const deliver = ({ topic }: Message) => {

@@ -107,7 +107,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await bridge.link.close({ deadlineMs: 5000 })
     await until('the last event', () => observer.last('b/event') === '99')
     const after = observer.seen.slice(before).map(({ topic }) => topic)
-    // At most one send window of events was in flight.
+    // Before the state, the link finishes at most one send window of events.
     expect(after.indexOf('b/state')).toBeLessThanOrEqual(20)
     expect(after.filter((topic) => topic === 'b/state')).toHaveLength(1)
     expect(observer.last('b/state')).toBe('offline')

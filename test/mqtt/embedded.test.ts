@@ -106,7 +106,7 @@ describe('the embedded broker', () => {
         await sender.publish(topic, 'x'.repeat(65_536), { qos })
         await until('the message', () => good.texts(topic).length === qos + 1)
         const tooLarge = sender.publish(topic, 'x'.repeat(65_537), { qos })
-        // With QoS 0, the publish succeeds before the connection ends.
+        // With QoS 0, the publish succeeds before the broker ends the connection.
         if (qos > 0) await expect(tooLarge).rejects.toThrow()
         await until('its end', () => !sender.ready)
       }
@@ -122,7 +122,7 @@ describe('the embedded broker', () => {
     const stuck = connect(port, '127.0.0.1')
     await once(stuck, 'connect')
     stuck.on('error', () => undefined)
-    // CONNECT as `stuck`, SUBSCRIBE to `load` at QoS 0. After the two answers, the client stops reading.
+    // Send CONNECT as `stuck`, and SUBSCRIBE to `load` at QoS 0. After the two answers, stop reading.
     stuck.write(Buffer.from('1011 00044d515454 04 02 0000 0005 737475636b'.replaceAll(' ', ''), 'hex'))
     stuck.write(Buffer.from('8209 0001 0004 6c6f6164 00'.replaceAll(' ', ''), 'hex'))
     await until('both answers', () => stuck.bytesRead >= 9)
@@ -163,7 +163,7 @@ describe('the embedded broker', () => {
     ] as const
     for (const [i, [topic, text, retain]] of sent.entries()) {
       await sender.publish(topic, text, { retain, qos })
-      // At QoS 0, aedes may drop a message that a later message overtakes.
+      // Wait for each message, because at QoS 0 aedes may drop a message that a later one overtakes.
       await until('the message', () => taker.seen.length > i)
     }
     expect(taker.seen.map(({ topic, text, retain }) => [topic, text, retain])).toEqual([

@@ -39,7 +39,7 @@ describe.skipIf(mosquittoPath === undefined)('a flood of commands from one clien
   test('is answered, and delays neither another client nor events', { timeout: 110_000 }, async () => {
     await using broker = await patient()
     await using bridge = startLink({ url: broker.url })
-    // Answers with a delay, as the bridge does.
+    // Answer with a delay, as the bridge does.
     bridge.messages.push = (message) => {
       const result = message.topic.replace('cmd', 'result')
       queueMicrotask(() => bridge.link.send(result, message.payload.toString(), { isAnswer: true }))

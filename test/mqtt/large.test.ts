@@ -34,7 +34,7 @@ describe.skipIf(withoutMosquitto)('an answer that is too large for the broker', 
       expect(await ask('bridge/cmd/ping')).toMatchObject({ ok: true })
     }
     expect(observer.last('hub2mqtt/bridge/state')).toBe('online')
-    // Under MQTT 3.1.1, only a lost connection shows the broker's limit.
+    // Under MQTT 3.1.1, the bridge learns the broker's limit only from a lost connection.
     const connections = observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'offline').length
     expect(connections).toBeLessThanOrEqual(protocol === '5' ? 0 : 1)
   })

@@ -85,7 +85,7 @@ describe('data from a broker', () => {
 
   test('has large properties removed, or all of them', () => {
     const none = packet(0x32, topic('b/x'), [0, 9], [0], Buffer.alloc(MIB / 4, 'p'))
-    // A property length of 2 MiB, and a length that never ends.
+    // The first length of the properties is 2 MiB. The second length never ends.
     for (const length of [
       [0x80, 0x80, 0x80, 0x01],
       [0xff, 0xff, 0xff, 0xff, 0xff],

@@ -8,18 +8,18 @@ export interface RawBrokerOptions {
   readonly properties?: readonly number[]
   /** Whether each publisher receives its own messages. */
   readonly echoes?: boolean
-  /** Default: no delay. */
+  /** The delay of each PUBACK; default: none. */
   readonly ackAfterMs?: number
-  /** The reason code of SUBACK for a filter (default: 1); `undefined`: no answer. */
+  /** Returns the reason code of SUBACK for a filter (default: 1), or `undefined` for no answer. */
   readonly suback?: (filter: string) => number | undefined
-  /** Default: `true`. */
+  /** Whether the broker sends PUBACK; default: `true`. */
   readonly puback?: boolean
-  /** Retained messages for a filter (default: none), sent before the SUBACK, one topic each `retainedEveryMs`. */
+  /** Returns retained topics for a filter (default: none), sent before the SUBACK, one each `retainedEveryMs`. */
   readonly retained?: (filter: string) => readonly string[]
   readonly retainedEveryMs?: number
 }
 
-/** Speaks MQTT 5, with one or more packets per chunk, and forwards nothing. */
+/** A broker for MQTT 5. It reads one or more packets per chunk, and forwards no messages. */
 export class RawBroker implements AsyncDisposable {
   connects = 0
   mostUnacknowledged = 0

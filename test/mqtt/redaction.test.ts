@@ -22,7 +22,7 @@ test('a key is in no payload that is sent or shown, nor in the replacement of a 
   link.hold('b/app/1', said('state'))
   link.hold('b/app/2', said('large'), () => said('again'))
   link.send('b/event', said('event'))
-  // Observers of the link receive no answers, because the sender of an answer notifies them.
+  // The link does not pass answers to observers, because the sender of an answer does.
   link.send('b/answer', said('answer'), { isAnswer: true })
   const ifRefused = (why: string) => ({ topic: 'b/answer', payload: said(why) })
   link.send('b/answer', 'x'.repeat(300), { isAnswer: true, ifRefused })
@@ -49,10 +49,10 @@ test('a payload that the broker has without the key is not sent again, whether i
   await using first = startLink({ url: broker.url, redact })
   fill(first)
   await settled(first)
-  // The broker has both payloads, so the link keeps only a digest of the second payload.
+  // The broker has both payloads. Of the second payload, the link keeps only a digest.
   first.link.startOver()
   await settled(first, 2)
-  // `online` was published twice, the other messages once.
+  // The link has published `online` twice, and the other messages once.
   expect(first.link.status().publishes).toBe(4)
   await first.link.close()
   await using second = startLink({ url: broker.url, redact })
@@ -76,7 +76,7 @@ test('a text that is rendered again is redacted before its digest is taken', asy
   const { publishes } = bridge.link.status()
   bridge.link.hold('b/app/1', said('digest'), () => said('digest'))
   expect(bridge.link.status()).toMatchObject({ queued: 0, unacknowledged: 0, publishes })
-  // The link recognises its own publish.
+  // This message is equal to the link's own publish, so the link must not report it.
   await other.publish('b/app/1', 'digest: no ***', { retain: true })
   await other.publish('b/app/1', 'forged again', { retain: true })
   await until('the second', () => bridge.touched.length === 2)

@@ -1,4 +1,4 @@
-/** Tests single rules; `bookkeeping.test.ts` tests the invariants. */
+/** Tests single rules of `Retained`; `bookkeeping.test.ts` tests its invariants. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type Block, type Entry, type Order, Retained } from '../../src/mqtt/retained.ts'
 
@@ -114,13 +114,13 @@ describe('a held message', () => {
     expect(entry.text).toBe('a large one')
     set.acked(entry)
     expect(JSON.stringify(entry)).not.toContain('large')
-    // The read-back also finds the payload on a different connection.
+    // The set recognises the payload in a read-back, even on a different connection.
     expect(set.mayBeOwn('a', 'a large one')).toBe(true)
     set.forget()
     set.found('a', 'a large one')
     set.settle(all)
     expect(flush()).toEqual([])
-    // A broker that has lost the payload gets it again.
+    // If the broker has lost the payload, the set sends it again.
     now = 'another one'
     set.forget()
     set.settle(all)
@@ -421,7 +421,7 @@ describe('a topic that the broker does not accept', () => {
     entry.losses = 3
     set.refused(entry, why)
     expect(set.hold('a', '2')).toBe(ends)
-    // Regardless of its payload, the topic is first tried on a separate connection.
+    // A topic with losses is first tried on a separate connection, regardless of its payload.
     expect(entry.losses).toBe(3)
     expect(set.blocked).toBe(ends ? 0 : 1)
     expect(flush()).toEqual(ends ? ['a=2'] : [])

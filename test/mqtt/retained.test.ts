@@ -19,7 +19,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     const before = observer.seen.length
     expect(before).toBe(500)
 
-    // `fill` holds the same messages before, during and after the read-back.
+    // Hold the same messages before, during and after the read-back.
     await using second = startLink({ url: broker.url, onConnected: fill })
     fill(second.link)
     await settled(second)
@@ -57,7 +57,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/app/${i}`, `state ${i}`)
     const { publishes = 0 } = (await settled(bridge)) ?? {}
     await broker.stop()
-    // If held before the loss, the message would be sent on the old connection and counted.
+    // Wait for the loss: before it, the link would send the message on the old connection and count it.
     await until('the loss', () => bridge.link.status().reason)
     bridge.link.hold('b/app/7', 'changed meanwhile')
     bridge.link.hold('b/app/8', null)
@@ -84,12 +84,12 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (const topic of ['b/guard/7', 'b/app/late', 'b/app/7']) bridge.link.hold(topic, null)
     await settled(bridge)
     const empty = observer.seen.filter(({ text }) => text === '').map(({ topic }) => topic)
-    // `b/app/late` may be retained, because the broker dropped messages beyond its queue.
+    // The link also clears `b/app/late`, which may be retained, because the broker dropped messages beyond its queue.
     expect(empty.sort()).toEqual(['b/app/7', 'b/app/late', 'b/guard/7'])
   })
 
   test.each([
-    // Mosquitto queues this many messages for a client that does not read.
+    // Mosquitto queues this many messages for a client that does not read, and drops none.
     { topics: 850, atMost: 1 },
     // Mosquitto drops some messages, and the answer to the next subscription.
     { topics: 3000, atMost: 2500 },

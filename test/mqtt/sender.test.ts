@@ -42,7 +42,7 @@ class Record implements Wire {
   }
 }
 
-/** A separate connection: `lose` ends it, and each publish can be answered. */
+/** A separate connection. `lose` ends the connection, and a test can answer each publish. */
 class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
@@ -107,7 +107,7 @@ class Rig {
     return this
   }
 
-  /** Returns whether the loss has revealed a size at which the broker ends connections. */
+  /** Loses the connection. Returns whether the loss has revealed a size at which the broker ends connections. */
   lose(failure = CLOSED): boolean {
     const explained = this.sender.detach(failure)
     this.retained.forget()
@@ -130,7 +130,7 @@ class Rig {
     this.sender.pump()
   }
 
-  /** Answers the oldest unacknowledged publish. */
+  /** Acknowledges the oldest unacknowledged publish. */
   ack(reason = 0): void {
     const next = this.wire.published[this.#acknowledged]
     if (next === undefined) throw new Error('nothing is on its way')
@@ -138,7 +138,7 @@ class Rig {
     next.done(reason)
   }
 
-  /** Answers all publishes on the separate connection. Returns the sizes that were tried. */
+  /** Answers all publishes on the separate connection. Returns the tried sizes in bytes. */
   async aside(outcome: (bytes: number, topic: string) => number | 'lost'): Promise<number[]> {
     const tried: number[] = []
     for (;;) {
@@ -160,7 +160,7 @@ class Rig {
     return this
   }
 
-  /** Log fields about topics that are not published. */
+  /** The topics that the log reports as not published, each with the reason. */
   get refused(): unknown[] {
     return this.log.lines.filter(({ reason }) => reason !== undefined).map(({ topic, reason }) => `${topic} ${reason}`)
   }
@@ -279,7 +279,7 @@ describe('the order of sending', () => {
     rig.ackAll()
     expect(rig.wire.sent.slice(1)).toEqual(['answer=1', 'event=1', 'answer=2', 'event=2', 'answer=3', 'event=3'])
     expect(rig.messages).toEqual(rig.wire.sent.slice(1))
-    // Commands wait until their answers are sent.
+    // The next commands wait until the answers to earlier ones are sent, so all three answers must count as sent.
     expect(rig.answered).toBe(3)
   })
 
@@ -402,7 +402,7 @@ describe('a broker that refuses', () => {
   })
 })
 
-/** Replaces only messages that are too large. */
+/** Returns a replacement for a message, but only if the message is too large. */
 const tooLarge =
   (replacement: Replacement): SendOptions['ifRefused'] =>
   (why) =>
@@ -525,7 +525,7 @@ describe('a message that is too large', () => {
 })
 
 describe('a publish at which connections end', () => {
-  /** Loses each connection right after everything was sent. */
+  /** Loses each of `times` connections right after everything was sent. */
   function loseTimes(rig: Rig, times: number): void {
     for (let i = 0; i < times; i += 1) {
       rig.attach()
@@ -539,7 +539,7 @@ describe('a publish at which connections end', () => {
     ['on a separate connection', true],
     ['on the only connection', false],
   ])('is tried %s', (_where, offersAside) => {
-    /** Ends the separate connection during a publish. Returns whether there was such a connection. */
+    /** Ends the separate connection, if there is one, during a publish. Returns whether there was a publish to end. */
     async function end(rig: Rig): Promise<boolean> {
       if (offersAside) return (await rig.aside(lost)).length > 0
       await turn()
@@ -555,7 +555,7 @@ describe('a publish at which connections end', () => {
       rig.hold('b', '1')
       loseTimes(rig, 2)
       rig.attach()
-      // Either of the two messages may be the cause.
+      // Nothing is sent, because either of the two messages may be the cause.
       expect(rig.wire.sent).toEqual([])
       if (offersAside) expect(await rig.aside((_bytes, topic) => (topic === 'a' ? 'lost' : 0))).toEqual([1, 1])
       else {
@@ -619,7 +619,7 @@ describe('a publish at which connections end', () => {
     rig.hold('8000', 'x'.repeat(8000))
     rig.hold('equal', 'x'.repeat(7000))
     rig.attach()
-    // Small messages are sent immediately.
+    // The sender sends small messages immediately.
     expect(topics(rig)).toEqual(['100'])
     rig.ackAll()
     expect(await rig.aside((bytes) => (bytes < 7000 ? 0 : 'lost'))).toEqual([3000, 5000, 7000, 7000])
@@ -628,7 +628,7 @@ describe('a publish at which connections end', () => {
     expect(rig.refused.toSorted()).toEqual(['7000', '8000', '9000', 'equal'].map((topic) => `${topic} too_large`))
     rig.hold('4000', 'x'.repeat(4000))
     expect(topics(rig).slice(2)).toEqual(['4000'])
-    // The limit stays, and is tested again on each connection.
+    // The sender keeps the limit, and tests it again on each connection.
     rig.ackAll()
     rig.reconnect().ackAll()
     expect(await rig.aside(() => 0)).toEqual([7000, 8000, 9000])
@@ -641,7 +641,7 @@ describe('a publish at which connections end', () => {
     for (const size of [3000, 3000, 5000]) rig.hold(`${size} ${rig.retained.waiting}`, 'x'.repeat(size))
     rig.say('answer', 'x'.repeat(4000), answer)
     rig.reconnect()
-    // One message of each size is enough.
+    // The sender tries only one message of each size.
     expect(await rig.aside(() => 0)).toEqual([3000, 4000, 5000])
     rig.ackAll()
     expect([rig.refused, rig.sender.unacknowledged, rig.sender.state]).toEqual([[], 0, 'online'])
@@ -773,7 +773,7 @@ describe('a publish at which connections end', () => {
       rig.wire.published.find(({ topic }) => topic === 'a')?.done(DENIED)
       rig.lose()
     }
-    // Only the refused message is sent alone.
+    // The sender tries only the refused message alone, so it sends the other messages immediately.
     expect(rig.attach().wire.sent).toEqual(['b=1', 'c=1'])
   })
 

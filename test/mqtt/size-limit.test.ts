@@ -9,7 +9,7 @@ import { ALL_SCOPES, KEY } from '../support/world.ts'
 import { settled, startLink, type TestLink, test, withoutMosquitto } from './support.ts'
 
 const LIMIT = 4096
-/** Both brokers close the connection. The first broker states a reason, which may be lost; the second states none. */
+/** With both limits, the broker ends the connection. The first broker states a reason, which may be lost. */
 const LIMITED = [
   ['5', [`message_size_limit ${LIMIT}`, 'max_queued_messages 0']],
   ['3.1.1', [`max_packet_size ${LIMIT}`]],
@@ -25,12 +25,12 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
     const env = { HUB_URL: hub.url, HUB_API_KEY: KEY, MQTT_URL: broker.url, MQTT_PROTOCOL: protocol }
     await using bridge = startBridge(env)
     const named = () => bridge.lines.filter((line) => line.includes('"reason":"too_large"')).length
-    // The log names ten messages, and states that there are more.
+    // The log names only ten of the messages.
     await observer.until('the messages that do not fit', () => named() === 10, 20_000)
     await observer.until('online', () => observer.last('hub2mqtt/bridge/state') === 'online', 20_000)
     const held = await retainedOn(broker.port)
     for (const id of ids) expect(held.get(`hub2mqtt/home/app/${id}`)).toContain(`"id":"${id}"`)
-    // The discovery messages of the bridge and of the hub fit, those of the apps do not.
+    // The discovery messages of the bridge and of the hub fit. Those of the apps are too large.
     expect([...held.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toHaveLength(2)
     await observer.publish('hub2mqtt/bridge/cmd/ping', '')
     await observer.until('an answer', () => observer.last('hub2mqtt/bridge/result/ping'))
@@ -40,7 +40,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
     await hub.close()
   })
 
-  /** Sends one message for each size. Resolves to the broker's retained messages. */
+  /** Waits until all messages are sent or refused. Resolves to the broker's retained messages. */
   async function through(bridge: TestLink, broker: Mosquitto, refused: number): Promise<Map<string, string>> {
     await until('all of them', () => {
       const { deniedTopics, queued, unacknowledged, state } = bridge.link.status()
@@ -62,7 +62,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       expect(held.get('b/state')).toBe('online')
       expect(bridge.link.status().reconnects).toBeLessThanOrEqual(1)
       expect(bridge.log.loud.filter((line) => line.startsWith('not published'))).toHaveLength(refused)
-      // The known limit applies to later messages; an event is not sent again.
+      // The link applies the known limit to later messages, and does not send the event again.
       bridge.link.send('b/event', 'x'.repeat(9_000), { ifRefused: (why) => ({ payload: why }) })
       bridge.link.hold('b/app/new', 'x'.repeat(3_950))
       expect((await through(bridge, broker, refused)).get('b/app/new')).toHaveLength(3_950)
@@ -81,7 +81,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       await settled(bridge, reconnects + 2)
       const held = await through(bridge, broker, 1)
       expect(held.get('b/app/5000')).toHaveLength(5_000)
-      // The additional reconnect was caused by the restart of the broker.
+      // The restart of the broker causes one more reconnect.
       expect(bridge.link.status().reconnects).toBe(reconnects + 1)
     })
   })

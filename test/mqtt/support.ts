@@ -31,7 +31,7 @@ export class RecordingLog {
     { write: (line) => this.lines.push(JSON.parse(line)) },
   )
 
-  /** Warnings and errors. */
+  /** The messages of warnings and errors. */
   get loud(): string[] {
     return this.lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message)
   }
@@ -42,18 +42,18 @@ export interface TestLink extends AsyncDisposable {
   readonly log: RecordingLog
   readonly messages: Message[]
   readonly statuses: LinkStatus[]
-  /** Messages from other clients on the watched filters. */
+  /** The messages that other clients sent on the watched filters. */
   readonly touched: { readonly topic: string; readonly payload: string }[]
   /** The number of connections so far. */
   readonly connected: () => number
-  /** How often the status was `connecting`. An immediate retry with a different protocol is not reported. */
+  /** How often the status became `connecting`, without immediate retries with a different protocol. */
   readonly attempts: () => number
-  /** Retained topics that were read back and are not held, as `sweep` lists them. */
+  /** Returns the retained topics that were read back and that the link does not hold, as `sweep` lists them. */
   readonly unowned: () => string[]
 }
 
 export interface TestLinkOptions extends Partial<LinkOptions> {
-  /** The only address, if there are no `urls`. */
+  /** The address of the broker, if there are no `urls`. */
   readonly url?: string
   readonly clock?: typeof systemClock
   readonly onConnected?: (link: MqttLink) => void
@@ -85,7 +85,7 @@ export function startLink({
       retainedFilters: ['b/app/+', 'b/state'],
       ...options,
     },
-    // Choose the shortest jittered delays.
+    // A random value of 0 chooses the shortest jittered delays.
     { clock, log: log.logger, random: () => 0 },
   )
   link.start({
@@ -129,7 +129,7 @@ export function settled({ link, connected }: TestLink, times = 1): Promise<LinkS
       const status = link.status()
       const idle = status.state === 'connected' && status.queued === 0 && status.unacknowledged === 0
       return idle && status.publishes > 0 && connected() >= times ? status : undefined
-      // The link may have to send 40 MB on a busy machine.
+      // The limit is long, because the link may have to send 40 MB on a busy machine.
     },
     40_000,
   )
@@ -146,9 +146,9 @@ export const withoutMosquitto = mosquittoPath === undefined
 interface Fixtures {
   readonly broker: Mosquitto
   readonly proxy: TcpProxy
-  /** Connected before the link starts. */
+  /** An observer that is connected before the link starts. */
   readonly observer: Observer
-  /** Connected without the proxy. */
+  /** A link that is connected without the proxy. */
   readonly bridge: TestLink
 }
 
@@ -157,7 +157,7 @@ async function during<T extends AsyncDisposable>(starting: T | Promise<T>, use: 
   await use(started)
 }
 
-/** Vitest starts the fixtures that a test names, in this order. */
+/** Vitest starts the fixtures that a test uses, in this order. */
 export const test = base.extend<Fixtures>({
   broker: ({ task: _ }, use) => during(Mosquitto.start(), use),
   proxy: ({ broker }, use) => during(TcpProxy.to(broker.port), use),

@@ -13,7 +13,7 @@ import { execute, exitOnSignals } from '../support/process.ts'
 const TOOLS = ['@stryker-mutator/core@10.1.1', '@stryker-mutator/vitest-runner@10.1.1']
 const LEAST_SCORE = 85
 
-/** Quick tests only, without brokers and processes; a mutant that survives runs all tests of its module. */
+/** The quick tests of each module, without brokers and processes, because a surviving mutant runs all of them. */
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/base/limiter.ts': ['base/limiter'],
   'src/bridge/answers.ts': ['bridge/dispatcher', 'bridge/senders'],

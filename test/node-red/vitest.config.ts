@@ -1,4 +1,4 @@
-/** The flows of `config/node-red` in a real Node-RED: `npm run test:node-red`. Needs a registry to install Node-RED. */
+/** Tests the flows of `config/node-red` in a real Node-RED: `npm run test:node-red`. Needs a registry for Node-RED. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({

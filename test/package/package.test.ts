@@ -43,7 +43,7 @@ const settings = { cwd: home, env: { ...env, npm_config_loglevel: 'error', npm_c
 
 beforeAll(async () => {
   mkdirSync(home)
-  // A release is built before it is packed.
+  // Build first, because a release is built before it is packed.
   await execute('npm', ['run', 'build'], { cwd: CHECKOUT })
   await execute('npm', ['run', 'build:page'], { cwd: CHECKOUT })
   await execute('npm', ['pack', '--pack-destination', folder], { cwd: CHECKOUT, env })
@@ -58,7 +58,7 @@ const hub2mqtt = (...args: readonly string[]) => runProgram('npx', ['hub2mqtt', 
 /** Starts a long-lived command. Signals reach npx and its child processes, as with Ctrl-C. */
 const lasting = (...args: readonly string[]) => new Process('npx', ['hub2mqtt', ...args], { ...settings, group: true })
 
-/** Returns the unit's commands and start line, with the paths of this installation. */
+/** Returns the commands and the start line of the systemd unit, with the paths of this installation. */
 function unitIn(prefix: string) {
   const unit = readFileSync(join(CHECKOUT, 'config/systemd/hub2mqtt.service'), 'utf8').replaceAll(
     '/opt/hub2mqtt',

@@ -46,7 +46,7 @@ describe.runIf(canBrowse)('the days of the activity', () => {
   test('have headings, the first ones by name, and an entry at midnight is below that of the new day', async () => {
     const house = await startHouse()
     const now = Date.parse('2026-03-29T10:00:00Z')
-    // In Berlin, the clocks go forward on this night.
+    // In Berlin, the clocks go forward in the night after this midnight.
     const midnight = Date.parse('2026-03-28T23:00:00Z')
     const times = [midnight - 50 * HOUR_MS, midnight - 1, midnight, midnight + 4 * HOUR_MS]
     const page = await visitWith(house, eventsAt(times), { timezone: 'Europe/Berlin', now })
@@ -128,7 +128,7 @@ describe.runIf(canBrowse)('one line of the activity', () => {
     await row.getByText('Lamps, Meter, Pump').waitFor()
     await row.getByRole('button').click()
     for (const { name } of apps) await rowWith(page, name).getByText('1.0.0 → 1.1.0').waitFor()
-    // The event of the other hub has its own line.
+    // The event of the other hub must have its own line.
     expect(await lines(page).count()).toBe(2)
     await lines(page).filter({ hasText: 'cabin' }).getByText('2.4.1 → 2.5.0').waitFor()
     await expectAccessible(page)

@@ -146,7 +146,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     house.hub().crash(HUE, 'Error: the second')
     await seen.getByText('Error: the second', { exact: true }).waitFor()
     expect(await shown(seen).innerText()).toBe(said)
-    // A daemon that has not seen a crash has only the beginning of its message.
+    // After a restart, the daemon has only the beginning of the message of a crash that it has not seen.
     await house.restart()
     await page.goto(house.page + HASH)
     await shown(seen).waitFor()
@@ -166,7 +166,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
       expect(Math.abs(gap), `${width} px`).toBeLessThanOrEqual(1)
     }
     await page.setViewportSize({ width: 360, height: 740 })
-    // A chart adapts to the width a moment later.
+    // Wait, because a chart adapts to the width a moment later.
     const fits = () => expect.poll(() => overflow(page)).toBeLessThanOrEqual(0)
     await fits()
     await page.goto(`${house.page}#/`)

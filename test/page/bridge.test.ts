@@ -123,7 +123,7 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByRole('heading', { name: 'Activity' }).waitFor()
     house.hub().crash(app, 'Error: first')
     await page.getByText(/Error: first/).waitFor()
-    // The activity also shows commands from other clients.
+    // The activity must also show commands from other clients.
     const headers = await house.daemon.owner()
     await fetch(`${house.url}api/commands/home/app/${app}/restart`, { method: 'POST', headers })
     await rowWith(page, 'Restart').getByText(/^done/).waitFor()
@@ -140,7 +140,7 @@ describe.runIf(canBrowse)('the activity', () => {
   })
 
   const failure = (page: Page, label: string) => page.locator('.list .badge.bad').getByText(label, { exact: true })
-  /** Waits until the list, and the failures of the activity, show a failure. */
+  /** Waits until the list shows a failure, and the activity shows it among the failures. */
   async function look(page: Page, name: string, label: string): Promise<void> {
     const row = rowWith(page, name)
     await row.locator('.message').getByText(label).waitFor()

@@ -29,7 +29,7 @@ async function start(page: Page, action: string): Promise<void> {
   await dialog(page).getByRole('button', { name: action }).click()
 }
 
-/** Resolves when the hub has received the first request, which it answers slowly. */
+/** Starts a restart of all apps. Resolves when the hub has received the first request, which it answers slowly. */
 async function startSlowRestart(house: Pick<House, 'hub'>, page: Page): Promise<void> {
   await select(page)
   house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
@@ -45,7 +45,7 @@ const outdated = Array.from({ length: 3 }, (_, i) => ({
   autoupdate: false,
 }))
 
-/** Adds changelogs from the store for version 1.1.0 to the snapshot, by app. */
+/** Adds changelogs for version 1.1.0 to a snapshot. `news` has the changelog of each app. */
 function withNews(frame: string, news: Readonly<Record<string, string>>): string {
   const read: LiveFrame = JSON.parse(frame)
   if (read.type !== 'snapshot') return frame
@@ -82,7 +82,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
     await shown.getByRole('button', { name: 'Close' }).click()
     await shown.waitFor({ state: 'detached' })
-    // The transaction lets the bridge recognise a request that a browser has repeated.
+    // Each request needs its own transaction, by which the bridge recognises a request that a browser has repeated.
     expect(new Set(bodies).size).toBe(3)
     for (const body of bodies) expect(body).toMatch(/"transaction":"[0-9a-f-]{20,}"/)
   })
@@ -119,7 +119,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
       .waitFor()
     house.hub().behaveWell()
     await house.start()
-    // Sessions end with the daemon.
+    // Log in again, because sessions end with the daemon.
     await login()
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await progress(page, 'Restart').getByRole('button', { name: 'Continue' }).click()
@@ -173,7 +173,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     await using house = await House.startApart()
     const page = await visit(house.page)
     await startSlowRestart(house, page)
-    // The suspended daemon processes nothing, and closes no connection.
+    // A suspended daemon processes nothing, and closes no connection.
     process.kill(house.daemon.pid, 'SIGSTOP')
     await page.getByText('No connection to hub2mqtt').waitFor()
     await progress(page, 'Restart').getByRole('button', { name: 'Stop' }).click()
@@ -234,7 +234,7 @@ describe.runIf(canBrowse)('the question before', () => {
     await items.first().getByText(news).waitFor()
     const [first, second, third] = await items.allInnerTexts()
     expect(first).toBe(`Old 0 1.0.0 → 1.1.0 (minor)\n${news}`)
-    // The changelogs are not those of the offered versions, so they are not shown.
+    // The other changelogs are not those of the offered versions, so the page does not show them.
     expect([second, third]).toEqual(['Old 1 1.0.0 → 2.1.0 (major)', 'Old 2 1.0.0 → 3.1.0 (major)'])
     expect(await overflow(page)).toBeLessThanOrEqual(0)
     await expectAccessible(page)

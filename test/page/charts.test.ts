@@ -16,7 +16,7 @@ interface Answer {
   readonly source: 'bridge' | 'hub'
 }
 
-/** Returns an answer with values that are `step` seconds apart, the last one at `end`. `null` leaves out a value. */
+/** Returns an answer with a value every `step` seconds, the last one at `end`. `null` leaves out a value. */
 function answer(figures: readonly (number | null)[], step = 60, end = Date.now() / 1000): Answer {
   const last = Math.floor(end / step) * step
   const points = figures.flatMap((value, i) =>
@@ -50,7 +50,7 @@ const slider = (page: Page, name: RegExp | string = /^CPU/) =>
 const told = (page: Page, name?: RegExp) => slider(page, name).getAttribute('aria-valuetext')
 const canvas = (page: Page) => slider(page).locator('canvas').waitFor()
 
-/** Returns where the line of a chart is drawn, as shares of the width and the height of its plot. */
+/** Returns the columns and rows in which the line of a chart is drawn, as fractions of its plot. */
 async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: number[]; rows: number[] }> {
   return await page.evaluate<{ columns: number[]; rows: number[] }>(`(() => {
     const chart = document.querySelector('[role=slider][aria-label^=${figure}]')
@@ -74,7 +74,7 @@ async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: num
   })()`)
 }
 
-/** Returns whether a column has ink. `from` and `to` are fractions of the width of the plot. */
+/** Returns whether the line is drawn between the columns `from` and `to`, which are fractions of the plot. */
 const isInked = (columns: readonly number[], from: number, to: number) => columns.some((at) => at > from && at < to)
 
 describe.runIf(canBrowse)('the charts of an app', () => {
@@ -162,7 +162,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     await page.getByText(/^Recorded by the hub since .*\d\d:\d\d:00\. /).waitFor()
     await slider(page, 'CPU, last 7 days').waitFor()
     expect(asked).toEqual([24, 168])
-    // One hour of data fills the chart.
+    // One hour of data must fill the chart.
     expect(isInked((await ink(page, 'Memory')).columns, 0.12, 0.3)).toBe(true)
   })
 
@@ -278,7 +278,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
     await expectAccessible(page)
     await card.getByRole('listitem').getByRole('link', { name: 'Tidewater Energy Meter' }).click()
     await page.getByRole('heading', { name: 'Tidewater Energy Meter' }).waitFor()
-    // After a recovery, the card is below the details of the app, and the list of events is not shown as empty.
+    // After a recovery, the card must be below the details of the app, and no empty list of events may be shown.
     house.hub().recover(HUE)
     await house.restart()
     await page.goto(`${house.page}${HASH}`)

@@ -61,7 +61,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
   })
 
   test('shows the members, marks its own, and follows the start and the end of another one', async () => {
-    // The last test of this house, because it leaves a member that is offline.
+    // This must be the last test of this house, because it leaves a member that is offline.
     const page = await visit(house.page, { hash: '#/bridge' })
     await fleetOf(page).getByText('by shard number').waitFor()
     await rowOf(page, 'Members', 'shard-1').getByText('this one').waitFor()

@@ -98,7 +98,7 @@ describe.runIf(canBrowse)('a user without access', () => {
     await page.getByText('Lumen Lights').first().waitFor()
     const [cookie] = await page.context().cookies()
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
-    // A session lasts until the user logs out.
+    // The session must survive a reload, because it lasts until the user logs out.
     await page.reload()
     await page.getByText('Lumen Lights').first().waitFor()
     await page.getByRole('button', { name: 'Log out' }).click()
@@ -125,7 +125,7 @@ describe.runIf(canBrowse)('a user without access', () => {
     expect(page.url()).toBe(house.url)
     expect(await page.evaluate<string>('document.referrer')).toBe('')
     expect(await page.getByText('read-only access').count()).toBe(0)
-    // The session continues without the token, until the user logs out.
+    // The session must continue without the token until the user logs out.
     await page.goto(house.url)
     await row.getByRole('button', { name: 'Restart Lumen Lights' }).waitFor()
     await page.getByRole('button', { name: 'Log out' }).click()

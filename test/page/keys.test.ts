@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, visit } from './support/browser.ts'
 import { asked, rowWith, show, startHouse } from './support/house.ts'
 
-/** More apps than the page draws at once. */
+/** The number of apps, which exceeds the number that the page draws at once. */
 const COUNT = 110
 const many = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ id: `com.app${i + 1000}`, name: `App ${i + 1000}`, version: '1.0.0' }))
@@ -24,7 +24,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.keyboard.press('ArrowDown')
     expect(await focused(page)).toBe('App 1000')
     for (let i = 1; i < COUNT; i += 1) {
-      // A row is drawn when the previous row has scrolled into view.
+      // Wait, because a row is drawn only when the previous row has scrolled into view.
       await rowWith(page, `App ${1000 + i}`).waitFor({ state: 'attached' })
       await page.keyboard.press('ArrowDown')
       await until(`App ${1000 + i}`, async () => (await focused(page)) === `App ${1000 + i}`)
@@ -59,7 +59,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.keyboard.type('9')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'App 1119' }).waitFor()
-    // The first match is not drawn, because the list is scrolled. It must still open.
+    // The list is scrolled, so the first match is not drawn. It must still open.
     await page.goto(house.page)
     await search.fill('anna')
     await page.mouse.move(600, 600)

@@ -89,7 +89,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
   test.for(['nl', 'de'])('keeps the page accessible, on small screens too: %s', async (locale) => {
     for (const width of [1280, 360, 320]) {
       const page = await visit(house.page, { locale, width })
-      // The event of this command has a long name next to a button. Both together may be too wide.
+      // Send a command. Its event has a long name next to a button; both together may be too wide.
       await page.evaluate(`fetch('api/commands/home/app/com.athom.hue/autoupdate', {
         method: 'POST', headers: { 'content-type': 'text/plain' }, body: '${width === 360 ? 'ON' : 'OFF'}'
       }).then((answer) => answer.text())`)
@@ -134,7 +134,7 @@ const SHOWN = `(() => {
 })()`
 
 const STUCK = 'Error: the meter is stuck'
-/** Text that is not translated: names, and codes of the interface. */
+/** Texts that are not translated: names, and codes of the interface. */
 const DATA = [
   ...DEFAULT_APPS.flatMap(({ id, name, author, crashed }) =>
     [id, name, author, crashed].filter((one) => one !== undefined),
@@ -156,7 +156,7 @@ const DATA = [
   ...LOG_LEVELS,
   STUCK,
 ].toSorted((one, other) => other.length - one.length)
-/** Numbers with their units in each language. */
+/** Matches numbers with their units in each language. */
 const FIGURES = /[\d.,−+ \u00a0]+(kB|MB|GB|%|°C|ms|sec|uur|uren|minuten|minuut|seconden|dagen)(?!\p{L})/gu
 
 /** Fails if any text is neither in brackets nor in `DATA`. */

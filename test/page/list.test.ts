@@ -11,7 +11,7 @@ const SIZES = [
   { width: 1440, height: 900 },
   { width: 1920, height: 1080 },
 ]
-/** Widths of screens, including those at which the layout changes. */
+/** The widths of the tested screens, including those at which the layout changes. */
 const WIDTHS = [
   320, 344, 360, 374, 375, 390, 412, 480, 600, 679, 680, 720, 721, 768, 820, 880, 909, 910, 1024, 1101, 1149, 1150,
   1280, 1440, 1920, 2560,
@@ -66,7 +66,7 @@ function mixed(count: number): AppSeed[] {
     }
   })
 }
-/** The share of apps that a filter shows, and the position of the last of these apps. */
+/** For each filter, the share of apps that it shows, and the position of the last of these apps. */
 const FILTERED = {
   Updates: { share: 0.1, fromEnd: -10 },
   Stopped: { share: 0.2, fromEnd: -1 },
@@ -99,9 +99,9 @@ function verbose(count: number, hub: string): AppSeed[] {
 interface Look {
   readonly names: number
   readonly narrowest: number
-  /** Elements that overlap or are truncated. */
+  /** The elements that overlap or are truncated. */
   readonly faults: readonly string[]
-  /** The distances to the next row, by kind of row. */
+  /** For each kind of row, the distances to the next row. */
   readonly heights: Readonly<Record<string, readonly number[]>>
 }
 
@@ -203,7 +203,7 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
       { width: 1024, height: 768 },
     ]) {
       await page.setViewportSize(size)
-      // On a busy machine, the browser scrolls to where the list ended before the rotation.
+      // Repeat the key: on a busy machine, the browser scrolls to where the list ended before the rotation.
       await expectInView(page, rowWith(page, 'App 1199'), () => page.keyboard.press('End'))
     }
   })

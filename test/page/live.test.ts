@@ -37,7 +37,7 @@ describe.runIf(canBrowse)('the live channel', () => {
     await house.start()
     await page.getByText('Live', { exact: true }).waitFor()
     await rowWith(page, 'Lumen Lights').waitFor()
-    // The page also shows the status if this is the first answer that it gets.
+    // The page must also show the status if this is the first answer that it gets.
     await page.reload()
     await page.getByText('hub2mqtt answered with status 502.').waitFor()
     await page.unroute('**/api/session')

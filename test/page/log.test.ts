@@ -21,7 +21,7 @@ const box = (page: Page) => page.locator('.scroll.log')
 const scrollTo = (page: Page, top: number) => box(page).evaluate((node, to) => node.scrollTo(0, to), top)
 const fromEnd = (page: Page) => box(page).evaluate((node) => node.scrollHeight - node.scrollTop - node.clientHeight)
 
-/** Answers the first request for the log with these lines, and later requests with the added lines. */
+/** Answers requests for the log, first with these lines. The returned function adds lines for later requests. */
 async function logged(page: Page, first: readonly object[], missed = 0) {
   let waiting = first.map((line) => JSON.stringify(line))
   let gap = missed

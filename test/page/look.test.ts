@@ -140,7 +140,7 @@ test.runIf(canBrowse)('the theme is that of the system until one is chosen, whic
   expect(await ground()).toBe(light)
 })
 
-/** The backgrounds of the first crashed app and of another app, and the lowest contrast of a text on the former. */
+/** Returns the background of the first crashed app and of another app, and the lowest contrast of text on the first. */
 const TINT = `(() => {
   const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
   const luminance = (colour) => {
@@ -175,12 +175,12 @@ describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
     const { hash, ready, at = () => open } = VIEWS[name] ?? { hash: '', ready: app }
     let page: Page | undefined
     for (const size of SIZES) {
-      // Menus and dialogs close when the size changes.
+      // Open the page again for menus and dialogs, because they close when the size changes.
       if (page === undefined || OVERLAYS.has(name)) {
         page = await visit(at().page, { hash, theme, ...size })
         await ready(page)
       } else await page.setViewportSize(size)
-      // A chart adapts to the size of its container.
+      // Wait until the charts have adapted to the size of their containers.
       await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
       await picture(page, `${name}-${theme}-${size.width}`, !name.startsWith('question'))
       await expectAccessible(page)

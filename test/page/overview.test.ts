@@ -26,7 +26,7 @@ describe.runIf(canBrowse)('the overview', () => {
     await figure(page, /^Needs attention/).click()
     await listed(page, 1)
     await rowWith(page, 'Doorbell').waitFor()
-    // Each count is a button. A second click on the button shows all apps again.
+    // Each count is a button that filters the list. A second click shows all apps again.
     await figure(page, /^Needs attention/).click()
     await listed(page, 8)
     house.hub().crash('com.athom.hue', 'Error: the lamp is dark')

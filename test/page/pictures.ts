@@ -6,7 +6,7 @@ import { profile, quit } from './support/browser.ts'
 
 const WIDTH = 1180
 const DOORBELL = 'nl.vandermolen.doorbell'
-/** The maximum time until the app crashes again. By then, the charts of its usage are full. */
+/** Time limit until the app crashes again. By then, the charts of its usage are full. */
 const CRASH_MS = 150_000
 
 exitOnSignals()
@@ -23,7 +23,7 @@ await using demo = new Process(process.execPath, ['src/bin.js', 'demo'], {
   output: 'keep',
 })
 const [address = ''] = /http:\S+/.exec(await demo.untilLine('?token=', 30_000)) ?? []
-/** The counts above the list change a moment later than its rows. */
+/** Wait for the counts above the list, which change a moment later than its rows. */
 const app = `main:has(.filters .bad) tr.app:has-text("${DOORBELL}")`
 for (const { name, hash, theme, height, ready } of [
   { name: 'page-apps', hash: '', theme: 'light', height: 455, ready: `${app} >> text=Crashed ×2` },

@@ -95,7 +95,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await until('the new value', () => held(house)[ODD] === 'even')
     expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
     await page.setViewportSize({ width: 360, height: 740 })
-    // A chart adapts to the size of its container.
+    // Wait until the charts have adapted to the size of their containers.
     await until('the small screen', async () => (await overflow(page)) <= 0)
   })
 
@@ -115,7 +115,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     }
     expect(await page.content()).not.toMatch(/canary-token|key-of-the-house/)
     expect(bodies.join('\n')).not.toMatch(/canary-token|\*\*\*/)
-    // A user who has made the value visible edits the current value.
+    // When the user makes the value visible and edits it, the field must contain the current value.
     await lineOf(page, 'access_token')
       .getByRole('button', { name: /^Show the value/ })
       .click()

@@ -62,7 +62,7 @@ interface TraceEvent {
   readonly name: string
   readonly pid: number
   readonly tid: number
-  /** Microseconds. */
+  /** The duration of the task, in microseconds. */
   readonly dur?: number
   readonly tdur?: number
   readonly args?: { readonly name?: string }

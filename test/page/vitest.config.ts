@@ -7,7 +7,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    // The files of a worker share its browser and the code of the daemon, which both take seconds to start.
+    // The files of a worker share a browser and the daemon's code, because both take seconds to start.
     isolate: false,
     maxWorkers: 2,
     experimental: { viteModuleRunner: false },

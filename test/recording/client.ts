@@ -8,7 +8,7 @@ const TIMEOUT_MS = 30_000
 
 export interface ClientOptions {
   readonly url: string
-  /** MQTT 5 for Mosquitto, 3.1.1 for the embedded broker. */
+  /** The kind of broker. The client uses MQTT 5 for Mosquitto, and 3.1.1 for the embedded broker. */
   readonly broker: BrokerKind
   readonly id: string
   readonly filters: readonly string[]

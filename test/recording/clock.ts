@@ -6,7 +6,7 @@ interface Timer {
   handle: NodeJS.Timeout | undefined
 }
 
-/** Longer timers run only on a jump. */
+/** Timers up to this length run in real time. Longer timers run only when the clock jumps. */
 const SHORT_MS = 40
 
 export class SteppedClock {
@@ -14,7 +14,7 @@ export class SteppedClock {
   #elapsed = 0
   #now = Date.parse('2026-01-01T00:00:00Z')
 
-  /** The wall clock stands still until it is set. */
+  /** Returns the time of the wall clock, which stands still until it is set. */
   now = () => this.#now
   elapsed = () => this.#elapsed
 
@@ -46,16 +46,16 @@ export class SteppedClock {
   jump(ms: number): void {
     this.#elapsed += ms
     const due = [...this.#timers].filter(({ at }) => at <= this.#elapsed).sort((one, other) => one.at - other.at)
-    // A task may cancel another timer.
+    // Check each timer again, because a task may cancel another timer.
     for (const timer of due) if (this.#timers.has(timer)) timer.run()
   }
 
-  /** Whether a short timer is running. */
+  /** Returns whether a short timer is running. */
   get busy(): boolean {
     return this.#timers.values().some(({ handle }) => handle !== undefined)
   }
 
-  /** Milliseconds until the next timer is due; `Infinity` without one. */
+  /** Returns the milliseconds until the next timer is due; `Infinity` if there is none. */
   get next(): number {
     return Math.min(...[...this.#timers].map(({ at }) => at)) - this.#elapsed
   }

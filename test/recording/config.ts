@@ -3,7 +3,7 @@ import { SteppedHub } from './hub.ts'
 export const HUE = 'com.athom.hue'
 export const PUMP = 'net.lindqvist.heatpump'
 export const BLINDS = 'io.bramblewood.blinds'
-/** This app id must be encoded in topics. */
+/** An app whose id must be encoded in topics. */
 export const ODD = { id: 'odd/id+ü', level: 'odd%2Fid%2B%C3%BC' } as const
 export const SAUNA = 'fi.kivinen.sauna'
 
@@ -61,14 +61,14 @@ export const SETTINGS = {
   [PUMP]: { unit: { type: 'select', options: ['C', 'F'] }, note: 'text' },
 } as const
 
-/** Returns the configuration of the first start, with changes. */
+/** Returns the configuration of the first start, with these changes. */
 export function configOf(
   url: string,
   { home, attic }: Hubs,
   changes: object = {},
   atticKey: string = KEYS.attic,
 ): object {
-  // The bridge reads lists only when the scenario requests it.
+  // With these intervals, the bridge reads lists only when the scenario requests it.
   const manual = { poll_interval: '1h', poll_interval_fallback: '1h', timeout: '5m' }
   return {
     mqtt: { url, client_id: 'recording', base_topic: 'hub2mqtt' },

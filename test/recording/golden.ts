@@ -1,12 +1,12 @@
-/** The messages that subscribers must receive. */
+/** The recorded messages that subscribers must receive. */
 import { readFileSync } from 'node:fs'
 import type { BrokerKind } from '../support/brokers.ts'
 import { type Exceptions, underMqtt3 } from './mqtt3.ts'
 import type { Recording } from './record.ts'
 
-/** MQTT 5, with Mosquitto. */
+/** The recording for MQTT 5, with Mosquitto. */
 export const GOLDEN = new URL('golden-mosquitto.json', import.meta.url)
-/** MQTT 3.1.1, with the embedded broker: only messages that `mqtt3.ts` cannot derive. */
+/** The messages for MQTT 3.1.1, with the embedded broker, that `mqtt3.ts` cannot derive from MQTT 5. */
 export const EXCEPTIONS = new URL('mqtt3-exceptions.json', import.meta.url)
 
 export function readRecording(file: string | URL): Recording {

@@ -6,9 +6,9 @@ import { SteppedClock } from './clock.ts'
 
 type Operation = 'ping' | 'getApps' | 'getAppLocales' | 'installFromAppStore'
 
-/** The time in each state of a transition, by the scenario's clock. */
+/** The time that an app spends in each state of a transition, by the scenario's clock. */
 const STEP_MS = 100
-/** Longer than any sequence of steps. */
+/** A delay that is longer than any sequence of steps. */
 const GATE_MS = 1_000_000
 const DOWN_MS = 1_000
 
@@ -27,7 +27,7 @@ export class SteppedHub implements AsyncDisposable {
   }
 
   hold(...operations: Operation[]): void {
-    // Old requests without an answer would seem to be waiting.
+    // Forget old requests without an answer, because they would seem to be waiting.
     this.emulated.forgetRequests()
     for (const operation of operations) this.emulated.behave('slow-headers', { ms: GATE_MS, operation })
   }

@@ -37,7 +37,7 @@ export class Line implements AsyncDisposable {
     return this.#sockets.size > 0
   }
 
-  /** Cuts without a DISCONNECT packet, so that the broker publishes the will. */
+  /** Cuts the connection without a DISCONNECT packet, so that the broker publishes the will. */
   cut(): void {
     this.#isCut = true
     for (const socket of this.#sockets) socket.resetAndDestroy()

@@ -1,4 +1,4 @@
-/** A marker shows that all earlier messages have arrived; it is not recorded. */
+/** A marker is a message that shows that all earlier messages have arrived. It is not recorded. */
 
 export const MARKER = 'recorder/marker'
 export const PING = 'hub2mqtt/bridge/cmd/ping'

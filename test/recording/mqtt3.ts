@@ -3,7 +3,7 @@ import { lineOf } from './compare.ts'
 import { pack, unpack } from './pack.ts'
 import { fold, type Messages, type Recording, type Seen, type Stage } from './record.ts'
 
-/** Keyed by stage, client and topic. An empty list means that the topic has no messages. */
+/** Messages keyed by stage, client and topic. An empty list means that the topic has no messages. */
 export type Exceptions = Readonly<Record<string, Readonly<Record<string, Messages>>>>
 
 export function underMqtt3(five: Recording, exceptions: Exceptions): Recording {
@@ -42,7 +42,7 @@ function translated(five: Recording): Stage[] {
       Object.entries(live).map(([client, topics]) => {
         const messages = Object.entries(topics).map(([topic, all]) => {
           const each = all.flatMap(({ times = 1, ...seen }) => Array.from({ length: times }, () => seen))
-          // The embedded broker sets the retain flag of commands even for existing subscribers.
+          // The embedded broker sets the retain flag of commands even for subscribers that were already subscribed.
           return [topic, fold(each.map((seen) => plain(seen, topic.includes('/cmd/'))))] as const
         })
         return [client, Object.fromEntries(messages)] as const
@@ -54,7 +54,7 @@ function translated(five: Recording): Stage[] {
   }))
 }
 
-/** Removes the properties of MQTT 5. Existing subscribers do not receive the retain flag of live messages. */
+/** Removes the properties of MQTT 5, and the retain flag unless subscribers receive it. */
 function plain({ payload, retain, qos }: Seen, showsRetain: boolean): Seen {
   return {
     payload: payload.replaceAll('"protocol":"5"', '"protocol":"3.1.1"'),

@@ -3,16 +3,16 @@ import type { IPublishPacket } from 'mqtt'
 
 export interface Seen {
   readonly payload: string
-  /** Present only if the flag is set. MQTT 3.1.1 shows the flag only to clients that subscribe after the message. */
+  /** The retain flag, if it is set. MQTT 3.1.1 shows it only to clients that subscribe after the message. */
   readonly retain?: true
-  /** Present only if the QoS is not 1. */
+  /** The QoS, if it is not 1. */
   readonly qos?: number
   readonly contentType?: string
   readonly userProperties?: Readonly<Record<string, unknown>>
   readonly correlationData?: string
   readonly responseTopic?: string
   readonly messageExpiry?: number
-  /** Equal messages in a row; default: 1. */
+  /** The number of equal messages in a row; default: 1. */
   readonly times?: number
 }
 
@@ -20,9 +20,9 @@ export type Messages = Readonly<Record<string, readonly Seen[]>>
 
 export interface Stage {
   readonly name: string
-  /** Keyed by client, then by topic. MQTT guarantees the order only within a topic. */
+  /** The live messages by client and topic. MQTT guarantees the order only within a topic. */
   readonly live: Readonly<Record<string, Messages>>
-  /** The retained messages that have changed, as a new client receives them; `null`: cleared. */
+  /** The retained messages that have changed, as a new client receives them. `null`: the message was cleared. */
   readonly retained: Readonly<Record<string, Seen | null>>
 }
 
@@ -35,14 +35,14 @@ export interface Recording {
 }
 
 const UUID = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g
-/** Longer payloads are only sent to be refused. Their beginning and length identify them. */
+/** Longer payloads are sent only to be refused. Only their beginning and length are recorded. */
 const MAX_PAYLOAD = 32 * 1024
 
 /** Replaces values that differ between runs with placeholders: durations, random ids and the hubs' ports. */
 export function normalise(payload: string, addresses: ReadonlyMap<string, string>): string {
   if (payload.length > MAX_PAYLOAD) return `${payload.slice(0, 8)}… <${payload.length} characters>`
   let text = payload.replace(/"duration_ms":\d+/g, '"duration_ms":"<ms>"').replace(UUID, '<uuid>')
-  // The elapsed time depends on the broker's pace.
+  // The uptime depends on how fast the broker answers.
   text = text.replace(/"app_uptime_seconds":\d+/g, '"app_uptime_seconds":"<s>"')
   text = text.replace(/"samples":\[\[[\d,.[\]]*\]\]/g, '"samples":"<samples>"')
   for (const [address, name] of addresses) text = text.replaceAll(address, `<${name}>`)

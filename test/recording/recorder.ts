@@ -3,14 +3,14 @@ import { MARKER } from './marker.ts'
 import { pack } from './pack.ts'
 import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './record.ts'
 
-/** aedes mixes retained and live messages; retained messages are complete after some quiet round trips. */
+/** The number of round trips to wait for retained messages, because aedes mixes them with live messages. */
 const RETAINED_ROUNDS = 5
 
-/** Topics on which time and number of equal messages do not matter, because the bridge repeats probes and presence. */
+/** Topics of probes and presence messages. The bridge repeats them, so their times and numbers are not compared. */
 const COUNTLESS: ReadonlySet<string> = new Set(['hub2mqtt/bridge/probe', 'hub2mqtt/bridge/presence'])
 
 export interface RecorderOptions {
-  /** Keyed by name in the recording. */
+  /** The clients, keyed by their name in the recording. */
   readonly clients: Readonly<Record<string, Client>>
   readonly join: (options: Pick<ClientOptions, 'id' | 'filters'>) => Promise<Client>
   readonly normalise: (payload: string) => string
@@ -28,7 +28,7 @@ export class Recorder {
     this.#options = options
   }
 
-  /** @param lastOnly topics on which only the last message is recorded */
+  /** Records a stage. On the topics in `lastOnly`, records only the last message. */
   async write(name: string, lastOnly: readonly string[]): Promise<void> {
     const clients = Object.entries(this.#options.clients)
     const live = Object.fromEntries(clients.map(([id, client]) => [id, this.#cut(id, client, lastOnly)]))

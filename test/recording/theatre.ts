@@ -19,10 +19,10 @@ const MINUTE_MS = 60_000
 /** The bridge is at rest after this many round trips without other messages. */
 const QUIET_ROUNDS = 5
 const ROUND_MS = 2
-/** `reach` advances to timers that are due within this time; `pass` is for later timers. */
+/** `reach` advances the clock to timers that are due within this time. `pass` advances it further. */
 const NEAR_MS = 5_000
 const MAX_STEPS = 200
-/** The time until discovery publishes a device again. */
+/** The time after which discovery publishes a changed device again. */
 const DISCOVERY_RESTS_MS = 2_500
 
 const STATE = 'hub2mqtt/bridge/state'
@@ -43,14 +43,14 @@ export class Theatre implements AsyncDisposable {
   readonly line: Line
   readonly hubs: Hubs
   readonly clock = new SteppedClock()
-  /** Receives all messages. */
+  /** A client that receives all messages. */
   readonly watcher: Client
   readonly asker: Client
   readonly #kind: BrokerKind
   readonly #broker: Broker
   readonly #recorder: Recorder
   #bridge: RunningBridge | undefined
-  /** Whether the bridge answers pings. */
+  /** Whether the bridge answers pings at the moment. */
   #isThere = false
   #markers = 0
 
@@ -110,7 +110,7 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Waits until changed devices have been published. */
+  /** Reloads the configuration, and waits until changed devices have been published. */
   async reload(config: object): Promise<void> {
     this.#bridge?.reload(JSON.stringify(config))
     await this.pass(DISCOVERY_RESTS_MS)
@@ -133,7 +133,7 @@ export class Theatre implements AsyncDisposable {
   /** Releases the first answers from a hub, and waits for its realtime channel. */
   async meet(name: HubName): Promise<void> {
     const hub = this.hubs[name]
-    // One request at a time, because otherwise the order of the answers would affect the messages.
+    // Release one request at a time, because otherwise the order of the answers would affect the messages.
     for (const operation of ['ping', 'getApps', 'getApps'] as const) {
       await this.reach(`${operation} of ${name}`, () => hub.isAsked(operation))
       hub.release()
@@ -142,7 +142,7 @@ export class Theatre implements AsyncDisposable {
     hub.open()
   }
 
-  /** Waits for the answer and the effects of the command. */
+  /** Sends a command, and waits for its answer and its effects. */
   async ask(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<void> {
     await this.waitFor(topic, options, () => this.asker.publish(`hub2mqtt/${topic}`, payload, options))
   }
@@ -151,7 +151,7 @@ export class Theatre implements AsyncDisposable {
   async waitFor(topic: string, options: IClientPublishOptions, send: () => Promise<void>): Promise<void> {
     const before = this.#answers(topic, options)
     await send()
-    // `reach` advances the clock, because the bridge delays requests to a hub that has answered 429.
+    // Advance the clock, because the bridge delays requests to a hub that has answered 429.
     await this.reach(`an answer to ${topic}`, () => this.#answers(topic, options) > before)
   }
 
@@ -169,7 +169,7 @@ export class Theatre implements AsyncDisposable {
     }
   }
 
-  /** Advances the clock from timer to timer, with a rest before each, until `probe` returns `true`. */
+  /** Advances the clock from timer to timer until `probe` returns `true`. Waits for rest before each step. */
   async reach(what: string, probe: () => boolean | undefined): Promise<void> {
     for (let steps = 0; ; steps += 1) {
       await this.rest()
@@ -197,7 +197,7 @@ export class Theatre implements AsyncDisposable {
       const before = this.#activity
       await this.until('no timer to be due', () => !this.clock.busy)
       await this.#roundTrip()
-      // A request between bridge and hub may take longer than a few round trips.
+      // Wait, because a request between bridge and hub may take longer than a few round trips.
       await setTimeout(ROUND_MS)
       quiet = this.#activity === before ? quiet + 1 : 0
     }

@@ -1,4 +1,4 @@
-/** A hub, a broker, bridges between them, and an observer, each of the kind that a test needs. */
+/** The environment of a test: a hub, a broker, bridges between them, and an observer. */
 import type { Broker } from './brokers.ts'
 import type { Observer } from './observer.ts'
 
@@ -8,12 +8,12 @@ export interface Parts<H, K extends Broker> {
   readonly observer: Observer
 }
 
-/** The parts are opened on a stack, which `keep` takes over after the last step. Earlier failures close the parts. */
+/** Subclasses open the parts on a stack, which `keep` takes over at the end. If a step fails, the stack closes them. */
 export abstract class AnyWorld<H, B extends AsyncDisposable, K extends Broker = Broker> implements AsyncDisposable {
   readonly hub: H
   readonly broker: K
   readonly observer: Observer
-  /** Oldest first. */
+  /** The bridges, the oldest first. */
   readonly bridges: B[] = []
   #open = new AsyncDisposableStack()
 

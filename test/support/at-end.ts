@@ -1,4 +1,4 @@
-/** Temporary resources of a test, removed when the test ends. */
+/** Creates temporary resources of a test, which are removed when the test ends. */
 import { mkdtempDisposableSync } from 'node:fs'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { tmpdir } from 'node:os'

@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 export interface BridgeProcessOptions {
   /** The file to start; default: the bundle, or the sources if there are modules to preload. */
   readonly program?: string
-  /** The environment except PATH and HOME. Contains the configuration as `HUB2MQTT_…`. */
+  /** The environment without PATH and HOME. It contains the configuration as `HUB2MQTT_…`. */
   readonly env?: Readonly<Record<string, string>>
   readonly config?: string
   /** Modules to load before the program, as URLs. */
@@ -17,7 +17,7 @@ export interface BridgeProcessOptions {
   readonly nodeOptions?: readonly string[]
   /** Whether to keep the log; default: `true`. */
   readonly logs?: boolean
-  /** Whether to open an IPC channel, for preloaded modules. */
+  /** Whether to open an IPC channel, which preloaded modules need. */
   readonly channel?: boolean
 }
 

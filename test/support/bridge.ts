@@ -41,7 +41,7 @@ export function startBridge(
   const loadAs = (requireContent: boolean) =>
     loadConfig({
       requireContent,
-      // Tests run in parallel, and all bridges would use the same port.
+      // Disable the page, because tests run in parallel and all bridges would use the same port.
       env: { HUB2MQTT_HTTP_ENABLED: 'false', ...variables },
       ...(text !== undefined && { file: FILE }),
       readFile: (path) => (path === FILE && text !== undefined ? text : readFileSync(path, 'utf8')),

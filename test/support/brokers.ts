@@ -9,7 +9,7 @@ import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { silentLog } from './silent-log.ts'
 
-/** `undefined` if Mosquitto is not installed, which is an error with REQUIRE_MOSQUITTO=1. */
+/** The path of Mosquitto; `undefined` if it is not installed, which is an error with REQUIRE_MOSQUITTO=1. */
 export const mosquittoPath = findMosquitto()
 
 function findMosquitto(): string | undefined {
@@ -28,7 +28,7 @@ function findMosquitto(): string | undefined {
 
 export interface MosquittoOptions {
   readonly acl?: readonly string[]
-  /** Name → password; without users, every client may connect. */
+  /** The password of each user. Without users, every client may connect. */
   readonly users?: Readonly<Record<string, string>>
   /** Whether retained messages survive `restart`. */
   readonly persistent?: boolean
@@ -54,7 +54,7 @@ export class Mosquitto implements AsyncDisposable {
       try {
         return await Mosquitto.#start(options)
       } catch (error) {
-        // Another process may have taken the port.
+        // Try again, because another process may have taken the port.
         if (tries === 3) throw error
       }
     }
@@ -75,7 +75,7 @@ export class Mosquitto implements AsyncDisposable {
   async configure({ acl, users, persistent = false, config = [] }: MosquittoOptions): Promise<void> {
     const lines = [
       `listener ${this.port} 127.0.0.1`,
-      // As root, Mosquitto would otherwise switch to a user that cannot read these files.
+      // Without this line, Mosquitto would switch from root to a user that cannot read these files.
       `user ${userInfo().username}`,
       `allow_anonymous ${users === undefined}`,
       `persistence ${persistent}`,
@@ -95,7 +95,7 @@ export class Mosquitto implements AsyncDisposable {
     await this.#process.untilPort(this.port)
   }
 
-  /** Stops the process, which saves its data on SIGTERM. */
+  /** Stops the broker. On SIGTERM, the broker saves its data. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     await this.#process?.stop(signal)
   }

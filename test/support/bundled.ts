@@ -12,7 +12,7 @@ export async function bundled(folder: string): Promise<string> {
   await bundle(join(folder, 'dist'))
   mkdirSync(join(folder, 'src/emulator'), { recursive: true })
   for (const file of ['package.json', 'src/bin.js']) copyFileSync(join(CHECKOUT, file), join(folder, file))
-  // Copied, not linked, because apps have no permission to read the SDK in another folder.
+  // Copy the SDK, because apps have no permission to read it through a link to another folder.
   cpSync(join(CHECKOUT, 'src/emulator/sdk'), join(folder, 'src/emulator/sdk'), { recursive: true })
   symlinkSync(join(CHECKOUT, 'config'), join(folder, 'config'))
   const page = join(CHECKOUT, 'src/web/ui/dist')

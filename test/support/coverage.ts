@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import collector from '@vitest/coverage-v8'
 
-/** Moves the files away from children that are still writing; returns the new folder. */
+/** Moves the written files to a new folder, away from children that are still writing. Returns the folder. */
 export async function takeWritten(folder: string): Promise<string> {
   if (!existsSync(folder)) return folder
   const copied = join(dirname(folder), randomUUID())
@@ -39,14 +39,14 @@ const tolerant: typeof collector = {
     try {
       return await collector.takeCoverage?.call(tolerant, options)
     } finally {
-      // In a worker that runs several test files, the children of the next file write to the same folder.
+      // Restore the folder: in a worker that runs several test files, the children of the next file write to it.
       tolerant.extendedContextCoverageDir = folder
     }
   },
   async getProvider() {
     const provider = await collector.getProvider()
     const resolveOptions = provider.resolveOptions.bind(provider)
-    // With the provider's own name, `v8`, the workers would not load this module.
+    // Rename the provider, because with its own name, `v8`, the workers would not load this module.
     provider.resolveOptions = () => ({
       ...resolveOptions(),
       provider: 'custom',

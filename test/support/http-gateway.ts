@@ -1,4 +1,4 @@
-/** An HTTP gateway, portal or proxy between a client and a server, which can answer instead of the server. */
+/** An HTTP gateway, portal or proxy between a client and a server. It can answer in place of the server. */
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -12,7 +12,7 @@ import type { Duplex } from 'node:stream'
 
 export interface GatewayRequest {
   readonly method: string
-  /** The path with the query. */
+  /** The path, including the query. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly upgrade: boolean
@@ -20,23 +20,23 @@ export interface GatewayRequest {
 
 export interface Reply {
   readonly status: number
-  /** Names in lower case. */
+  /** The header fields, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
 }
 
-/** Answers, cuts the connection, or lets the hub execute the request and then changes or cuts the answer. */
+/** What the gateway does: it answers, cuts the connection, or forwards the request and changes or cuts the answer. */
 export type Verdict = Reply | 'cut' | { readonly change: Change }
 
 export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
 
-/** Returns `undefined` if the rule does not apply to the request. */
+/** Returns the verdict on a request; `undefined` if the rule does not apply to it. */
 export type Rule = (request: GatewayRequest) => Verdict | undefined
 
 /** How long an idle connection stays open. The hub has the same limit. */
 const KEEP_ALIVE_MS = 5000
 
-/** Forwards everything to which no rule applies. */
+/** A gateway that forwards everything to which no rule applies. */
 export class HttpGateway implements AsyncDisposable {
   readonly #server: Server
   #hub: { readonly host: string; readonly port: number }
@@ -59,7 +59,7 @@ export class HttpGateway implements AsyncDisposable {
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
   }
 
-  /** @param below the path prefix of the hub */
+  /** Starts a gateway in front of the hub on this port. `below` is the path prefix of the hub. */
   static async to(port: number, below = ''): Promise<HttpGateway> {
     const gateway = new HttpGateway(port, below)
     await new Promise<void>((resolve) => gateway.#server.listen(0, '127.0.0.1', resolve))

@@ -6,7 +6,7 @@ interface Timer {
   handle: NodeJS.Timeout
 }
 
-/** The system's clock, which a test can move forward, because a whole daemon cannot start with a stopped clock. */
+/** The system's clock, which a test can also move forward. A whole daemon cannot start with a stopped clock. */
 export class JumpClock implements Clock {
   readonly #timers = new Set<Timer>()
   #ahead = 0
@@ -19,7 +19,7 @@ export class JumpClock implements Clock {
       cancel()
       task()
     }
-    // Overdue timers run immediately, as with the system's clock.
+    // An overdue timer runs immediately, as with the system's clock.
     const timer: Timer = { at: this.elapsed() + ms, run, handle: setTimeout(run, Math.max(0, ms)) }
     const cancel = () => {
       clearTimeout(timer.handle)

@@ -14,7 +14,7 @@ import { until } from './until.ts'
 /** A cluster elects a leader in a few seconds, but needs more on a busy machine. */
 const READY_MS = 60_000
 
-/** `undefined` if NATS is not installed, which is an error with REQUIRE_NATS=1. NATS_SERVER overrides the path. */
+/** The path of NATS, or `undefined`, which is an error with REQUIRE_NATS=1. NATS_SERVER overrides the path. */
 export const natsPath = findNats()
 
 function findNats(): string | undefined {
@@ -45,7 +45,7 @@ function isNewEnough(path: string): boolean {
   return compareVersions(/v(\d\S*)/.exec(stdout)?.[1] ?? '', '2.10') >= 0
 }
 
-/** https://docs.nats.io/running-a-nats-service/nats_admin/monitoring#jetstream-information-jsz */
+/** See https://docs.nats.io/running-a-nats-service/nats_admin/monitoring#jetstream-information-jsz */
 const JSZ = v.object({
   account_details: v.array(
     v.object({
@@ -57,17 +57,17 @@ const JSZ = v.object({
 })
 
 export interface NatsOptions {
-  /** Default: 1. */
+  /** The number of servers; default: 1. */
   readonly nodes?: 1 | 3
-  /** Default: `false`. */
+  /** Whether the servers are also MQTT brokers; default: `false`. */
   readonly mqtt?: boolean
   readonly config?: readonly string[]
 }
 
 export interface Nats extends AsyncDisposable {
-  /** `nats://127.0.0.1:…`, one for each node. */
+  /** The URL of each node: `nats://127.0.0.1:…`. */
   readonly urls: readonly string[]
-  /** `mqtt://127.0.0.1:…`, one for each node; empty without `mqtt`. */
+  /** The MQTT URL of each node: `mqtt://127.0.0.1:…`; empty without `mqtt`. */
   readonly mqttUrls: readonly string[]
   readonly nodes: readonly NatsNode[]
   node(index: number): NatsNode
@@ -83,7 +83,7 @@ export async function startNats(options: NatsOptions = {}): Promise<Nats> {
     try {
       return await start(options)
     } catch (error) {
-      // Another process may have taken a port.
+      // Try again, because another process may have taken a port.
       if (tries === 2) throw error
     }
   }
@@ -217,7 +217,7 @@ export class NatsNode {
     this.#process?.signal('SIGCONT')
   }
 
-  /** Restarts the node with the same data, and waits until it is ready. `config`: new additional lines. */
+  /** Restarts the node with the same data, and waits until it is ready. `config` replaces the additional lines. */
   async restart(config = this.#config): Promise<void> {
     this.#config = config
     await this.kill()

@@ -6,7 +6,7 @@ import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { available } from './skipped.ts'
 
-/** `undefined` if nginx is not installed, which is an error with REQUIRE_NGINX=1. */
+/** The path of nginx; `undefined` if it is not installed, which is an error with REQUIRE_NGINX=1. */
 export const nginxPath = findNginx()
 
 function findNginx(): string | undefined {

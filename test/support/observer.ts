@@ -9,7 +9,7 @@ export interface Login {
 }
 
 export interface Seen {
-  /** Epoch milliseconds. */
+  /** The time at which the message arrived, in epoch milliseconds. */
   readonly at: number
   readonly topic: string
   readonly text: string
@@ -18,15 +18,15 @@ export interface Seen {
 }
 
 export interface ObserverOptions extends Partial<Login> {
-  /** Default: 3.1.1. */
+  /** The version of MQTT; default: 3.1.1. */
   readonly protocol?: '5' | '3.1.1'
-  /** Default: `#`. */
+  /** The topic filters of the subscription; default: `#`. */
   readonly filter?: string | readonly string[]
-  /** Default: 1. */
+  /** The QoS of the subscription; default: 1. */
   readonly qos?: 0 | 1
   /** Whether live messages keep their retain flag (MQTT 5). */
   readonly retainAsPublished?: boolean
-  /** Whether to reconnect after each loss; with MQTT 5, retained messages are then not received again. */
+  /** Whether to reconnect after each loss. With MQTT 5, the client then requests no retained messages again. */
   readonly comesBack?: boolean
   readonly onMessage?: (seen: Seen) => void
   /** Whether to keep messages in `seen`; default: `true`. */
@@ -106,7 +106,7 @@ export class Observer implements AsyncDisposable {
 
   async #connect(): Promise<void> {
     const { protocol = '3.1.1', filter = '#', qos = 1, retainAsPublished: rap, username, password } = this.#options
-    // Under MQTT 5 with `rap`, retained messages that are sent again would look like new messages.
+    // After a reconnect, do not request retained messages: with `rap`, they would look like new messages.
     const rh = this.#hasReconnected ? { rh: 2 } : {}
     const client = new MqttClient(() => connectTcp({ port: this.#port, host: '127.0.0.1', noDelay: true }), {
       ...(username !== undefined && { username }),
@@ -114,10 +114,10 @@ export class Observer implements AsyncDisposable {
       clientId: `observer-${randomBytes(6).toString('hex')}`,
       protocolVersion: protocol === '5' ? 5 : 4,
       reconnectPeriod: 0,
-      // Keep the connection even if the broker hangs.
+      // Disable the keep-alive, so that the connection survives a broker that hangs.
       keepalive: 0,
     })
-    // Each pending publish adds a listener for the end of the connection.
+    // Allow any number of listeners, because each pending publish adds one for the end of the connection.
     client.setMaxListeners(0)
     this.#client = client
     client.on('message', (topic, payload, packet) => this.#take(topic, payload, packet))
@@ -155,7 +155,7 @@ export class Observer implements AsyncDisposable {
   }
 }
 
-/** Resolves with the retained messages of a broker, except `$SYS`: topic → payload. */
+/** Returns the payload of each retained message of a broker, by topic. Leaves out `$SYS`. */
 export async function retainedOn(port: number, options: ObserverOptions = {}): Promise<Map<string, string>> {
   await using observer = await Observer.on(port, options)
   const marker = `marker-${randomBytes(6).toString('hex')}`

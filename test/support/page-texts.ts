@@ -49,7 +49,7 @@ const calls = files.flatMap((file) =>
     (node) => node['type'] === 'CallExpression' && fieldOf(node['callee'], 'name') === 'defineStrings',
   ),
 )
-/** The first level of each key. */
+/** The first part of each key, in the order of the calls. */
 export const parts = calls.map((call) => String(fieldOf(listOf(call['arguments'])[0], 'value')))
 export const english = calls.flatMap((call, i) => textsOf(listOf(call['arguments'])[1], parts[i] ?? ''))
 export const namesIn = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort()

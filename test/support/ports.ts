@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net'
 
-/** Below the ephemeral ports, so that the system does not assign these ports to other processes. */
+/** These ports are below the ephemeral ports, so the system does not assign them to other processes. */
 const RANGE = { from: 10_000, size: 20_000 }
 let next = Math.floor(Math.random() * RANGE.size)
 

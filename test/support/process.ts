@@ -1,4 +1,4 @@
-/** Child processes of tests, which are always ended. */
+/** Runs the child processes of tests, and makes sure that they end. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -11,8 +11,8 @@ const MAX_LINES = 100_000
 const TIMEOUT_MS = 10_000
 
 /**
- * The children share compiled code, except when coverage is measured, because V8 then reports only whether a cached
- * function was called at all.
+ * Variables that let the children share compiled code. While coverage is measured, they do not share it, because V8
+ * would only report whether a cached function was called at all.
  */
 const SHARED: NodeJS.ProcessEnv =
   process.env['NODE_V8_COVERAGE'] === undefined
@@ -20,9 +20,9 @@ const SHARED: NodeJS.ProcessEnv =
     : { NODE_DISABLE_COMPILE_CACHE: '1' }
 
 const running = new Set<ChildProcess>()
-/** Children that lead a process group, like a command in a terminal. */
+/** The children that lead a process group, like a command in a terminal. */
 const leaders = new WeakSet<ChildProcess>()
-// An interrupted run leaves no processes behind.
+// Kill all children at the end, so that an interrupted run leaves no processes behind.
 process.once('exit', () => {
   for (const child of running) send(child, 'SIGKILL')
 })
@@ -41,7 +41,7 @@ export interface ProcessOptions {
   /** The whole environment; default: that of this process. */
   readonly env?: NodeJS.ProcessEnv
   readonly cwd?: string
-  /** `keep` (default) keeps the lines, `drop` ignores them, and a number is a file descriptor. */
+  /** `keep` (default) keeps the lines, `drop` ignores them, and a number is a file descriptor for the output. */
   readonly output?: 'keep' | 'drop' | number
   /** Whether to open an IPC channel, as with `fork`. */
   readonly channel?: boolean
@@ -50,7 +50,7 @@ export interface ProcessOptions {
 }
 
 export class Process implements AsyncDisposable {
-  /** Epoch milliseconds. */
+  /** The time at which the process was started, in epoch milliseconds. */
   readonly startedAt = Date.now()
   endedAt: number | undefined
   /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while the process is running. */
@@ -116,7 +116,7 @@ export class Process implements AsyncDisposable {
   /** Resolves when a port of 127.0.0.1 accepts connections; rejects if the process ends before that. */
   async untilPort(port: number, ms = TIMEOUT_MS): Promise<void> {
     await this.#until(`port ${port}`, () => accepts(port), ms)
-    // Another process may be listening on the port.
+    // Check the process, because another process may be listening on the port.
     if (!this.alive) throw this.#failure('does not start')
   }
 
@@ -188,7 +188,7 @@ function keepLines(stream: Readable | null, lines: string[]): void {
 }
 
 export interface Ran {
-  /** `null` if a signal terminated the program. */
+  /** The exit code; `null` if a signal terminated the program. */
   readonly status: number | null
   readonly stdout: string
   readonly stderr: string

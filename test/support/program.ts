@@ -10,7 +10,7 @@ const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 const FOLDER = join(CHECKOUT, 'node_modules/.cache/hub2mqtt-program')
 
 export const SOURCES = join(CHECKOUT, 'src/bin.js')
-/** The sources if coverage is measured or `npm test` is not used; otherwise the bundle. */
+/** The program to test: the sources if coverage is measured or `npm test` is not used, otherwise the bundle. */
 export const PROGRAM = process.env['TESTED_PROGRAM'] ?? SOURCES
 
 function changedAt(path: string): number {
@@ -21,7 +21,7 @@ function changedAt(path: string): number {
 export default async function setup(): Promise<void> {
   const program = join(FOLDER, 'src/bin.js')
   if (!existsSync(program) || statSync(program).mtimeMs < changedAt('src')) {
-    // Imported only here, because each worker loads this file.
+    // Import the module only here, because each worker loads this file.
     const { bundled } = await import('./bundled.ts')
     rmSync(FOLDER, { recursive: true, force: true })
     mkdirSync(FOLDER, { recursive: true })

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { expect, it, test } from 'vitest'
 import { runProgram } from './process.ts'
 
-/** Modules that print why a test is skipped, and modules that export their results. */
+/** Matches imports of modules that print why tests are skipped, or that export the results of such modules. */
 const REPORTING = /from '.*\/(skipped|brokers|nats|nginx|browser|engine|versions|installation)\.ts'|withoutMosquitto/
 
 const skipping = globSync('test/**/*.{test,e2e}.ts').filter((path) =>

@@ -50,7 +50,7 @@ export class Lane {
     this.#forward(head.chunk.subarray(0, slice))
     if (head.chunk.length > slice) head.chunk = head.chunk.subarray(slice)
     else this.#queue.shift()
-    // A turn of the event loop between two pieces puts them into separate TCP segments.
+    // Wait for a turn of the event loop, so that the next piece becomes a separate TCP segment.
     setImmediate(() => this.#move())
   }
 }

@@ -2,7 +2,7 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { Lane, type Weather } from './tcp-lane.ts'
 
-/** `up`: from the client to the target. */
+/** `up` is the direction from the client to the target. */
 export type Direction = 'up' | 'down'
 
 interface Pair {
@@ -12,7 +12,7 @@ interface Pair {
 }
 
 export interface ProxiedLink {
-  /** Epoch milliseconds. */
+  /** The time at which the connection was opened, in epoch milliseconds. */
   readonly openedAt: number
   closedAt?: number
 }

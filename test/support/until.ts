@@ -1,7 +1,7 @@
-/** The interval between checks grows with the waiting time, up to this limit. */
+/** The longest interval between two checks. The interval grows with the waiting time. */
 const MAX_STEP_MS = 50
 
-/** Waits for a condition, checked every `stepMs` at first; fails after `ms`, or as soon as the probe throws. */
+/** Waits for a condition, and checks it every `stepMs` at first. Fails after `ms`, or as soon as the probe throws. */
 export async function until<T>(
   what: string,
   probe: () => T | undefined | false | null | Promise<T | undefined | false | null>,

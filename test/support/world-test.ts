@@ -1,4 +1,4 @@
-/** A separate module, because programs without vitest use `world.ts` too. */
+/** Not in `world.ts`, because programs that run without Vitest import that module. */
 import { test as base } from 'vitest'
 import { World, type WorldOptions } from './world.ts'
 

@@ -26,21 +26,21 @@ export interface Answer {
 export interface WorldOptions {
   /** The kind of broker to start, or a broker that the test starts and stops itself. */
   readonly broker?: BrokerKind | Mosquitto
-  /** By default, the emulated hub has one key with all scopes. */
+  /** The options of the emulated hub. By default, it has one key with all scopes. */
   readonly hub?: EmulatedHubOptions
   /** The configuration as environment variables, without `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>
   readonly file?: string
-  /** Default: the public app store. */
+  /** The address of the app store; default: the public app store. */
   readonly storeUrl?: string
-  /** Default: `Math.random`. */
+  /** Returns a random number from 0 to 1; default: `Math.random`. */
   readonly random?: () => number
   readonly login?: Login
 }
 
-/** Longer than any delay in the bridge, shorter than the hub's timeout. */
+/** A jump of the clock that is longer than any delay in the bridge, and shorter than the hub's timeout. */
 const PAUSE_MS = 6_000
-/** Topics of commands and their answers, and of messages that are repeated periodically. */
+/** Topics that `quiet` ignores: those of commands and answers, and those with messages that are repeated regularly. */
 const IGNORED = /\/(cmd|result|presence|health)(\/|$)/
 
 export class World extends AnyWorld<EmulatedHub, RunningBridge> {
@@ -49,7 +49,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   readonly #storeUrl: string | undefined
   readonly #random: (() => number) | undefined
   #base = 'hub2mqtt'
-  /** The system's clock, until the test moves it. */
+  /** The clock of the bridge: the system's clock, until the test moves it. */
   readonly clock = new JumpClock()
 
   private constructor(parts: Parts<EmulatedHub, Broker>, options: WorldOptions, open: AsyncDisposableStack) {
@@ -87,7 +87,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     try {
       await this.#unlessEnded(this.#online())
     } catch (error) {
-      // An error while the bridge stops would hide the reason.
+      // Ignore errors while the bridge stops, because they would hide the reason.
       await this.bridges
         .pop()
         ?.stop()
@@ -123,7 +123,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     }
   }
 
-  /** The id of a running app, always the same. */
+  /** The id of a running app. It is always the same app. */
   get app(): string {
     const found = [...this.hub.apps.values()].find(({ state }) => state === 'running')
     if (found === undefined) throw new Error('no app runs')
@@ -161,7 +161,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     this.bridges.push(startBridge({ ...this.env, ...env }, this.#file, clock, { storeUrl, random }))
   }
 
-  /** Rejects if the bridge ends before it answers. */
+  /** Waits for an answer of the bridge, but rejects if the bridge ends earlier. */
   #unlessEnded<T>(waiting: Promise<T>): Promise<T> {
     return Promise.race([waiting, this.bridge.ended])
   }

@@ -1,4 +1,4 @@
-/** Checked only by the compiler: the interface of apps, under the name that apps import. */
+/** Checked only by the compiler: types of the SDK, under the name by which apps import it. */
 
 import type { Hub, Settings, Start } from 'hub2mqtt/sdk'
 import { startApp, type TestApp } from 'hub2mqtt/sdk/testing'

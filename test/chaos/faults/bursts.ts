@@ -9,7 +9,7 @@ import { type Faults, kindOf, type Scene } from './fault.ts'
 const burst = kindOf({
   hubWell: true,
   staysOnline: true,
-  // Bursts count messages, so the bridge and the broker must not restart.
+  // These faults count messages, so neither the bridge nor the broker may restart.
   holds: ['bridge', 'broker', 'hub'],
   stallMs: 10_000,
 })
@@ -17,7 +17,7 @@ const burst = kindOf({
 const PING = `${BASE}/bridge/cmd/ping`
 let senders = 0
 
-/** Sends `count` commands from one client as fast as the broker accepts them. Each must be answered. */
+/** Sends `count` commands from one client as fast as the broker accepts them. The bridge must answer each command. */
 async function flood(world: World, count: number, topic: string): Promise<void> {
   senders += 1
   await using sender = await Observer.on(world.broker.port, {
@@ -44,7 +44,7 @@ async function flood(world: World, count: number, topic: string): Promise<void> 
   await Promise.all(sending)
 }
 
-/** Sends occasional commands from a different client. The bridge must answer them as usual. */
+/** Sends occasional commands from a different client. The bridge must answer these commands as usual. */
 async function bystander({ load, random }: Scene, ms: number): Promise<void> {
   const endsAt = performance.now() + ms
   while (performance.now() < endsAt) {

@@ -8,20 +8,20 @@ export interface Scene {
   readonly load: Load
 }
 
-/** Resources that only one fault at a time can use. */
+/** Resources that only one of several combined faults may use at a time. */
 export type Hold = 'broker' | 'bridge' | 'hub' | 'list' | 'answers'
 
 export interface Fault {
-  /** Resolves when the fault has been repaired. */
+  /** Causes the fault, and repairs it. Resolves when the fault has been repaired. */
   readonly run: (scene: Scene) => Promise<void>
   /** Whether the bridge can reach the hub during the whole fault. */
   readonly hubWell: boolean
   /** How long a message may be delayed between the bridge and the hub or broker, in milliseconds; default: 0. */
   readonly stallMs?: number
-  /** How long after the repair the broker must agree with the hub, in milliseconds; default: 30 s. */
+  /** Time limit from the repair until the retained messages match the hub's state, in milliseconds; default: 30 s. */
   readonly agreeMs?: number
   readonly expectedErrors?: RegExp
-  /** Set if neither the bridge nor the hub may be published as offline during the fault. */
+  /** Set if the bridge must publish neither itself nor its hub as offline during the fault. */
   readonly staysOnline?: true
   readonly holds?: readonly Hold[]
   /** Set if the fault cannot be combined, because its own checks require that there is no other fault. */
@@ -30,7 +30,7 @@ export interface Fault {
   readonly slow?: true
 }
 
-/** Creates faults with common properties. */
+/** Returns a function that creates faults with these common properties. */
 export const kindOf =
   (common: Partial<Fault>) =>
   (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ hubWell: false, ...common, run, ...more })

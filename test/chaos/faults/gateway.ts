@@ -24,7 +24,7 @@ const isPing = ({ path }: GatewayRequest) => path.includes('/system/ping')
 const isRest = ({ upgrade }: GatewayRequest) => !upgrade
 const isWrite = ({ method, upgrade }: GatewayRequest) => method !== 'GET' && !upgrade
 
-/** Changes only answers that are JSON objects. */
+/** Returns a verdict that changes answers with status 200 that are JSON objects. Other answers stay unchanged. */
 export function altered(change: (value: Record<string, unknown>) => unknown): Verdict {
   return {
     change(answer) {
@@ -80,7 +80,7 @@ async function refresh({ load, random }: Scene): Promise<void> {
   }
 }
 
-/** How gateways and captive portals answer a write in place of the hub. */
+/** Answers to a write that gateways and captive portals send in place of the hub. */
 const IN_PLACE: readonly Reply[] = [
   { status: 204, headers: {}, text: '' },
   ...[null, {}, true, { ok: true }].map((value) => json(value)),
@@ -88,7 +88,7 @@ const IN_PLACE: readonly Reply[] = [
   { ...page(200), text: '' },
 ]
 
-/** Unusual success answers from hubs. */
+/** Unusual answers with which a hub reports success. */
 const ODD = [
   '',
   'OK',
@@ -252,7 +252,7 @@ export const GATEWAY_FAULTS: Faults = {
   'another server at the address': gateway(
     async (scene) => {
       const { world, random } = scene
-      // Make the outage long enough for the bridge to notice it.
+      // Keep the hub unreachable long enough for the bridge to notice it.
       world.hubProxy.refuse(true)
       world.hubProxy.reset()
       await after(3500)

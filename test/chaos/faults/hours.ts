@@ -1,4 +1,4 @@
-/** The clock jumps ahead several times, by minutes each time and by hours in total. */
+/** A fault in which the clock jumps ahead several times, by minutes each time and by hours in total. */
 import { setTimeout as after } from 'node:timers/promises'
 import { appTopic } from '../commands.ts'
 import { COPY } from '../history.ts'

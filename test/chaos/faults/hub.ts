@@ -18,7 +18,7 @@ function behaves<N extends BehaviourName>(
   }
 }
 
-/** Sometimes affects only a few requests, so that failures and successes follow each other closely. */
+/** Limits every second fault to a few requests, so that failures and successes follow each other closely. */
 const some = ({ random }: Scene) => (random.chance(0.5) ? {} : { times: random.int(1, 8) })
 
 function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number, number] = [600, 3000]): Fault['run'] {
@@ -29,7 +29,7 @@ function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number
   }
 }
 
-/** Marks a fault whose events may arrive after newer answers from the hub. */
+/** Wraps a fault whose events may arrive after newer answers from the hub. */
 const late =
   (run: Fault['run']): Fault['run'] =>
   async (scene) => {
@@ -84,7 +84,7 @@ export const HUB_FAULTS: Faults = {
   'hub answers another shape': hub(behaves('wrong-shape', some)),
   'hub executes no write, with an unclear answer': hub(
     behaves('pretend', ({ random }) => ({ value: random.pick(NO_SUCCESS), operation: APP_WRITES })),
-    // If a gateway turned the refusal into a success, the bridge could not distinguish this from the hub's answer.
+    // Exclude gateways at the same time: the bridge could not detect one that turns the refusal into a success.
     { holds: ['answers'] },
   ),
   'hub answers a part of its list (206)': hub(

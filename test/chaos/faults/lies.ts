@@ -1,4 +1,4 @@
-/** The answer to a write is cut, and later reads do not show what the hub has done. */
+/** Faults that cut the answer to a write, and hide what the hub has done from later reads. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { GatewayRequest, Verdict } from '../../support/http-gateway.ts'
 import { WRITES } from '../commands.ts'

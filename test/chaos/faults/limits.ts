@@ -7,14 +7,14 @@ import { BASE, PUBLISHED_SETTING, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
 import { type Fault, type Faults, kindOf } from './fault.ts'
 
-/** After several short connections, the bridge waits up to ten seconds before it connects again. */
+/** Time limit until the bridge is online. After several short connections, it waits up to ten seconds to reconnect. */
 const ONLINE_MS = 45_000
-/** If only one message may be in flight, each retained message takes a round trip, and so does each command. */
+/** Time limit if only one message may be in flight: each retained message and each command takes a round trip. */
 const ONE_BY_ONE_MS = 150_000
 
 const limit = kindOf({ hubWell: true, holds: ['broker', 'bridge'] })
 
-/** The bridge retries only once a minute, because the user must change the broker first. */
+/** For brokers with which the bridge cannot work. It retries only once a minute, because the user must act first. */
 const UNSUITABLE = { slow: true, agreeMs: 90_000 } as const
 
 interface LimitOptions {
@@ -46,7 +46,7 @@ export function broker(
     if (steadyMs !== undefined) {
       await after(steadyMs)
       const times = world.onlineAt.filter((at) => at >= since).length
-      // The bridge is online once after its start, and again after it has found out which messages end the connection.
+      // The bridge may be online twice: after its start, and after it has found out which messages end the connection.
       if (times > 2) world.watch.object('kept offline', `online ${times} times with ${config.join(', ')}`)
     }
     await world.rebuildBroker()
@@ -56,7 +56,7 @@ export function broker(
 async function untilOnline(world: World, since: number, why: string, ms: number): Promise<void> {
   const isOnline = async () => {
     if (!world.bridge.alive || (world.onlineAt.at(-1) ?? 0) > since) return true
-    // A broker that accepts only small packets also disconnects the watcher, which then misses messages.
+    // Read the state from the broker, because the watcher misses messages if the broker accepts only small packets.
     const retained = await retainedOn(world.broker.port, world.watcherLogin).catch(() => undefined)
     return retained?.get(`${BASE}/bridge/state`) === 'online'
   }
@@ -65,12 +65,12 @@ async function untilOnline(world: World, since: number, why: string, ms: number)
   )
 }
 
-/** Long, because each check opens a connection. */
+/** A long interval, because each check opens a connection. */
 const CHECK_INTERVAL_MS = 500
 const REQUESTS = 5
 const BIG = 2 * 1024 * 1024
 
-/** Uses the embedded broker, and a setting that is too large for the broker's messages. */
+/** Replaces the broker with the embedded broker, and adds a setting that is too large for its messages. */
 const embedded: Fault['run'] = async ({ world }) => {
   const { bridge } = world
   const [app = ''] = publishedApps

@@ -7,8 +7,8 @@ import { isList, json, page } from './gateway.ts'
 import { broker } from './limits.ts'
 
 /**
- * How long the hub takes to identify itself, and when the waiting writes expire. The difference is large because the
- * checker allows for the time in which the processes waited for a CPU.
+ * The hub identifies itself after `SLOW_PING_MS`. The waiting writes expire after `SOON_MS`. The difference is large,
+ * because the checker allows for the time in which the processes waited for a CPU.
  */
 const SLOW_PING_MS = 5_000
 const SOON_MS = 250
@@ -98,7 +98,7 @@ export const OTHERS: Faults = {
   'hub starts up for long': {
     async run({ world }) {
       world.gateway.rule((request) => (isList(request) ? json({ error: 'starting up' }) : undefined))
-      // If a list has lost all apps, the bridge reads the list a second time.
+      // Wait, because the bridge reads a list a second time if the list has lost all apps.
       await after(6000)
     },
     hubWell: false,

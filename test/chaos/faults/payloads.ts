@@ -14,7 +14,7 @@ const EVENTS = ['app.create', 'app.update'] as const
 
 const hub = kindOf({})
 
-/** A string, because `JSON.stringify` may overflow the stack for such a deep value. */
+/** Built as a string, because `JSON.stringify` may overflow the stack for such a deep value. */
 const deepText = '['.repeat(LEVELS) + ']'.repeat(LEVELS)
 
 /** @param value the JSON text of the key's new value */
@@ -162,7 +162,7 @@ export const PAYLOAD_FAULTS: Faults = {
   'nonsense in realtime packets': hub(async ({ world, random }) => {
     for (let left = random.int(5, 20); left > 0; left -= 1) {
       const id = random.pick([...world.hub.apps.keys()])
-      // Only updates have unknown ids, because an `app.create` with an unknown id would create an app.
+      // Send unknown ids only in updates, because an `app.create` with an unknown id would create an app.
       if (random.chance(0.3)) world.hub.emit('app.update', random.pick(unknown(id)))
       else world.hub.emit(random.pick([...EVENTS, 'app.delete', 'app.sing']), random.pick(nonsense(id)))
       await after(random.int(0, 60))

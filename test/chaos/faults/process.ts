@@ -1,4 +1,4 @@
-/** Faults of the bridge's process, messages from earlier runs, and other bridges. */
+/** Faults of the bridge's process, messages that earlier runs have left, and other bridges. */
 
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
@@ -14,7 +14,7 @@ const HOUR = 3_600_000
 const STANDS_BY = 'this one stands by'
 const TAKES_OVER = 'this one takes over'
 
-/** Topics of the bridge on which an earlier run or another client has left messages. */
+/** Topics of the bridge on which the harness leaves messages, like an earlier run or another client. */
 const ORPHANS = ['home/app/ghost', 'home/app/ghost.two', 'home/app/gh%2Fost', 'home/app/ghost/setting/x']
 
 async function plant(world: World, topics: readonly string[], payload: string): Promise<void> {
@@ -91,7 +91,7 @@ export const PROCESS_FAULTS: Faults = {
     for (let left = random.int(2, 4); left > 0; left -= 1) {
       await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
       world.startBridge()
-      // A bridge that is still starting has no signal handler, so a signal would terminate it.
+      // Wait: a bridge that is still starting has no signal handler, so a signal would terminate it.
       await world.started()
       await after(random.int(0, 700))
     }
@@ -124,14 +124,14 @@ export const PROCESS_FAULTS: Faults = {
     },
     { stallMs: 6500 },
   ),
-  // The suspension is longer than a command may wait. With a long keep-alive, the connection survives.
+  // The suspension is longer than a command may wait. With a long keep-alive, the connection survives the suspension.
   'bridge suspended for long': local(
     async ({ world, random, load }) => {
       if (random.chance(0.5)) {
         await world.bridge.stop('SIGTERM')
         const since = Date.now()
         world.startBridge({ HUB2MQTT_MQTT_KEEPALIVE: '60s' })
-        // `calm` could fail here, because under load, there may be no moment at which the broker and the hub agree.
+        // Do not use `calm`, which could fail: under load, the retained messages may never match the hub's state.
         await until('online', () => world.realtimeIsUp && (world.onlineAt.at(-1) ?? 0) > since, 30_000)
       }
       world.bridge.signal('SIGSTOP')

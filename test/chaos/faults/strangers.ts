@@ -10,10 +10,10 @@ import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const stranger = kindOf({ hubWell: true, holds: ['bridge', 'broker'] })
 
-/** The bridge repairs a hub's topics within one poll, and its own within 5 s. The rest allows for a busy machine. */
+/** The bridge repairs a hub's topics within one poll, and its own within 5 s. The rest is for a busy machine. */
 const REPAIR_MS = 9000
 
-/** Returns retained topics of the bridge that change only because of a fault. */
+/** Returns retained topics of the bridge whose messages change only because of a fault. */
 function steady({ world, random }: Scene): string[] {
   const apps = [...world.hub.apps.keys()].filter((id) => !id.startsWith('org.')).map((id) => `${HUB}/app/${level(id)}`)
   return ['bridge/state', 'bridge/info', `${HUB}/state`, `${HUB}/info`, ...random.shuffle(apps).slice(0, 4)]
@@ -77,7 +77,7 @@ export const STRANGERS: Faults = {
         settleMs: 0,
         flavour: 'older',
       })
-      // After another fault, the first bridge may be disconnected, so that the second bridge could not detect it.
+      // Wait, because after another fault the first bridge may be disconnected, and the second could not detect it.
       await until('the first bridge', () => world.brokerProxy.open > 0, 20_000)
       const second = world.startOther({ HUB2MQTT_HUB_URL: other.url, HUB2MQTT_MQTT_CLIENT_ID: 'a-neighbour' })
       await until('the second bridge', () => !second.alive || second.lines.length > 3, 20_000)

@@ -2,13 +2,13 @@ import type { CheckerName } from '../check.ts'
 
 export interface Plant {
   readonly fault: string
-  /** At least one of these checkers must report a violation. */
+  /** The checkers of which at least one must report a violation. */
   readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
   /** The mean time between two actions; short if the bug needs a high load. */
   readonly paceMs?: number
   /** Whether short runs leave the bug out, because its detection takes long or another bug tests the same checker. */
   readonly longRuns?: true
-  /** Time limit until the broker agrees with the hub; short if the bug prevents that. */
+  /** Time limit until the retained messages match the hub's state; short if the bug prevents that. */
   readonly timeoutMs?: number
   readonly env?: Readonly<Record<string, string>>
 }

@@ -1,4 +1,4 @@
-/** Planted bug: every request has the key, including those that search for the hub. */
+/** Planted bug: every request contains the API key, even the requests that search for the hub. */
 import { HttpClient } from '../../../src/hub/http-client.ts'
 
 const { request } = HttpClient.prototype

@@ -1,4 +1,4 @@
-/** Planted bug: a write can expire unnoticed while it waits for the hub's identity. */
+/** Planted bug: the expiry of a write is checked only before the write waits for the hub's identity. */
 import { HubClient } from '../../../src/hub/client.ts'
 
 const { call } = HubClient.prototype

@@ -1,4 +1,4 @@
-/** Planted bug: the list is read only once, and every fifth event is lost. */
+/** Planted bug: the app list is read only once, and every fifth event from the hub is lost. */
 import { AppManager } from '../../../src/hub/app-manager.ts'
 
 const { refresh, receive } = AppManager.prototype

@@ -1,4 +1,4 @@
-/** Planted bug: events and answers share one queue, which is always as short as without a connection. */
+/** Planted bug: events and answers share one queue, which always has the short limit for times without connection. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 import { Outbox } from '../../../src/mqtt/outbox.ts'
 

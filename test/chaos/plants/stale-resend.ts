@@ -1,4 +1,4 @@
-/** Planted bug: after an outage, all states from the outage are sent, not only the newest state. */
+/** Planted bug: after an outage, all states of an app during the outage are sent, not only the newest one. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 import { Sender } from '../../../src/mqtt/sender.ts'
 

@@ -9,7 +9,7 @@ import { APP, emulate, found, hasty, KEY, NOTHING, outcome, reportOn, SECRETS, s
 
 describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
   test('is recognised and usable, and nothing on it is changed', async () => {
-    // An app with an update shows how the hub reports updates.
+    // Add an app with an update, because it shows how the hub reports updates.
     const update = { id: 'com.other.app', update: '9.9.9' }
     const hub = await emulate({
       flavour,

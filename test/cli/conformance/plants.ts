@@ -4,14 +4,14 @@ import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/misb
 import type { GatewayRequest, HttpGateway, Reply } from '../../support/http-gateway.ts'
 
 export interface Plant {
-  /** Default: an older hub. */
+  /** The options of the hub; default: an older hub. */
   readonly hub?: EmulatedHubOptions
   readonly misbehave?: (hub: EmulatedHub) => void
   readonly onTheWay?: (gateway: HttpGateway) => void
 }
 
 export interface Findings {
-  /** The ids of expectations that differ, except those that were only inferred. */
+  /** The ids of the expectations that differ. Leaves out expectations that were only inferred. */
   readonly differs?: readonly string[]
   /** Operations whose answers differ from the specification. */
   readonly operations?: readonly string[]

@@ -5,7 +5,7 @@ import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
 import { APP, emulate, KEY, open, reportOn } from './support.ts'
 
-/** The number of writes if the hub executes all of them. */
+/** The number of writes that the examination sends if the hub executes all of them. */
 const WRITES = 12
 const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
 

@@ -8,7 +8,7 @@ import { APP, type Findings } from './plants.ts'
 export { APP }
 
 export const KEY = 'key-of-the-examiner'
-/** Pauses of the examination: between two requests, between two checks of the app, and for an event. */
+/** The pauses of the examination: between two requests, between two checks of the app, and for an event. */
 const [BETWEEN_MS, LOOK_MS, EVENT_MS] = [200, 1_000, 3_000]
 export const SECRETS = [KEY, APP, 'secretmaker', 'Rose garden', 'gate_code', '4711-gate', 'com.other.app', '127.0.0.1']
 
@@ -24,7 +24,7 @@ const APPS = [
 ]
 const STORE = [{ id: APP, name: 'Rose garden', version: '2.1.0' }]
 
-/** Closes everything at the end of the file, because its tests run at the same time. */
+/** Resources that are closed at the end of the file, because its tests run at the same time. */
 export const open = new AsyncDisposableStack()
 afterAll(() => open.disposeAsync())
 
@@ -34,10 +34,10 @@ export async function emulate(options: EmulatedHubOptions = {}): Promise<Emulate
   return open.adopt(hub, (one) => one.close())
 }
 
-/** Shortens pauses, but not deadlines. Waits half a second for an event, which may be late on a busy machine. */
+/** A clock that shortens pauses, but not deadlines. It waits half a second for an event, which may be late. */
 export const hasty = (betweenMs = 1): Clock => ({
   ...systemClock,
-  // This clock is ten times as fast, because on a busy machine the requests take most of the time.
+  // Time passes ten times as fast, because on a busy machine the requests take most of the time.
   elapsed: () => systemClock.elapsed() * 10,
   after(ms, task) {
     const pauses: Readonly<Record<number, number>> = { [BETWEEN_MS]: betweenMs, [LOOK_MS]: 20, [EVENT_MS]: 500 }
@@ -53,7 +53,7 @@ export async function reportOn(url: string, options: Partial<ConformanceOptions>
 export const found = ({ expectations }: Report, id: string) => expectations.find((row) => row.id === id)
 export const outcome = ({ operations }: Report, name: string) => operations.find((row) => row.name === name)?.outcome
 
-/** Returns the findings that are not only differences from an inference. */
+/** Returns the findings, except differences from expectations that were only inferred. */
 export function said({
   expectations,
   operations,

@@ -27,7 +27,7 @@ describe.concurrent('doctor', () => {
       'ok       hub home: hub.insights.readonly would add CPU and memory of each app from before the bridge started',
       expect.stringContaining('the realtime channel works'),
     ])
-    // No request may change the hub.
+    // The doctor must not send requests that change the hub.
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
   })
 

@@ -53,7 +53,7 @@ async function member(urls: readonly string[], bucket: string): Promise<LeasedFl
 
 const OWN = { FLEET_BUCKET: 'own' }
 
-/** Starts a server with a separate bucket that a member has used and left. */
+/** Starts a server with a bucket that a member has used and left. */
 async function used() {
   const { urls } = await started()
   const fleet = await member(urls, 'own')
@@ -120,7 +120,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     const { urls, kv, mark } = await used()
     const roster = (await kv.get(`${mark}.roster`))?.string() ?? ''
     for (const [name, value, own] of [
-      // This roster ends its epochs, and the second row has an epoch out of range.
+      // The epochs of this roster and of the second `member.b` are out of range.
       ['roster', '{"epoch":9e15,"settled":true,"members":{}}', roster],
       ['member.b', 'x', undefined],
       ['member.b', `{"nonce":"x","adopted":${Number.MAX_SAFE_INTEGER}}`, undefined],
@@ -183,7 +183,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
       expect.stringMatching(/only one server holds the leases.*nats stream edit KV_single --replicas 3/s),
     ])
     await kvm.create('hub2mqtt', { replicas: 3 })
-    // A new replica is out of date for a moment.
+    // Wait, because a new replica is out of date for a moment.
     await until('the copies', async () => problemsIn(await found(nats.urls)).length === 0, 30_000)
     expect(await found(nats.urls.slice(0, 1))).toContainEqual(expect.stringContaining('lists one of several servers'))
     await nats.node(2).kill()

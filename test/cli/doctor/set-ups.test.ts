@@ -1,4 +1,4 @@
-/** Each set-up has one cause and one remedy. With DOCTOR_TABLE=1, the tests also print all findings as a table. */
+/** Tests set-ups that each have one cause and one remedy. With DOCTOR_TABLE=1, also prints all findings as a table. */
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
@@ -25,11 +25,11 @@ import { emulate, KEY, open, say } from './support.ts'
 type Variables = Readonly<Record<string, string>>
 
 interface SetUp {
-  /** Returns the differences from a configuration that works. */
+  /** Returns the variables that differ from a configuration that works. */
   readonly make: () => Promise<Variables> | Variables
   readonly cause: RegExp
   readonly remedy: RegExp
-  /** Default: `problem`. `mistake`: the configuration is refused. */
+  /** The expected outcome; default: `problem`. `mistake`: the configuration is refused. */
   readonly outcome?: 'problem' | 'note' | 'mistake'
   /** The difference between the machine's clock and the real time. */
   readonly clockMs?: number
@@ -89,7 +89,7 @@ async function bridgeAt(url: string, hub: string, more: Variables = {}) {
   return bridge
 }
 
-/** Those that wait longest come first, because several are examined at the same time. */
+/** The set-ups that take longest come first, because several are examined at the same time. */
 const SET_UPS: Readonly<Record<string, SetUp>> = {
   'a port that accepts connections and stays silent': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await serve(createServer())}` }),
@@ -365,7 +365,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   },
 }
 
-/** The process trusts the authority, because a hub's authority cannot be configured. */
+/** The process trusts the certificate authority of these set-ups, because a hub's authority cannot be configured. */
 const TRUSTED: Readonly<Record<string, SetUp>> = {
   'a hub’s certificate for another name': {
     make: async () => ({ HUB_URL: `https://localhost:${await secure('elsewhere')}` }),
@@ -436,7 +436,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     process.stdout.write(said.map(({ title, lines }) => `${title}\n   ${lines.join('\n   ')}\n`).join(''))
   })
 
-  /** Returns the findings that are not `ok` for a working configuration with these changes. */
+  /** Returns the findings other than `ok` for a working configuration with these changes. */
   async function wrong(given: Variables, clockMs = 0) {
     const variables = {
       ...(!('HUBS_DIR' in given) && { HUB_URL: given['HUB_URL'] ?? hub }),
@@ -489,14 +489,14 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     const { url: hub, apps } = await emulate()
     await using homeAssistant = await Observer.on(port, { filter: 'homeassistant/+/+/config' })
     const bridge = await bridgeAt(url, hub, { DISCOVERY_FORMAT: 'device' })
-    // The hub's own device is published first, so the devices of some apps may still be missing.
+    // Wait for the devices of all apps, because the hub's own device is published first.
     await homeAssistant.until(
       'all devices',
       () => new Set(homeAssistant.seen.map(({ topic }) => topic)).size === apps.size + 2,
     )
     const before = await retainedOf(port)
     await using observer = await Observer.on(port, { protocol: '5', retainAsPublished: true })
-    // The number of messages may differ, because some are published in between.
+    // Wait for each topic, not for a number of messages, because more messages are published in between.
     await observer.until('all messages', () => before.keys().every((topic) => observer.last(topic) !== undefined))
     observer.forget()
     const { findings, problems } = await say({ HUB_URL: hub, MQTT_URL: url })

@@ -24,7 +24,7 @@ async function forge(street: Street): Promise<string[]> {
 describe.each(BROKERS)('on %s, a forged answer', (broker) => {
   test('does not complete a step that the hub refuses', async () => {
     await using street = await Street.open({ broker, houses: 3 })
-    // The hub's refusal always arrives after the forged answer.
+    // The hub does not answer, so that the bridge's own answer arrives after the forged answer.
     for (const hub of street.hubs.values()) hub.behave('never-answer', { operation: 'restartApp' })
     const forged = await forge(street)
     await street.rollOut()

@@ -38,7 +38,7 @@ const apps = fc.uniqueArray(
   }),
   { selector: nameOf, minLength: 1 },
 )
-/** Each event concerns one of the current steps, or the whole rollout. */
+/** Random events, each of which concerns one of the current steps or the whole rollout. */
 const happenings = fc.array(
   fc.record({
     what: fc.oneof(

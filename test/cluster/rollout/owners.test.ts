@@ -6,7 +6,7 @@ import { retainedOn } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
 import { APP, Street, test } from './street.ts'
 
-/** Longer than the bridge waits before it restores a record. */
+/** A time that is longer than the bridge waits before it restores a record. */
 const RESTORE_MS = 5_000
 
 test('a rollout is finished by the next process after the first was killed', async () => {
@@ -59,7 +59,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(street.rollout('runs')?.updated_at).toBe(updated_at)
     const end = await street.passUntil('runs', ({ done }) => done > 0)
     expect(end.failed).toEqual([])
-    // An unchanged record is not written again.
+    // The bridge writes an unchanged record again only to restore it, which it has done twice.
     const texts = street.observer.texts('hub2mqtt/rollout/here').filter((text) => text.length > 30)
     expect(texts.length - new Set(texts).size).toBe(2)
   })
@@ -129,7 +129,7 @@ test('the records of 20 rollouts stay, older ones are cleared, and none is swept
   )
 })
 
-/** Repeats the order, because the bridge detects the end of the previous rollout later than an observer. */
+/** Repeats the order until it is accepted, because the bridge detects the end of the previous rollout late. */
 async function begin(street: Street, order: object): Promise<void> {
   await until('the rollout to be taken', async () => (await street.rollOut(order)).ok)
 }

@@ -11,7 +11,7 @@ const STATE = 'hub2mqtt/bridge/state'
 const STOP_MS = 5_000
 const SLOW = { ms: 500, operation: 'restartApp' } as const
 
-/** Stops a bridge while a step is under way, and expects that another bridge does not repeat this step. */
+/** Stops a bridge during a step, and expects that another bridge does not repeat this step. */
 async function stopDuringStep(street: Street, first: RunningBridge): Promise<void> {
   street.hub('h0').behave('slow-headers', SLOW)
   await street.rollOut()
@@ -38,12 +38,12 @@ test.for(BROKERS)(
       { hub: 'h0', phase: 'answered' },
       { hub: 'h1', phase: 'sent' },
     ])
-    // Nothing is recorded after the state that informs other bridges.
+    // The bridge publishes no record after its last state, because other bridges act on that state.
     const topics = street.observer.seen.map(({ topic }) => topic)
     expect(topics.lastIndexOf('hub2mqtt/rollout/t')).toBeLessThan(topics.lastIndexOf(STATE))
     await street.bridge()
     expect(await street.ended()).toMatchObject({ state: 'done', done: 3, failed: [] })
-    // Only the aborted step is repeated.
+    // The next bridge repeats only the aborted step.
     expect(street.asked()).toEqual([1, 2, 1])
   },
 )
@@ -58,7 +58,7 @@ test('the bridge on standby does not repeat a step that the active one finished 
 
 describe.skipIf(natsPath === undefined)('in a fleet with leases', () => {
   const FIRST = 'a'
-  /** A name of a member that becomes the leader, and the owner of `h0`, when it joins `FIRST`. */
+  /** Candidates for a member that becomes the leader, and the owner of `h0`, when it joins `FIRST`. */
   const names = Array.from({ length: 100 }, (_, i) => `b${i}`)
   const isSecond = (name: string) => [LEADER, 'h0'].every((one) => ownerOf(one, [FIRST, name]) === name)
   const SECOND = names.find(isSecond) ?? ''

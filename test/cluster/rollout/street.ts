@@ -21,13 +21,13 @@ export const test = base.concurrent
 export const APP = 'the.app'
 const PAUSE_MS = 1_000
 export const RESTART = { command: 'restart', app: APP, pause: '1s' } as const
-/** In milliseconds. Apps in the last wave are watched for less time. */
+/** A pause in milliseconds that exceeds the time for which apps in the last wave are watched. */
 export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
 
 interface StreetOptions {
-  /** Default: the first of `BROKERS`, for tests that do not depend on the kind of broker. */
+  /** The broker; default: the first of `BROKERS`, for tests that do not depend on the kind of broker. */
   readonly broker?: BrokerKind | Mosquitto
   readonly houses: number
   readonly apps?: readonly AppSeed[]
@@ -37,7 +37,7 @@ interface StreetOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** The id of the hub of a house, from 0. */
+/** Returns the id of the hub in a house. The first house is 0. */
 export const idOf = (house: number): string => String(house).padStart(24, '0')
 
 export class Street implements AsyncDisposable {
@@ -90,7 +90,7 @@ export class Street implements AsyncDisposable {
     return this.#open.disposeAsync()
   }
 
-  /** Closes the resource at the end of the street. */
+  /** Registers a resource that is closed with the street. */
   use<T extends AsyncDisposable>(resource: T): T {
     return this.#open.use(resource)
   }
@@ -202,7 +202,7 @@ export class Street implements AsyncDisposable {
     }
   }
 
-  /** Resolves when the rollout has ended. Skips the pause of `RESTART` after each wave. */
+  /** Resolves when the rollout has ended. Advances the clock past the pause of `RESTART` after each wave. */
   async ended(transaction = 't'): Promise<Rollout> {
     let skippedAt = ''
     return await this.until(transaction, ({ state, current, updated_at }) => {
@@ -221,7 +221,7 @@ export class Street implements AsyncDisposable {
     return [...this.hubs.values()].map((hub) => restarts(hub).length)
   }
 
-  /** Expects that each hub was asked once, and a second time only if its step has no answer in the record. */
+  /** Expects that each hub received the command once, or perhaps twice if its step has no answer in the record. */
   expectRepeated(record: Rollout | undefined): void {
     const unsure = new Set(record?.current.filter(({ phase }) => phase === 'sent').map(({ hub }) => hub))
     for (const [i, times] of this.asked().entries()) {

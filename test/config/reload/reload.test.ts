@@ -12,7 +12,7 @@ import { retainedOn } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
 import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.ts'
 
-/** Starts with only the addresses of the hub and the broker in the environment; the file has all other options. */
+/** Starts a world with this configuration file. Only the addresses of the hub and the broker are in the environment. */
 const start = (file: string, options: WorldOptions = {}) => World.start({ ...options, file })
 const logged = (world: World, text: string) => world.bridge.lines.some((line) => line.includes(text))
 const readAgain = (world: World, text: string) => until(text, () => logged(world, text))
@@ -23,9 +23,8 @@ const noTopicsOf = (world: World, hub: string) =>
 const reads = ({ lines }: ReturnType<typeof startBridge>) =>
   lines.filter((line) => line.includes('configuration read again')).length
 /**
- * Makes the bridge check its folder until the check has detected a change, because the test cannot see when a check
- * begins. `probe` must not wait for an answer from the hub or the broker, because each jump of the clock may time out
- * requests.
+ * Makes the bridge check its folder until `probe` returns `true`, because the test cannot see when a check begins.
+ * `probe` must not wait for an answer from the hub or the broker, because each jump of the clock may time out requests.
  */
 const looking = (clock: JumpClock, what: string, probe: () => boolean) => {
   const lookAndProbe = () => {
@@ -43,7 +42,7 @@ describe.concurrent('a configuration that is read again changes while running', 
     const { length } = world.bridge.lines
     await world.request(`home/app/${world.app}/cmd/restart`)
     const written = world.bridge.lines.slice(length).map((line) => JSON.parse(line))
-    // Only the audit does not depend on the level.
+    // Nothing is logged, except the audit, which does not depend on the level.
     expect(written.filter(({ part }) => part !== 'audit')).toEqual([])
   })
 
@@ -67,7 +66,7 @@ describe.concurrent('a configuration that is read again changes while running', 
   it('the apps whose ids contain an API key: they are removed immediately', async () => {
     await using world = await start('hubs: {home: {}}\n', { env: { HUB_POLL_INTERVAL: '1h' } })
     const { app } = world
-    // The bridge reads the list again when the realtime channel is connected.
+    // Wait, because the bridge reads the list again when the realtime channel is connected.
     await until('realtime', () => world.observer.last('hub2mqtt/home/info')?.includes('"connected"'))
     world.bridge.reload(`hubs:\n  home: {}\n  attic: {url: "http://127.0.0.1:1", api_key: "${app}"}\n`)
     await until('the removal of the app', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
@@ -110,7 +109,7 @@ describe.concurrent('a configuration that is read again changes while running', 
     expect(await world.request('attic/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload('hubs: {home: {}}')
     await noTopicsOf(world, 'attic')
-    // All other messages about the hub are cleared too, but discovery later, because the hub may only have a new name.
+    // The bridge also clears all other messages about the hub, but discovery later, because the hub may be renamed.
     const speakingOfIt = async () => {
       const held = await retainedOn(world.broker.port)
       return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)
@@ -361,7 +360,7 @@ describe.concurrent('a secret that was rotated', () => {
     await until('the refusal', () => reason() === 'unauthorized')
     expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
     secret('other-key', 'the-new-key')
-    // After a reload, the bridge connects without waiting for the next attempt.
+    // After a reload, the bridge connects immediately, without waiting for the next attempt.
     world.bridge.reload('')
     await until('online', () => world.observer.last('hub2mqtt/home/state') === 'online')
   })

@@ -7,7 +7,7 @@ const config = (yaml: string) =>
 const hubs = (yaml: string) => load({ yaml: `hubs:\n${yaml}` }).config
 const HOME = '  home: {url: "http://10.0.0.1", api_key: the-key}\n'
 
-/** Returns the changes that take effect immediately, and those that need a restart. */
+/** Returns the changes that take effect immediately (`live`), and those that need a restart (`later`). */
 function split(now: ReturnType<typeof config>, next: ReturnType<typeof config>) {
   const taken = takeOver(now, next)
   return { live: differences(now, taken), later: differences(taken, next) }

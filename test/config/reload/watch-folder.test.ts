@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 
-/** Watches a folder. Its file was read at `readAt`; default: after the file was written. */
+/** Watches a folder with a file that was read at `readAt`; by default, after the file was written. */
 function watched(readAt = Number.POSITIVE_INFINITY) {
   const folder = temporaryFolder()
   const clock = new FakeClock()
@@ -22,7 +22,7 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
     ending.abort()
     await watching
   })
-  /** Waits for a check of the folder, which has ended when the wait for the next check begins. */
+  /** Waits for a check of the folder. A check has ended when the wait for the next check begins. */
   const check = async (checks: number) => {
     await until('the wait for the next check', () => clock.waits.length === checks)
     await clock.advance(CHECK_MS)

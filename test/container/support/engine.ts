@@ -1,13 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { execute } from '../../support/process.ts'
 
-/** The environment can name other images. */
+/** The image to test. The environment can name another image. */
 export const IMAGE = process.env['HUB2MQTT_IMAGE'] ?? 'hub2mqtt:test'
 /** The variant for Home Assistant, from the same Dockerfile. */
 export const APP_IMAGE = `${IMAGE}-home-assistant`
 export const MOSQUITTO_IMAGE = process.env['MOSQUITTO_IMAGE'] ?? 'eclipse-mosquitto:2'
 
-/** With REQUIRE_DOCKER=1, a missing engine is an error. */
+/** Whether there is a container engine. With REQUIRE_DOCKER=1, it is an error if there is none. */
 export const hasDocker = findDocker()
 
 function findDocker(): boolean {

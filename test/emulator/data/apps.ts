@@ -1,4 +1,4 @@
-/** Apps and stores for tests. Independent of Vitest, because programs use them too. */
+/** Apps and stores for tests. This module does not import Vitest, because programs use the module too. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newApp, type StoredApp } from '../../../src/emulator/data/state.ts'

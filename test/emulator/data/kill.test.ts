@@ -22,7 +22,7 @@ describe('a data folder that another process uses', () => {
 
 describe('a hub that is killed while it writes', () => {
   it('has everything that it confirmed, nothing in part and nothing left over, however often it is killed', async () => {
-    // Fewer writes would test nothing. Even on a busy machine, about five writes fit before a kill.
+    // Kill the hub until enough writes were tested. Even on a busy machine, about five writes happen before a kill.
     const figures = await killOften(
       40,
       ({ kills, confirmed, midway, swept }) => kills >= 8 && confirmed > 20 && midway > 0 && swept > 0,

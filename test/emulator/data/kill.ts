@@ -1,6 +1,6 @@
 /**
- * Kills a hub at random moments during writes, and checks each time that everything confirmed is stored, and nothing is
- * stored in part. `node test/emulator/data/kill.ts --count 200` prints the figures.
+ * Kills a hub at random moments during writes. Checks each time that the hub has stored every confirmed write, and no
+ * write in part. `node test/emulator/data/kill.ts --count 200` prints the figures.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,9 +14,9 @@ import { type HubData, openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, manifestOf, writeApp } from './apps.ts'
 
 export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
-/** Maximum time that a hub writes before it is killed. */
+/** The longest time for which a hub writes before it is killed. */
 const MAX_LIFE_MS = 250
-/** Every fourth hub is killed within this time after its start, when some hubs have not opened their data yet. */
+/** Every fourth hub is killed within this time after its start. Some of these hubs have not opened their data yet. */
 const MAX_START_MS = 800
 const FILES = 8
 
@@ -32,25 +32,25 @@ type Write = v.InferOutput<typeof Line>[1]
 
 interface KillFigures {
   kills: number
-  /** Writes that were confirmed before a kill. */
+  /** The number of writes that were confirmed before a kill. */
   confirmed: number
-  /** Kills between the beginning of a write and its confirmation. */
+  /** The number of kills between the beginning of a write and its confirmation. */
   midway: number
-  /** Writes that were complete although they were not confirmed. */
+  /** The number of writes that were complete although the hub had not confirmed them. */
   doneUnconfirmed: number
-  /** Folders of incomplete or old code that a start found and removed. */
+  /** The number of folders with incomplete or old code that a start found and removed. */
   swept: number
-  /** Data that was lost, incomplete or left over; one line each. */
+  /** One line for each value that was lost, incomplete or left over. */
   faults: string[]
 }
 
-/** Key of a write → its value. */
+/** Maps the key of each write to its value. */
 type Wanted = Map<string, unknown>
 
 const keyOf = (write: Write) => (write[0] === 'setting' ? `setting ${write[1]}` : write[0])
 const wantedOf = (write: Write) => (write[0] === 'setting' ? write[2] : write[1])
 
-/** @param isEnough ends the kills before the last one */
+/** Kills a hub `count` times, or until `isEnough` returns `true`. */
 export async function killOften(
   count: number,
   isEnough: (figures: KillFigures) => boolean = () => false,
@@ -148,7 +148,7 @@ function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): st
   const faults = lost.map((key) => `${key} is ${String(found.get(key))}, not ${String(wanted.get(key))}`)
   const lights = state.app(LIGHTS)
   if (lights !== undefined) {
-    // One write sets both fields of the row. The installed code has the version of the row.
+    // One write sets both fields of the row, so they must be equal. The installed code must have the row's version.
     if (lights.crashedMessage !== lights.version) faults.push('half of a row')
     const files = Object.entries(filesOf(lights.version))
     const whole = files.every(([name, text]) => readFileSync(join(lights.folder, name), 'utf8') === text)

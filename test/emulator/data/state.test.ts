@@ -262,7 +262,7 @@ describe('a data folder that cannot be used', () => {
       readdirSync(path),
       files.map((file) => {
         const found = lstatSync(file)
-        // Every reader may write the `-shm` file, an index of the WAL file.
+        // Ignore the `-shm` file, an index of the WAL file, because every reader may write it.
         const hasBytes = found.isFile() && !file.endsWith('-shm')
         return [file, found.mode.toString(8), hasBytes && readFileSync(file, 'latin1')]
       }),

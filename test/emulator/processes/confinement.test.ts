@@ -53,7 +53,7 @@ const REACHES: readonly Attempt[] = [
   ['the inspector', '(await import("node:inspector")).open(0)'],
   ['native code', 'process.dlopen({ exports: {} }, "./x.node")', 'ERR_DLOPEN_DISABLED'],
   ['SQLite, which would read and write anywhere', 'await import("node:sqlite")', 'ERR_UNKNOWN_BUILTIN_MODULE'],
-  // While coverage is measured, Node sets its own variable in every child process.
+  // While coverage is measured, Node.js sets NODE_V8_COVERAGE in every child process.
   [
     'the environment of the hub',
     'if (Object.keys(process.env).every((name) => name === "NODE_V8_COVERAGE")) throw { code: "EMPTY" }',
@@ -165,7 +165,7 @@ describe('an app that breaks the rules affects no other app', () => {
     const output = hub.apps.output(APP)
     expect(Buffer.byteLength(output)).toBeLessThanOrEqual(64 * 1024)
     expect(output).toMatch(/^[é\n]+$/)
-    // The hub limits how fast it reads, so it uses less than half a core.
+    // The hub limits how fast it reads the output, so it must use less than half a core.
     const begun = process.cpuUsage()
     await new Promise((resolve) => setTimeout(resolve, 1000))
     const { user, system } = process.cpuUsage(begun)

@@ -1,4 +1,4 @@
-/** `emulate --app` shows the app's output line by line, and restarts the app when its files change. */
+/** Tests that `emulate --app` shows the app's output line by line, and restarts the app when its files change. */
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -28,9 +28,9 @@ async function emulated(folder: string, clock: Clock = quickClock) {
     hub,
     lines,
     warnings,
-    /** Writes at once, so that the hub never finds only some of several changes. */
+    /** Writes synchronously, so that the hub never finds only some of several changes. */
     write: (name: string, text: string) => writeFileSync(join(folder, name), text),
-    /** Resolves with the lines up to one that contains this text, and removes them. */
+    /** Waits for a line with this text. Removes the lines up to this line, and resolves with them. */
     async until(text: string): Promise<string[]> {
       await until(`"${text}" in ${JSON.stringify(lines)}`, () => lines.some((line) => line.includes(text)))
       return lines.splice(0, lines.findIndex((line) => line.includes(text)) + 1)

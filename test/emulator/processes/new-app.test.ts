@@ -30,13 +30,13 @@ test('a new app passes its own test and runs', async () => {
 
 test('a new app has the types of its hub, in its code and in its test', async () => {
   const folder = await newAppFolder(ID, join(parent(), 'greeter'))
-  // The types of Node, which editors provide.
+  // Use the types of Node.js, which editors provide.
   const types = ['--maxNodeModuleJsDepth', '0', '--types', 'node', '--typeRoots', resolve('node_modules/@types')]
   await replaceIn(join(folder, 'app.js'), "app.on('stop'", "app.on('end'")
   await replaceIn(join(folder, 'app.test.js'), 'app.emitted', 'app.omitted')
   const project = ['--noEmit', '--project', join(folder, 'jsconfig.json')]
   const { stdout } = await runProgram(process.execPath, [TSC, ...project, ...types])
-  // The only errors are the two mistakes.
+  // The compiler must find only the two mistakes.
   expect(stdout.split('\n').filter((line) => line.includes('error'))).toEqual([
     expect.stringMatching(/app\.js.*'"end"'/),
     expect.stringMatching(/app\.test\.js.*'omitted'/),

@@ -46,7 +46,7 @@ describe('a new hub', () => {
   afterAll(() => opened[Symbol.asyncDispose]())
 
   test("an app's web API and events are available on the hub, and other apps use them", async () => {
-    // The meter then reads the other app every second.
+    // Make the meter read the other app every second.
     await ask(hub, `PUT /apps/app/${METER}/setting/interval`, { body: { value: 1 } })
     await ask(hub, `POST /apps/app/${METER}/restart`)
     await runs(HUE)

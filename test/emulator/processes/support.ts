@@ -16,7 +16,7 @@ import { folder as temporary } from '../data/support.ts'
 
 export const APP = 'com.example.app'
 
-/** Runs timers early, so that files and usage are checked five times as often. Measures the real time. */
+/** A clock with real time whose timers run early, so that files and usage are checked five times as often. */
 export const quickClock: Clock = { ...systemClock, after: (ms, task) => systemClock.after(ms / 5, task) }
 
 type Files = Readonly<Record<string, string>>
@@ -41,7 +41,7 @@ interface Options {
   readonly store?: readonly string[]
   readonly settings?: Readonly<Record<string, unknown>>
   readonly inApp?: Partial<InApp>
-  /** Whether the test itself starts the app. */
+  /** Set if the test itself starts the app. */
   readonly down?: boolean
 }
 
@@ -52,7 +52,7 @@ export async function running(folder: string, options: Options = {}) {
   const { state, packages } = data
   const { id, version, channel } = packages.adopt(folder).manifest
   state.put(newApp({ id, folder, version, channel, origin: 'devkit_run' }))
-  // Each write on its own would wait for the disk.
+  // Use one transaction, because each write on its own would wait for the disk.
   state.transaction(() => addSettings(state, id, options.settings))
   const events: [event: string, payload: unknown][] = []
   const emitted: [event: string, payload: unknown][] = []
@@ -85,7 +85,7 @@ export async function running(folder: string, options: Options = {}) {
       if (record === undefined) throw new Error('the app does not exist')
       return record
     },
-    /** Without repetitions, because events for the usage also contain the state. */
+    /** The states without repetitions, which occur because events for the usage also contain the state. */
     get states(): unknown[] {
       const states = events.map(([, payload]) => Object(payload).state)
       return states.filter((state, at) => at === 0 || state !== states[at - 1])

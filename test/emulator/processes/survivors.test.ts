@@ -30,10 +30,10 @@ function worked(pid: number): number {
   return Number(fields[11]) + Number(fields[12])
 }
 
-/** CPU time in hundredths of a second; no start takes longer. */
+/** A CPU time, in hundredths of a second, that no start of an app exceeds. */
 const BUSY = 50
 
-/** This program may be an older Node, from which the hub starts a newer Node. */
+/** The path of a Node.js that may be too old for apps. The hub then starts a newer Node.js. */
 const OLD = '/usr/bin/node'
 const oldVersion = spawnSync(OLD, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout ?? ''
 const isOld = /^(1\d|2[0-3])\./.test(oldVersion)

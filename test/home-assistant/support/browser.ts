@@ -30,7 +30,7 @@ const ALL_TEXT = `(() => {
 
 type Answer = Readonly<Record<string, unknown>>
 
-/** Resolves with a PNG. `program`: path of Chromium. */
+/** Takes a screenshot as a PNG. `program` is the path of Chromium. */
 export async function picture(program: string, { url, width, height, clip, storage, complete }: Page): Promise<Buffer> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'chromium-'))
   const options = ['--headless', '--no-sandbox', '--hide-scrollbars', '--remote-debugging-port=0']

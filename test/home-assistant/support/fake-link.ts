@@ -5,7 +5,7 @@ import type { PayloadSource } from '../../../src/mqtt/retained.ts'
 export class FakeLink implements DiscoveryLink {
   readonly told: string[] = []
   readonly held = new Map<string, string>()
-  /** The functions that render payloads again, by topic. */
+  /** The function that renders the payload of each topic again. */
   readonly recalls = new Map<string, PayloadSource>()
   /** The number of messages that wait for the broker. */
   queued = 0

@@ -32,7 +32,7 @@ export interface RegisteredDevice {
   readonly via_device_id: string | null
 }
 
-/** Users copy these files into their configuration. */
+/** The blueprints, which users copy into their configuration. */
 const BLUEPRINTS = new URL('../../../config/home-assistant/blueprints/', import.meta.url)
 
 export interface Notification {
@@ -44,7 +44,7 @@ export interface Notification {
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
-/** Replaces the phone by showing the question as a notification. */
+/** A script that shows the question as a notification, instead of asking on a phone. */
 const ASK = {
   mode: 'parallel',
   sequence: [
@@ -60,7 +60,7 @@ const ASK = {
 }
 
 export class HomeAssistant implements AsyncDisposable {
-  /** The log of earlier runs. */
+  /** The log lines of earlier runs. */
   readonly #earlier: string[] = []
   readonly #installation: Installation
   readonly #folder: string
@@ -134,7 +134,7 @@ export class HomeAssistant implements AsyncDisposable {
     this.#process = undefined
   }
 
-  /** The log of all runs. */
+  /** The log lines of all runs. */
   get lines(): readonly string[] {
     return [...this.#earlier, ...this.#lines()]
   }
@@ -143,7 +143,7 @@ export class HomeAssistant implements AsyncDisposable {
     return [...(this.#process?.lines ?? []), ...(this.#process?.errors ?? [])]
   }
 
-  /** Warnings and errors of the MQTT integration. */
+  /** Returns the warnings and errors of the MQTT integration. */
   complaints(): string[] {
     return this.lines.filter((line) => /(WARNING|ERROR|CRITICAL) .*\[homeassistant\.components\.mqtt/.test(line))
   }

@@ -74,7 +74,7 @@ const SETTINGS = `
     pin: password
 `
 
-/** The blueprint for a user who only chooses the apps. */
+/** The blueprint for users who choose only the apps. */
 export const BLUEPRINT = 'hub2mqtt/tell_of_crashes.yaml'
 const TELL_OF_CRASHES = {
   id: 'crashes',
@@ -82,7 +82,7 @@ const TELL_OF_CRASHES = {
   use_blueprint: { path: BLUEPRINT, input: { apps: ['event.lumen_lights_event', 'event.heat_pump_event'] } },
 }
 
-/** Asks on a phone. In the tests, a script shows the question and the possible answers instead. */
+/** An automation that asks on a phone. In the tests, a script shows the question and the possible answers instead. */
 const ASK_BEFORE_AN_UPDATE = {
   id: 'updates',
   alias: 'Ask before an update',
@@ -187,7 +187,7 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   }
 }
 
-/** Independent of the code under test, because users depend on these ids. */
+/** Returns the id of an app's device. It does not use the code under test, because users depend on these ids. */
 export const appId = (encoded: string) => `${HUB}--${encoded}`
 
 /** Resolves with the registry when it has all entities. Disables one entity and enables two, as a user would. */

@@ -10,9 +10,9 @@ import type { TestedVersion } from './versions.ts'
 const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'hub2mqtt', 'home-assistant')
 
 export interface Installation {
-  /** The program that runs Home Assistant, with its first arguments. */
+  /** The command that runs Home Assistant: a program and its first arguments. */
   readonly command: readonly [string, ...string[]]
-  /** The folder that is `/` for the program. */
+  /** The folder that the program uses as `/`. */
   readonly root: string
   /** A folder for temporary files that the program can read. */
   readonly temporary: string
@@ -32,7 +32,7 @@ export async function installHomeAssistant({ name, runtime }: TestedVersion): Pr
   return placesOf(runtime, folder)
 }
 
-/** Scripts in a virtual environment contain its original path, so run Home Assistant and pip as modules. */
+/** Returns how to run Home Assistant: as a module, because the environment's scripts contain its original path. */
 function placesOf(runtime: Python, folder: string): Installation {
   const python = '/environment/bin/python'
   return 'path' in runtime

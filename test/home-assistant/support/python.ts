@@ -8,12 +8,12 @@ import { execute } from '../../support/process.ts'
 /** A Python of this machine, or one that must be installed first. */
 export type Python = { readonly path: string } | { readonly debian: string }
 
-/** Folders of root's programs, which other users may not have in their path. */
+/** Folders of programs for root, which the path of other users may lack. */
 const SYSTEM = ['/usr/sbin', '/sbin']
 const SCRIPTS = '/usr/share/debootstrap/scripts'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
 
-/** Finds a Python; `undefined` if none exists or can be installed. `debian`: the release that has this version. */
+/** Finds a Python that exists or can be installed; `undefined` if there is none. `debian`: a release that has it. */
 export function findPython(version: string, debian: string | undefined): Python | undefined {
   const name = `python${version}`
   const pyenv = process.env['PYENV_ROOT'] ?? join(homedir(), '.pyenv')
@@ -39,7 +39,7 @@ function onPath(name: string): string[] {
   return folders.map((folder) => join(folder, name)).filter((path) => existsSync(path))
 }
 
-/** Returns whether the program runs, because pyenv also has shims for versions that are not installed. */
+/** Returns whether the program runs, because pyenv has programs that only report that a version is not installed. */
 function isPython(path: string, version: string): boolean {
   try {
     return execFileSync(path, ['--version'], { encoding: 'utf8' }).startsWith(`Python ${version}.`)

@@ -7,9 +7,9 @@ interface Version {
 }
 
 export interface TestedVersion extends Version {
-  /** Effect on the other entities of a device when a user deletes one entity. */
+  /** What Home Assistant does with a device when a user deletes one of its entities. */
   readonly deleting: 'clears the device' | 'leaves the device'
-  /** `undefined` if the version cannot be installed. */
+  /** The Python for this version; `undefined` if the version cannot be installed. */
   readonly runtime: Python | undefined
 }
 

@@ -7,7 +7,7 @@ import { execute } from '../../support/process.ts'
 const VERSION = '5.0.7'
 
 export interface Installation extends AsyncDisposable {
-  /** Path of the script that Node runs. */
+  /** The path of the script that Node.js runs. */
   readonly program: string
 }
 

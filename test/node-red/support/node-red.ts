@@ -17,10 +17,10 @@ interface FlowNode {
 
 interface NodeRedOptions {
   readonly installation: Installation
-  /** Names of files in `config/node-red`. */
+  /** The names of files in `config/node-red`. */
   readonly flows: readonly string[]
   readonly brokerPort: number
-  /** Other values for the environment variables of the flows. */
+  /** Values for environment variables of the flows that differ from the defaults. */
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -58,7 +58,7 @@ export class NodeRed implements AsyncDisposable {
     if (!ok) throw new Error(`Node-RED answers ${status}`)
   }
 
-  /** Warnings and errors since the flows were started; earlier lines are about the settings. */
+  /** Returns the warnings and errors since the flows were started. Earlier lines are about the settings. */
   complaints(): string[] {
     const { lines, errors } = this.process
     const since = lines.slice(lines.findIndex((line) => line.includes('Started flows')))

@@ -52,7 +52,7 @@ describe('a daemon that works', () => {
     expect(detail).toMatchObject({ live: true, ready: true, mqtt: { state: 'connected' }, hubs: { home: good } })
     await until('the same on MQTT', () => published().ready && published().hubs.home.realtime === 'connected')
     expect(published()).toEqual(detail)
-    // As container engines run it.
+    // Run the command as container engines do.
     const env = { ...process.env, HUB2MQTT_HTTP_PORT: port }
     const { status, stdout } = await runProgram(process.execPath, [PROGRAM, 'health'], { env })
     expect(status).toBe(0)
@@ -115,7 +115,7 @@ describe('a daemon that works', () => {
     const ask = () => daemon.command(['--config', file], { HUB2MQTT_HTTP_PORT: '' })
     written(daemon.port)
     expect(await ask()).toMatchObject({ status: 0, stdout: expect.stringContaining('"live":true') })
-    // Nothing listens on the default port of this address. On 127.0.0.1, another program might.
+    // On 127.9.9.9, nothing listens on the default port. On 127.0.0.1, another program might.
     written('99999\n  host: 127.9.9.9')
     const why = 'the configuration has mistakes, so the daemon may listen at another address: see hub2mqtt check-config'
     expect(await ask()).toMatchObject({ status: 1, stderr: expect.stringContaining(why) })

@@ -28,7 +28,7 @@ function logEverywhere(log: ReturnType<typeof recorded>['log'], secret: string) 
   log.child({ bound: secret }).info('child')
 }
 
-/** Returns a line and its readings after one to three levels of decoding. */
+/** Returns a line, and what it reads as after one to three levels of decoding. */
 function readings(text: string): string[] {
   const all = [text]
   for (let depth = 0; depth < 3; depth++)

@@ -101,9 +101,9 @@ test('secrets that overlap themselves or others are masked as by a search at eac
   const letters = (length: number) => Array.from({ length }, () => 'ab'[random.int(0, 1)]).join('')
   for (let round = 0; round < 2_000; round += 1) {
     const period = letters(random.int(1, 5))
-    // Some secrets are longer than the shortest match that the search remembers, and some are shorter.
+    // Some of these secrets are longer than the shortest match that the search remembers, and some are shorter.
     const periodic = () => period.repeat(20).slice(0, random.int(20, 60)) + letters(random.int(0, 1))
-    // The search for many secrets skips as far as the shortest one permits.
+    // Short secrets limit how far the search can skip, because it skips as far as the shortest secret permits.
     const short = Array.from({ length: random.int(0, 8) }, () => letters(random.int(4, 14)))
     const secrets = [periodic(), periodic(), ...(round % 2 === 0 ? [] : short)]
     const text = Array.from({ length: random.int(0, 6) }, () => periodic() + letters(random.int(0, 3))).join('')
@@ -115,7 +115,7 @@ test('secrets that overlap themselves or others are masked as by a search at eac
     }
     const marked = [...text].map((char, i) => (hidden.has(i) ? '*' : char)).join('')
     const scrubber = new Scrubber(secrets)
-    // Adjacent secrets become two masks, overlapping secrets become one mask.
+    // Adjacent secrets must become two masks, and overlapping secrets one mask.
     expect(scrubber.text(text).replaceAll(/\*+/g, '*'), `${secrets} in ${text}`).toBe(marked.replaceAll(/\*+/g, '*'))
     expect(scrubber.text(encodeURIComponent(`%${text}`)).includes('***')).toBe(hidden.size > 0)
   }
@@ -133,7 +133,7 @@ test('a secret is masked at the beginning, in the middle, at the end, and as the
 })
 
 const MEBI = 1024 * 1024
-/** With a comparison at each position, each of these cases would take minutes. */
+/** If the search compared at each position, each of these cases would take minutes. */
 test.each([
   ['of one letter', 'a'.repeat(2_000), 'a'.repeat(MEBI), '***'],
   ['of one letter but the last', `${'a'.repeat(1_999)}b`, `${'a'.repeat(MEBI)}b`, `${'a'.repeat(MEBI - 1_999)}***`],

@@ -9,7 +9,7 @@ import { World } from '../../support/world.ts'
 const DASHBOARD = 'config/grafana/dashboard.json'
 const ALERTS = 'config/prometheus/alerts.yaml'
 
-/** Omits the metrics of Prometheus itself. */
+/** Returns the names of metrics, except those of Prometheus itself. */
 const namesIn = (text: string) => [...new Set(text.match(/\b(?:hub2mqtt|process|nodejs)_[a-z0-9_]+\b/g))]
 
 interface Panel {
@@ -17,7 +17,7 @@ interface Panel {
   readonly type: string
   readonly title: string
   readonly gridPos: Record<'x' | 'y' | 'w' | 'h', number>
-  /** The panels of a collapsed row. */
+  /** The panels of the row, if it is collapsed. */
   readonly panels?: readonly Panel[]
 }
 

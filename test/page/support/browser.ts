@@ -9,7 +9,7 @@ import { available } from '../../support/skipped.ts'
 
 const PROGRAM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-/** With REQUIRE_CHROMIUM=1, it is an error if the page's tests cannot run. */
+/** Whether the page's tests can run. With REQUIRE_CHROMIUM=1, it is an error if they cannot. */
 export const canBrowse = mayBrowse()
 
 function mayBrowse(): boolean {
@@ -28,9 +28,9 @@ export interface View {
   readonly height?: number
   /** The language of the browser; default: `en-GB`. */
   readonly locale?: string
-  /** Default: the time zone of the machine. */
+  /** The time zone of the browser; default: that of the machine. */
   readonly timezone?: string
-  /** The user's time, in epoch milliseconds. */
+  /** The time of the browser's clock, in epoch milliseconds. */
   readonly now?: number
   /** The interval for everything that the page repeats each minute. */
   readonly minuteMs?: number
@@ -42,7 +42,7 @@ let browser: Promise<Browser> | undefined
 
 /** Starts the browser that all tests share. The browser ends with the process. */
 export function launch(): Promise<Browser> {
-  // CI runs as root, and Chromium has no sandbox for root.
+  // CI runs as root, for which Chromium has no sandbox.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
   return browser
 }
@@ -52,7 +52,7 @@ export async function quit(): Promise<void> {
   browser = undefined
 }
 
-/** A page that is not in use, because the start of a page takes longer than most of the tests. */
+/** A page that no test uses at the moment. It is kept, because opening a page takes longer than most tests. */
 let spare: Page | undefined
 
 /** Opens a page. Until the end of the test, it must have no errors and send no requests to other origins. */
@@ -82,7 +82,7 @@ function takeSpare(): Page | undefined {
   return page
 }
 
-/** Makes the page as good as new; resolves to `false` if the page is closed or hangs. */
+/** Resets a used page. Resolves to `false` if the page is closed or hangs. */
 async function empty(page: Page): Promise<boolean> {
   try {
     page.removeAllListeners()
@@ -117,7 +117,7 @@ export async function profile(view: View = {}): Promise<BrowserContext> {
   return context
 }
 
-/** Console messages caused by an offline daemon, a wrong password or an app without an icon. */
+/** Console messages that an offline daemon, a wrong password or an app without an icon causes. */
 const EXPECTED = /^Failed to load resource: (net::ERR_|.*status of (401|403|404|429|5\d\d))|^WebSocket connection to/
 
 function watch(page: Page, url: string): string[] {
@@ -144,7 +144,7 @@ export const see = (within: Page | Locator, text: string | RegExp) => within.get
 export const seeAny = (within: Page | Locator, text: string | RegExp) => within.getByText(text).first().waitFor()
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-/** The script takes longer to load than to run, so it is loaded only once into each document. */
+/** The call of the script axe. Each document loads the script only once, because loading takes longer than the call. */
 const AXE_RUN = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
   violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary)]))`
 

@@ -1,4 +1,4 @@
-/** The daemon in this process, as `hub2mqtt run` starts it: much faster than a process for each test. */
+/** Runs the daemon in this process, as `hub2mqtt run` does. This is much faster than a process for each test. */
 import { run } from '../../../src/app.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { VERSION } from '../../../src/base/version.ts'
@@ -25,7 +25,7 @@ export class LocalDaemon {
       onReload: () => {},
       onPage: this.#page.resolve,
     })
-    // Whoever waits for the daemon, or stops it, gets the error.
+    // Pass the error to callers that wait for the daemon or stop it.
     this.#running.catch(this.#page.reject)
     this.#page.promise.catch(() => {})
   }

@@ -17,9 +17,9 @@ import { LocalDaemon } from './daemon.ts'
 const KEY = 'key-of-the-house'
 
 export interface HouseOptions {
-  /** Hubs by name; default: a hub called `home`. */
+  /** The hubs by name; default: a hub called `home`. */
   readonly hubs?: Readonly<Record<string, EmulatedHubOptions>>
-  /** Configuration of the daemon, in addition to hubs, broker and port. */
+  /** Options of the daemon, in addition to hubs, broker and port. */
   readonly config?: Readonly<Record<string, unknown>>
   readonly scopes?: readonly string[]
 }
@@ -35,10 +35,10 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
   readonly broker: Mosquitto
   readonly port: number
   readonly url: string
-  /** The address that the daemon has printed for its user; with a password, the same as `url`. */
+  /** The address of the page that the daemon has printed; with a password, the same as `url`. */
   page: string
   daemon: D
-  /** The configuration file. */
+  /** The path of the configuration file. */
   readonly file: string
   readonly #run: (file: string) => D
   #open = new AsyncDisposableStack()
@@ -58,7 +58,7 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
     return House.#start(options, (file) => new LocalDaemon(file))
   }
 
-  /** The daemon is a process of its own, for tests that kill or suspend it, and for measurements. */
+  /** Starts a house whose daemon is a separate process, for tests that kill or suspend it, and for measurements. */
   static startApart(options: HouseOptions = {}): Promise<House<BridgeProcess>> {
     return House.#start(options, (config) => new BridgeProcess({ config }))
   }

@@ -86,7 +86,7 @@ export async function commands(theatre: Theatre): Promise<void> {
   })
 }
 
-/** Sends the commands that must be allowed by name, `hub/install` and `uninstall`. */
+/** Sends the commands that the configuration must allow by name: `hub/install` and `uninstall`. */
 export async function installing(theatre: Theatre): Promise<void> {
   await theatre.stage('an app is installed and removed by command', async () => {
     await theatre.ask('home/cmd/install', `{"id":"${SAUNA}","transaction":"install-2"}`)

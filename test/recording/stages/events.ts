@@ -4,7 +4,7 @@ import type { Theatre } from '../theatre.ts'
 export async function events(theatre: Theatre): Promise<void> {
   const home = theatre.hubs.home.emulated
   const attic = theatre.hubs.attic.emulated
-  /** Waits after each event, because only the last of several quick states is published. */
+  /** Waits after each event, because the bridge publishes only the last of several quick states. */
   const happen = async (...all: (() => void)[]) => {
     for (const one of all) {
       one()

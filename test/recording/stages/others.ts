@@ -2,7 +2,7 @@
 import type { Theatre } from '../theatre.ts'
 
 const DEVICE = 'homeassistant/device/hub2mqtt--aaaaaaaaaaaaaaaaaaaaaaaa--com_athom_hue/config'
-/** After Home Assistant's birth message, all devices are published again, one after another. */
+/** After Home Assistant's birth message, the bridge publishes all devices within this time, one after another. */
 const BIRTH_MS = 8_000
 const PUT_BACK_MS = 4_000
 const STATE = 'hub2mqtt/bridge/state'
@@ -24,8 +24,8 @@ export async function others(theatre: Theatre): Promise<void> {
 }
 
 /**
- * The bridge reconnects after the other bridge. Mosquitto may publish the will if the new connection overtakes the old
- * one's DISCONNECT, so only the last `bridge/state` counts.
+ * Forges messages of another bridge, after which the bridge reconnects. Mosquitto may publish the will if the new
+ * connection overtakes the old one's DISCONNECT, so only the last `bridge/state` counts.
  */
 async function rival(theatre: Theatre): Promise<void> {
   const hello = '{"instance":"another-bridge","started_at":"2999-01-01T00:00:00.000Z"}'

@@ -112,11 +112,11 @@ async function failures(theatre: Theatre): Promise<void> {
   const { emulated } = theatre.hubs.home
   const ask = theatre.ask.bind(theatre)
   for (const status of [401, 403, 404, 409, 429, 500, 503]) {
-    // Longer than the command may wait, so the request is not repeated.
+    // The delay is longer than the command may wait, so the bridge does not repeat the request.
     const putOff = status === 429 ? { retryAfter: 30 } : {}
     emulated.behave('answer-status', { status, ...putOff, times: 1, operation: 'garbageCollectApp' })
     await ask(hue('garbage-collect'), `{"transaction":"status-${status}"}`)
-    // Some of these statuses make the bridge check the hub again.
+    // Refresh, because some of these statuses make the bridge check the hub again.
     await ask('home/cmd/refresh')
   }
   emulated.behave('not-json', { times: 1, operation: 'getAppLocales' })

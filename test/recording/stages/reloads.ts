@@ -2,7 +2,7 @@ import { HUE, PUMP, SETTINGS } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 import { installing } from './commands.ts'
 
-/** The devices of a removed hub are cleared after this time, because the hub may only have been renamed. */
+/** The bridge clears the devices of a removed hub after this time, because the hub may only have been renamed. */
 const FAREWELL_MS = 16_000
 
 export async function reloads(theatre: Theatre, config: (changes?: object) => object): Promise<void> {

@@ -1,9 +1,9 @@
 import { BLINDS, HUE } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 
-/** The time for Home Assistant to migrate entities between the discovery formats. */
+/** The time that the bridge gives Home Assistant to migrate entities between the discovery formats. */
 const MIGRATION_MS = 6_000
-/** A realtime channel counts as connected after this time. */
+/** The bridge treats a realtime channel as connected after this time. */
 const REALTIME_MS = 1_000
 
 export async function restarts(theatre: Theatre, config: (changes?: object) => object): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Theatre } from '../theatre.ts'
 
-/** Orphans from an earlier bridge, and messages from other programs. */
+/** Messages that an earlier bridge and other programs have left. */
 const FOUND: Readonly<Record<string, string>> = {
   'hub2mqtt/gone/info': '{}',
   'hub2mqtt/home/app/left.over': '{}',

@@ -18,7 +18,7 @@ const APP = 'net.population.app0000'
 
 const folder = temporaryFolder(afterAll)
 const alone = join(folder, 'alone')
-/** The bundle that the tests use, or, if they use the sources, one of its own. */
+/** The bundle that the tests use, or a separate bundle if the tests use the sources. */
 const packaged = PROGRAM === SOURCES ? join(folder, 'packaged') : join(PROGRAM, '../..')
 let program: string
 beforeAll(async () => {

@@ -16,18 +16,18 @@ settings:
     the.app: {mode: text}
 `
 
-/** Matches the real topics of a documented topic. */
+/** Returns an expression for the real topics of a documented topic. */
 const pattern = (topic: string) =>
   new RegExp(`^${address(topic, (name) => ROOTS[name] ?? '[^/]+').replaceAll('.', '\\.')}$`)
 
 const ROOTS: Readonly<Record<string, string>> = { base: 'hub2mqtt', prefix: 'homeassistant' }
 const rows = Object.values<Publication>(PUBLICATIONS)
 const spoken = rows.map((row) => ({ ...row, pattern: pattern(row.topic) }))
-/** Clients send these messages to the bridge. */
+/** Returns whether a message is a command, which clients send to the bridge. */
 const isCommand = (topic: string) => /\/cmd(\/|$)/.test(topic)
 const answers = COMMANDS.map((command) => pattern(commandTopics(command).result))
 
-// Both versions of MQTT, and both forms of discovery.
+// The two cases cover both versions of MQTT, and both forms of discovery.
 test.concurrent.each([[BROKERS[0], 'device'] as const, ['aedes', 'component'] as const])(
   'every message that a subscriber sees on %s is documented, with discovery by %s',
   async (broker, format) => {
@@ -75,7 +75,7 @@ test.concurrent.each([[BROKERS[0], 'device'] as const, ['aedes', 'component'] as
       expect(v.safeParse(row.schema, value).issues, `${topic} ${text}`).toBeUndefined()
     }
     const other = format === 'device' ? PUBLICATIONS.discoveryComponent : PUBLICATIONS.discoveryDevice
-    // Other tests cover the messages of a fleet.
+    // Leave out the messages of a fleet, which other tests cover.
     const notHere: readonly string[] = [other.topic, PUBLICATIONS.fleet.topic]
     const expected = spoken.map(({ topic }) => topic).filter((topic) => !notHere.includes(topic))
     expect([...documented].sort()).toEqual(expected.sort())

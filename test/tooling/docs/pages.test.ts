@@ -9,7 +9,7 @@ const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'test/**/*.m
 const text = (path: string) => readFileSync(path, 'utf8')
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```.*?^ *```$/gms, '')
 
-/** Returns the anchors that GitHub derives from the headings, and those that the document sets itself. */
+/** Returns the anchors that GitHub derives from the headings of a document, and those that the document itself sets. */
 function anchors(path: string): Set<string> {
   const found = new Set([...text(path).matchAll(/^<a id="([\w-]+)"><\/a>$/gm)].map(([, id = '']) => id))
   for (const [, heading = ''] of withoutCode(text(path)).matchAll(/^#{1,6} (.+)$/gm)) {

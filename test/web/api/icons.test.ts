@@ -6,7 +6,7 @@ import { emulate, hold, listed, serve } from '../../hub/support.ts'
 
 const png = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), Buffer.alloc(100)])
 
-/** Follows a hub through a server that answers the requests for icons. */
+/** Returns the icons of a hub, whose server answers requests for icons with `answer`. */
 async function iconsOf(
   hub: string,
   answer: (path: string, headers: IncomingHttpHeaders, response: ServerResponse) => void,
@@ -40,7 +40,7 @@ describe('a picture', () => {
       'image/svg+xml',
       Buffer.from(`${'<!-- -->\n'.repeat(100)}<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "">\n<SVG>`),
     ],
-    // The part that is read does not contain the end of these constructs.
+    // The end of each of these constructs is beyond the part that the bridge reads.
     [undefined, Buffer.from('<!---->'.repeat(36_000))],
     [undefined, Buffer.from('<!-->'.repeat(50_000))],
     [undefined, Buffer.from('<?xml '.repeat(40_000))],

@@ -132,7 +132,7 @@ describe('a login', () => {
     expect(await isIn(third)).toBe(true)
     reconfigure({ ...env, HTTP_PASSWORD: 'another password' })
     expect(await isIn(third)).toBe(false)
-    // The previous password does not restore the session.
+    // The session must not come back with the previous password.
     reconfigure(env)
     expect(await isIn(third)).toBe(false)
   })
@@ -374,7 +374,7 @@ describe('a reverse proxy that is trusted', () => {
     ['h2', 'http', 'other'],
     ['https', 'ftp', 'other'],
     ['ftp', 'ftp', 'other'],
-    // The proxy does not state the scheme.
+    // These are requests through a proxy that does not state the scheme.
     [undefined, 'https', 'same'],
     [undefined, 'http', 'same'],
     [undefined, 'ftp', 'other'],

@@ -12,7 +12,7 @@ describe('the API', () => {
     ['bridge/ping', 'b/bridge/cmd/ping'],
     ['home/app/com.x/restart', 'b/home/app/com.x/cmd/restart'],
     ['home/app/com.x/set-setting/night_mode', 'b/home/app/com.x/cmd/set-setting/night_mode'],
-    // The topic level has the bridge's encoding, regardless of the client's encoding.
+    // The bridge encodes the topic level in its own way, regardless of the client's encoding.
     ['home/app/a%20b/restart', 'b/home/app/a%20b/cmd/restart'],
     ['home/app/%C3%BC~/restart', 'b/home/app/%C3%BC%7E/cmd/restart'],
     ['home/app/%c3%bc/restart', 'b/home/app/%C3%BC/cmd/restart'],
@@ -73,7 +73,7 @@ describe('the API', () => {
     'logs no warning if a client disconnects during its body: %j',
     async (rest) => {
       const { ask, port, warnings } = await openDoor()
-      // Load the code of the page and the API first.
+      // Send a request first, so that the code of the page and the API is loaded.
       await ask('/api/session')
       const socket = connect(port, '127.0.0.1')
       socket.write(`POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${rest}`)

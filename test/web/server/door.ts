@@ -54,10 +54,10 @@ export const credentials = (password: string, headers: Readonly<Record<string, s
   body: JSON.stringify({ password }),
 })
 
-/** Returns the cookie as a browser would send it. */
+/** Returns the cookie of a response as a browser would send it. */
 export const cookieOf = ({ headers }: Pick<Answered, 'headers'>) => headers['set-cookie']?.[0]?.split(';')[0] ?? ''
 
-/** Sends a string, and resolves with everything that is received before the connection is closed. */
+/** Sends a string, and resolves with everything that the server sends before it closes the connection. */
 export async function rawAnswer(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   socket.write(text)
@@ -73,12 +73,12 @@ interface DoorOptions {
   readonly role?: Role
   /** The duration of a command, in real milliseconds. */
   readonly commandMs?: number
-  /** Removes secrets from answers to commands; default: changes nothing. */
+  /** Removes secrets from the answers to commands. By default, it changes nothing. */
   readonly clean?: (text: string) => string
   /** Files of the built page by name; if missing, the page is not built. */
   readonly page?: Readonly<Record<string, string>>
   readonly reply?: Reply
-  /** Default: `onTestFinished`, which concurrent tests must pass. */
+  /** Registers the end of the resources; default: `onTestFinished`. Concurrent tests must pass their own. */
   readonly atEnd?: (close: () => PromiseLike<void>) => void
 }
 
@@ -97,7 +97,7 @@ export interface Answered {
 
 export interface Asking {
   readonly method?: string
-  /** The port of a proxy in front of the listener. */
+  /** The port of a proxy in front of the listener; default: the port of the listener. */
   readonly port?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -216,7 +216,7 @@ export async function openDoor({
     askAsOwner: (path: string, { headers, ...asking }: Asking = {}) =>
       ask(path, { ...asking, headers: { ...owner, ...headers } }),
     origin: `http://${here}`,
-    /** Applies other options, like a reload of the configuration. */
+    /** Replaces the options, like a reload of the configuration. */
     reconfigure(changed: Readonly<Record<string, string>>) {
       live.value = loaded(changed)
     },

@@ -59,7 +59,7 @@ describe('the live channel', () => {
     })
     const snapshot = frames.findLast(({ type }) => type === 'snapshot')
     expect(snapshot?.state?.every(([, payload]) => payload === large(20))).toBe(true)
-    // The messages in flight when the client fell behind, and one batch, of 40 MB in all.
+    // The client gets the messages that were in flight when it fell behind, and one batch, but not all 40 MB.
     expect(bytes).toBeLessThan(8_000_000)
   })
 
@@ -100,7 +100,7 @@ describe('the live channel', () => {
       const asked = once(alive, 'ping')
       await clock.advance(16_000)
       await asked
-      // By the time of this pong, a pong of the silent client would have arrived as well.
+      // Wait for this pong: by then, a pong of the silent client would have arrived as well.
       const answered = once(alive, 'pong')
       alive.ping()
       await answered

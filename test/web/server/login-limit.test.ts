@@ -49,7 +49,7 @@ describe('forty addresses that keep trying wrong passwords', () => {
       for (let from = 0; from < 40; from += 1) if (tries.take(`10.0.1.${from}`) === 0) taken += 1
       await clock.advance(1_000)
     }
-    // Thirty attempts immediately, then one every two seconds.
+    // The limit permits thirty attempts immediately, and then one every two seconds.
     expect(taken).toBeLessThanOrEqual(30 + 300)
   })
 })
@@ -72,7 +72,7 @@ it('of more than a thousand addresses that have failed, the first is forgotten',
     fail(n, 1)
     await clock.advance(2_000)
   }
-  // The last ten attempts in total are reserved for addresses without failures.
+  // Only addresses without failures can use the last ten attempts in total.
   fail(1_000, 20)
   expect(tries.take('10.1.3.231')).toBeGreaterThan(0)
   expect(tries.take('10.1.0.0')).toBe(0)
@@ -99,7 +99,7 @@ describe('an address', () => {
   const random = new Random(24)
   const groups = () => Array.from({ length: 8 }, () => (random.chance(0.5) ? 0 : random.below(0x1_0000)))
 
-  /** Returns one of many spellings of the address. */
+  /** Returns one of the many spellings of an IPv6 address. */
   function spellingOf(address: readonly number[]): string {
     const hex = address.map((group) => {
       const plain = group.toString(16).padStart(random.int(1, 4), '0')
@@ -116,7 +116,7 @@ describe('an address', () => {
   it('has one form for all its spellings, and one network for all its hosts', () => {
     for (let rounds = 0; rounds < 1_000; rounds += 1) {
       const address = groups()
-      // Another test covers the spellings of IPv4 addresses.
+      // Skip IPv4 addresses, whose spellings another test covers.
       if (address.slice(0, 5).every((group) => group === 0)) continue
       const wanted = new SocketAddress({
         family: 'ipv6',

@@ -90,7 +90,7 @@ async function opened(config?: string, env = {}): Promise<string> {
   return printed.join('\n')
 }
 
-/** @param http options in addition to those that the test needs */
+/** Starts a hub and a configuration. `http` has options in addition to those that the test needs. */
 async function start(http: Readonly<Record<string, unknown>> = {}) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
@@ -231,7 +231,7 @@ describe('hub2mqtt open explains why there is no address', () => {
     [{ host: '0.0.0.0' }, 'http.password'],
     [{ port: 0 }, 'http.port is 0'],
     [{ enabled: false }, 'http.enabled is false'],
-    // A password that cannot be read, or that is invalid, still disables the token.
+    // Even a password that cannot be read, or that is invalid, disables the token.
     [{ password: 'correct horse battery' }, 'http.password is set'],
     [{ password_file: 'not-there' }, 'http.password is set'],
     [{ password: 'short' }, 'http.password is set'],

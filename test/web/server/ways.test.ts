@@ -1,4 +1,4 @@
-/** Calls every route in every way in which a client can get access. */
+/** Calls every route with every kind of access that a client can have. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ROUTES, type Route } from '../../../src/web/server/api/routes.ts'
@@ -19,7 +19,7 @@ import {
   TOKENS,
 } from './door.ts'
 
-/** The required access of each route. A new route fails the first test until it is added. */
+/** The access that each route requires. A new route fails the first test until it is added here. */
 const NEEDS: Readonly<Record<string, Route['access']>> = {
   'GET api/session': 'open',
   'POST api/login': 'open',
@@ -47,10 +47,10 @@ const STATUS = { login: 401, no_password: 403, read_only: 403 }
 
 interface Way {
   readonly env?: Readonly<Record<string, string>>
-  /** The port to connect to; default: the listener's. */
+  /** Returns the port to connect to; default: the listener's port. */
   readonly port?: (door: Door) => Promise<number>
   readonly headers?: Readonly<Record<string, string>> | ((door: Door) => Promise<Readonly<Record<string, string>>>)
-  /** The highest access that is granted. Other routes answer with `refusal`. `none`: even public routes are refused. */
+  /** The highest access that is granted. Other routes answer with `refusal`. With `none`, even public routes do. */
   readonly may: 'full' | 'read' | 'local' | 'open' | 'none'
   readonly refusal?: keyof typeof STATUS
 }
@@ -139,7 +139,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   'a token with read access': { env: TOKENS_ELSEWHERE, headers: reader, may: 'read', refusal: 'read_only' },
 }
 
-/** The logout is last, because it ends the session. */
+/** The routes, with the logout at the end, because it ends the session. */
 const inOrder = ROUTES.toSorted((one, other) => Number(one.path === 'api/logout') - Number(other.path === 'api/logout'))
 
 it('every route has its required access', () => {
@@ -153,7 +153,7 @@ describe.each(Object.entries(WAYS))('%s', (_, { env = {}, port, headers = {}, ma
     const through = (await port?.(door)) ?? door.port
     const brought = typeof headers === 'function' ? await headers(door) : headers
     for (const route of inOrder) {
-      // The limit for wrong tokens permits one attempt in this time.
+      // Wait, because the limit for wrong tokens permits one attempt in this time.
       await clock.advance(30_000)
       const path = `/${route.path.replace('{hub}', 'home').replace('{app}', 'x').replace('{hours}', '24').replace('{topic…}', 'home/app/x/restart')}`
       const body = route.method === 'POST' ? { method: 'POST', body: '{}' } : {}
@@ -253,7 +253,7 @@ describe.skipIf(nginxPath === undefined)('nginx as the documentation configures 
     const session = { cookie: cookieOf(await login(PASSWORD.HTTP_PASSWORD)), origin }
     const restart = { method: 'POST', headers: session }
     expect((await ask('/api/commands/home/app/x/restart', restart)).status).toBe(200)
-    // An encoded slash in a name does not separate parts of the path.
+    // An encoded slash in a name must not separate parts of the path.
     for (const name of ['a%2Fb', 'a%2F..%2Fb', 'a%3Fb']) {
       const path = `/api/commands/home/app/${name}/restart`
       expect((await ask(path, restart)).status).toBe(200)
@@ -262,7 +262,7 @@ describe.skipIf(nginxPath === undefined)('nginx as the documentation configures 
       expect(through).toBe(direct)
     }
     expect(await fateOf(door.webSocket(session, `127.0.0.1:${nginx.port}/hub2mqtt`))).toBe('open')
-    // The proxy replaces the address that a browser claims, so a browser cannot impersonate another client.
+    // A browser cannot impersonate another client, because the proxy replaces the address that the browser claims.
     for (let tries = 0; tries < 5; tries += 1) await login('wrong')
     expect((await login(PASSWORD.HTTP_PASSWORD, { 'x-forwarded-for': '192.0.2.77' })).status).toBe(429)
   })

@@ -41,10 +41,10 @@ describe('without a hub in the configuration', () => {
     expect((await ask('api/session')).answer).toMatchObject({ setup: false })
     expect((await ask('api/setup')).status).toBe(404)
     expect((await apply({ hub: at(hub.url), broker: EMBEDDED })).status).toBe(404)
-    // Only the file contains the key.
+    // The key must be only in the file.
     expect(text).not.toContain(KEY)
     expect([...daemon.lines, ...daemon.errors].join('\n')).not.toContain(KEY)
-    // The address that logs in stays valid, and is not printed again.
+    // The address that logs in must stay valid, and must not be printed again.
     expect(daemon.lines.filter((line) => line.includes('?token='))).toHaveLength(1)
     expect((await ask('api/session')).answer).toMatchObject({ access: 'full' })
   })
@@ -81,7 +81,7 @@ describe('without a hub in the configuration', () => {
     ])
     const statuses = answers.map((answer) => answer?.status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(1)
-    // The second request may also find that the listener is closed.
+    // The other request is refused, or finds that the listener is closed.
     expect([409, undefined]).toContain(statuses.find((status) => status !== 200))
     expect(await ended).toBeDefined()
     const text = readFileSync(path, 'utf8')
@@ -104,7 +104,7 @@ describe('without a hub in the configuration', () => {
     expect(answer).toEqual({ written: null, lines })
     expect(text).not.toContain('canary')
     expect(readFileSync(managed, 'utf8')).toBe('log: { level: debug }\n')
-    // The setup continues to wait, and ends after a user has added the lines.
+    // The setup must continue to wait, and end after a user has added the lines.
     expect((await begun.ask('api/session')).answer).toMatchObject({ setup: true })
     begun.reload()
     expect(begun.lines.join('')).toContain('no hub configured')

@@ -1,4 +1,4 @@
-/** Runs a first run, in this process or as a separate one, and sends requests as a browser does. */
+/** Starts the daemon for a first run, in this or a separate process, and sends requests as a browser does. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -31,7 +31,7 @@ export const at = (url: string, changes: Partial<SetupHub> = {}): SetupHub => ({
 })
 
 interface FirstOptions {
-  /** Text of the configuration file; `null`: no file is named. By default, the named file does not exist. */
+  /** The text of the configuration file; `null`: no file is named. By default, the named file does not exist. */
   readonly file?: string | null
   /** Additional variables without the prefix `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>
@@ -87,7 +87,7 @@ export async function unfinished(options: FirstOptions = {}) {
   throw new Error('the configuration has hubs')
 }
 
-/** Opens the setup page in this process, without a password. Requests have the printed token. */
+/** Opens the setup page in this process, without a password. Sends requests with the printed token. */
 export async function setUp(options: FirstOptions = {}) {
   const { request, loaded, problem, ...begun } = await unfinished(options)
   const lines: string[] = []
@@ -107,7 +107,7 @@ export async function setUp(options: FirstOptions = {}) {
   return { ...asOwner(begun, ownerOf(await page.promise)), lines, ended, reload: () => reload() }
 }
 
-/** Waits for the setup page of a separate process. Requests have the printed token, unless a password is set. */
+/** Waits for the setup page of a separate process. Sends requests with the printed token, if there is no password. */
 export async function first(options: FirstOptions = {}) {
   const begun = await begin(options)
   await begun.daemon.untilLine('set it up at')

@@ -95,7 +95,7 @@ describe('packets', () => {
   ])
 
   test('are read with names that point back to others', () => {
-    // An answer with compression: the name of the record is a pointer to the name in the question.
+    // A compressed answer: the name of the record is a pointer to the name in the question.
     const question = Buffer.from('055f68747470045f746370056c6f63616c00000c0001', 'hex')
     const header = Buffer.from('000084000001000100000000', 'hex')
     const answer = Buffer.from('c00c000c00010000000a0004016ec00c', 'hex')

@@ -37,12 +37,12 @@ function entriesOf(steps: string): readonly Entry[] {
 
 const nameOf = (one: Entry) => (one.kind === 'event' ? one.event.event_type : one.answer.command.toUpperCase())
 
-/** Renders each group as the type of its lead, followed by the types of all its entries. */
+/** Returns each group as text: the type of its leading entry, followed by the types of all its entries. */
 function fold(steps: string): string[] {
   return groupsOf(entriesOf(steps)).map(({ lead, entries: own }) => `${nameOf(lead)}: ${own.map(nameOf).join(' ')}`)
 }
 
-/** Renders each row as its type, with the number of occurrences and the apps if there are several. */
+/** Returns each row as text: its type, with the number of occurrences and the apps if there are several. */
 function list(entries: readonly Entry[]): string[] {
   return rowsOf(entries).map(({ lead, count, apps }) =>
     [nameOf(lead), count > 1 ? `×${count}` : '', apps.size > 1 ? [...apps].join('+') : '']
@@ -138,7 +138,7 @@ describe('the list of the activity', () => {
     const steps = Array.from({ length: 1_000 }, (_, i) => {
       return `${(i * 37_123) % 90_000} ${i % 3 === 0 ? 'RESTART' : 'crashed'} a${i % 7}`
     })
-    // The reader keeps only 500 entries, but the list has no limit.
+    // Read the steps in halves, because the reader keeps only 500 entries. The list has no limit.
     const halves = [steps.slice(0, 500), steps.slice(500)].flatMap((half) => entriesOf(half.join(', ')))
     const entries = halves.map((entry, number) => ({ ...entry, number }))
     const rows = rowsOf(entries)
@@ -164,7 +164,7 @@ describe('the list of the activity', () => {
 })
 
 test('a day begins at midnight, and the days before and after it are found even if clocks change', () => {
-  // A whole year, to cover both changes of the clock in any time zone.
+  // Test a whole year, which contains both changes of the clock in any time zone.
   for (let date = 1; date <= 365; date += 1) {
     const day = new Date(2026, 0, date).getTime()
     expect(dayOf(day)).toBe(day)

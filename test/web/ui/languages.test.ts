@@ -9,7 +9,7 @@ const codes = globSync('src/web/ui/app/languages/*.json').map((path) => basename
 const textsOf = (code: string) =>
   v.parse(FILE, JSON.parse(readFileSync(`src/web/ui/app/languages/${code}.json`, 'utf8')))
 
-/** Words that are the same in several languages. No other text may equal the English text. */
+/** Words that are the same in several languages. All other texts must differ from the English text. */
 const INTERNATIONAL = new Set(
   `app apps assistant bridge cpu crash crashes d details filter firmware flows home hub hub2mqtt hubs id json live name
   node offline online patch payload ping red sdk shell topic topics type update updates version`.split(/\s+/),

@@ -27,7 +27,7 @@ function wordsOf(lines: readonly string[]): string[][] {
     .toString('utf8')
     .split('\0')
   const words = lines.map(() => printed.splice(0, 1 + Number(printed[0])).slice(1))
-  // Nothing else was executed.
+  // The shell must have executed nothing else.
   expect(printed).toEqual([''])
   return words
 }

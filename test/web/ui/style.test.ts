@@ -11,7 +11,7 @@ const styles = read('src/web/ui/app/style/*.css')
   .replaceAll(/@import [^;]+;/g, '')
 const sources = read('src/web/ui/app/**/*.{ts,tsx}')
 
-/** Declarations can span several lines, and be nested. */
+/** The names and values of all declarations, which can span several lines and be nested. */
 const declarations = [...styles.matchAll(/(?<=[{};]\s*)([a-z-]+):\s*([^;{}]+);/g)].map(
   ([, name = '', value = '']) => [name, value.replaceAll(/\s+/g, ' ')] as const,
 )
@@ -35,7 +35,7 @@ test('the page has five sizes and two weights of type', () => {
   expect(valuesOf(/^--(normal|bold)$/)).toEqual(['400', '600'])
   expect(others(/^font-size$/, /^var\(--text-(xs|s|m|l|xl)\)$/)).toEqual([])
   expect(others(/^font-weight$/, /^var\(--(normal|bold)\)$/)).toEqual([])
-  // The shorthand would set both size and weight.
+  // Forbid the shorthand `font`, which would set both size and weight.
   expect(others(/^font$/, /^$/)).toEqual([])
 })
 
@@ -68,7 +68,7 @@ test('each class and each custom property of its style is used, and only tests u
   const words = new Set(
     [...sources.matchAll(/['"`]([^'"`\n]*)['"`]/g)].flatMap(([, text = '']) => text.split(/[^\w-]+/)),
   )
-  // The chart library and the columns have classes of their own.
+  // Ignore the classes of the chart library (`u-`) and of the columns (`c-`).
   const unused = [...styled].filter((name) => !words.has(name) && !/^(uplot$|u-|c-)/.test(name))
   expect(unused).toEqual([])
   const given = [...sources.matchAll(/ class="([\w -]+)"/g)].flatMap(([, names = '']) => names.split(' '))
