@@ -45,7 +45,7 @@ export class Bridge {
   readonly #updates: AppUpdates
   readonly evidence: Evidence
   readonly logLevels: LogLevels
-  /** Whether this bridge has been active, so that the guardian has loaded its state from the broker. */
+  /** Whether this bridge has been active. If so, the guardian has already loaded its state from the broker. */
   #wasActive = false
   readonly #presence: Presence
   readonly #early: StartupBuffer
@@ -53,7 +53,7 @@ export class Bridge {
   /** Set while another bridge may have published newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
-  /** Set during a deliberate reconnect, before which no `offline` is published. */
+  /** Set while the bridge reconnects on purpose. It publishes no `offline` before such a reconnect. */
   #startingOver = false
   /** The retained state of the bridge when the connection began. */
   #foundState: string | undefined
@@ -147,7 +147,7 @@ export class Bridge {
       onMove: () => {
         this.#startingOver = true
       },
-      // A move to a different address would make running commands expire.
+      // Do not move to a different broker address while commands run, because the move would make them expire.
       isBusy: () => this.#dispatcher.isBusy,
     })
   }
@@ -296,7 +296,7 @@ export class Bridge {
     if (this.#link.startOver()) this.#startingOver = true
   }
 
-  /** Returns filters for the topics of earlier configurations. */
+  /** Learns from a retained message. Returns filters for the discovery topics of earlier configurations. */
   #additionalFilters(topic: string, payload: string): string[] {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
@@ -343,7 +343,7 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // The other bridge may have published other wrong values as well.
+    // The other bridge may have published other wrong values as well, so reconnect to read all retained messages.
     if (this.contested) this.#startOverLater()
   }
 
@@ -351,7 +351,7 @@ export class Bridge {
     return this.#presence.contested
   }
 
-  /** The role of this bridge. Only the active bridge publishes, and executes commands. */
+  /** The role of this bridge. Only the active bridge publishes and executes commands. */
   get role(): Role {
     return this.#presence.role
   }
@@ -371,7 +371,7 @@ export class Bridge {
 
   async stop(): Promise<void> {
     this.#options.guardian.standBy()
-    // Finish before another bridge takes over, because that bridge would repeat steps whose answers are not recorded.
+    // Record the answers to rollout steps first, because the next bridge repeats all steps without a recorded answer.
     await this.#options.rollouts.finish(this.#dispatcher.stop())
     this.#cancelStartOver()
     this.logLevels.stop()

@@ -69,7 +69,7 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
   return { mode: 'static', member: shardName(index), count }
 }
 
-/** Six bytes fit in a safe integer. */
+/** Number of bytes that are used from each hash. Six bytes fit in a safe integer. */
 const BYTES = 6
 
 /**

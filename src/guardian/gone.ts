@@ -5,7 +5,7 @@ import type { WatchedApp } from './watched-app.ts'
 
 const HOUR_MS = 3_600_000
 const MEMORY_MS = 24 * HOUR_MS
-/** Maximum per hub; the newest apps are kept. */
+/** Maximum number of remembered apps per hub. If there are more, the newest are kept. */
 const MAX_APPS = 50
 /** Limits on the data on the broker: history entries per app, and the total number of characters. */
 const MAX_ENTRIES = 5

@@ -171,7 +171,7 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
 
 const MAX_NAME = 100
 
-/** `summer-house` → `Summer house hub`. */
+/** Returns a name such as `Summer house hub` for `summer-house`. */
 function hubName(configured: string): string {
   const words = humanise(configured)
   return /\bhub$/i.test(words) ? words : `${words} hub`
@@ -183,7 +183,7 @@ function appName(app: string, hub: string): string {
   return `${tidy(app, MAX_NAME - suffix.length)}${suffix}`
 }
 
-/** `night_mode`, `nightMode` → `Night mode`. */
+/** Returns a text such as `Night mode` for `night_mode` or `nightMode`. */
 export function humanise(key: string): string {
   const words = key
     .replace(/([a-z0-9])([A-Z])/g, (_, end: string, start: string) => `${end} ${start.toLowerCase()}`)
