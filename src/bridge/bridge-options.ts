@@ -18,7 +18,7 @@ export interface BridgeSettings extends Rules {
     readonly prefix: string
     readonly birth_topic: string
   }
-  /** Keyed by app id, then by the names of the app's published settings. */
+  /** The published settings, keyed by app id and then by the name of the setting. */
   readonly settings: { readonly publish: ReadonlyMap<string, ReadonlyMap<string, unknown>> }
   readonly hubs: Readonly<Record<string, unknown>>
   readonly log: { readonly level: LogLevel }

@@ -53,7 +53,7 @@ export class Bridge {
   /** Set while another bridge may have published newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
-  /** Set while the bridge reconnects on purpose. It publishes no `offline` before such a reconnect. */
+  /** Set while the bridge reconnects on purpose. The bridge publishes no `offline` before such a reconnect. */
   #startingOver = false
   /** The retained state of the bridge when the connection began. */
   #foundState: string | undefined

@@ -174,7 +174,7 @@ class HubEvidence {
     })
   }
 
-  /** Stops recording. Keeps the evidence, because another bridge may take over the hub and return it later. */
+  /** Stops recording. Keeps the evidence, because this bridge may serve the hub again after another bridge. */
   stop(): void {
     this.#cancelLog?.()
     this.#cancelLog = undefined

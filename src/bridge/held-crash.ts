@@ -21,7 +21,7 @@ export interface HeldCrash {
   readonly crash?: Crash | null | undefined
 }
 
-/** Returns `undefined` if the app has never crashed. Most payloads need not be parsed to find this out. */
+/** Returns an app's crash state; `undefined` without a crash. Most payloads show no crash and are not parsed. */
 export function crashStateOf(payload: string): CrashState | undefined {
   const hasCrashed =
     payload.length <= MAX_CRASH_BYTES && /"crashed":true|"crash_count":[1-9]|"crash_message":"/.test(payload)

@@ -34,7 +34,7 @@ export interface OwnershipState {
     string,
     { readonly settings: Pick<PublishedSettings, 'publishes'>; readonly figures?: Pick<HubFigures, 'isPending'> }
   >
-  /** Includes all configured hubs, regardless of which bridge serves them. */
+  /** The configuration. It includes all configured hubs, regardless of which bridge serves them. */
   readonly live: { readonly value: { readonly hubs: Readonly<Record<string, unknown>> } }
   readonly isShared: boolean
   readonly former: Names

@@ -158,7 +158,7 @@ export class Upkeep {
     if (this.#pendingReads.delete(name)) this.#sweeping.request()
   }
 
-  /** Reads lists that lack apps again before topics are cleared, because a starting hub may list only a few apps. */
+  /** Reads a list again if it lacks apps that have topics, because a starting hub may list only a few apps. */
   #rereadDoubtful(): void {
     const { hubs, topics, link, clock } = this.#options
     const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))

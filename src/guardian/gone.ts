@@ -14,7 +14,7 @@ const MAX_LENGTH = 64 * 1024
 interface Gone {
   /** The app as last seen, or its state as saved by an earlier run. */
   readonly state: WatchedApp | SavedState
-  /** In `elapsed` milliseconds; may be before the start of this run. */
+  /** When the app disappeared, in `elapsed` milliseconds. This time may be before the start of this run. */
   readonly since: number
 }
 

@@ -40,7 +40,7 @@ export class RestartState {
 
 export const UNTOUCHED: RestartState = { ...new RestartState() }
 
-/** Maximum wait that is restored from an earlier run. */
+/** Maximum time to wait for a restart that an earlier run had planned. */
 const MAX_WAIT_MS = 24 * 3_600_000
 const MAX_RETRY_MS = 7 * MAX_WAIT_MS
 

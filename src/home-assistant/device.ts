@@ -164,7 +164,7 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
     origin: { name: ORIGIN, sw_version: version, support_url: SUPPORT_URL },
     /** The default availability of the device's components. */
     availability,
-    /** Keyed by entity or trigger. */
+    /** The components, keyed by the key of their entity or trigger. */
     components: new Map([...offered, ...triggered]),
   }
 }

@@ -67,7 +67,7 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
   return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
 }
 
-/** Keeps enabled what an earlier message enabled by default, because users have it until a stub removes it. */
+/** Keeps components enabled that an earlier message enabled: users have them until a stub removes them. */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
     const { enabled_by_default, ...component } = offered.component

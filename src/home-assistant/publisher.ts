@@ -108,7 +108,7 @@ export class Publisher {
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
       if (!belongsTo(wanted, objectId)) continue
       this.#wanted.delete(wanted)
-      // Otherwise, the first connection would remove the device, which another bridge now owns.
+      // Cancel the wait. Otherwise, the first connection would remove the device, which another bridge now owns.
       this.#waiting?.delete(wanted)
       for (const topic of this.#published.get(wanted)?.topics ?? []) topics.add(topic)
       this.#published.delete(wanted)

@@ -78,7 +78,7 @@ export function newProgress(value: Rollout, clock: Clock) {
     async recorded(): Promise<void> {
       while (recorded !== progress.value) await progress.changed.next()
     },
-    /** Writes each change; if several changes are waiting, only the newest. @throws the errors of `write` */
+    /** Writes each change, or only the newest of several waiting changes. @throws the errors of `write` */
     async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
       for (;;) {
         signal.throwIfAborted()

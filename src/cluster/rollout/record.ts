@@ -1,6 +1,6 @@
 /**
  * The state of a rollout, which is also its record on the broker. Steps start in order, in waves: first the canaries,
- * then one batch after another. A started step is done, failed or current. The number of these steps shows the progress.
+ * then one batch after another. The progress is the number of started steps, which are done, failed or current.
  */
 import * as v from 'valibot'
 import { readJson } from '../../base/read-json.ts'
