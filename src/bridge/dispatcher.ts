@@ -86,7 +86,7 @@ export class Dispatcher {
   receive(message: Message, requester?: Requester): void {
     const { topics, fleet } = this.#options
     const topic = topics.parseCommand(message.topic)
-    // An empty retained message clears a retained command.
+    // Ignore an empty retained message, which only clears a retained command.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
     if (requester === undefined && fleet !== undefined && !this.#isOurs(topic, fleet.isLeader)) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
@@ -189,7 +189,7 @@ export class Dispatcher {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // In MQTT 3.1.1, an empty value looks like a message that clears a retained message.
+      // Under MQTT 3.1.1, refuse an empty value, because it looks like a message that clears a retained message.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)

@@ -146,7 +146,7 @@ export class PublishedSettings {
   }
 
   #hold(app: string, name: string, value: Json | undefined): void {
-    // The configuration may have changed since the request.
+    // Skip the setting if the configuration has stopped publishing the setting since the request.
     if (!this.publishes({ app, name })) return
     try {
       const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH

@@ -67,7 +67,7 @@ export class Publisher {
   /** State topics that are not published again with their devices, because they were published first. */
   #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
-  /** Devices that wait for the first connection, which reveals their previous topics; `undefined` after it. */
+  /** Devices that wait for the first connection, which reveals their previous topics; then `undefined`. */
   #waiting: Set<string> | undefined = new Set()
   readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options
@@ -102,7 +102,7 @@ export class Publisher {
     for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
   }
 
-  /** Stops managing a device and its dependent devices, without changes, because another bridge owns them now. */
+  /** Stops managing a device and its dependent devices, and keeps their messages for the bridge that now owns them. */
   releaseAll(objectId: string): void {
     const topics = new Set<string>()
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
