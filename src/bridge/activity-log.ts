@@ -8,7 +8,7 @@ import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import type { HubState, NotableChange } from './hub-state.ts'
 
-/** A line with its time and fields should fit in a terminal. */
+/** Maximum length of an app's name, so that a line with its time and fields fits in a terminal. */
 const MAX_NAME = 30
 const MAX_MESSAGE = 60
 

@@ -10,7 +10,7 @@ import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 /** Maximum size of the correlation data in the answer `too_large`, in bytes. Longer data is omitted. */
 const MAX_SHORT_MARK = 256
 
-/** Counted separately for each app and hub, so that many refusals for one app do not hide refusals for other apps. */
+/** Maximum number of refusals that are logged per minute. Each app and hub has its own limit. */
 const REFUSALS_A_MINUTE = 60
 const MINUTE_MS = 60_000
 
@@ -18,7 +18,7 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /** Refusals by app and hub. Unknown apps and hubs are counted together, because any client can invent names. */
+  /** Number of refusals by app and hub. Unknown apps and hubs share one count, because clients can invent names. */
   readonly #refused = new Map<string, number>()
   #endMinute: () => void = () => {}
 
@@ -92,7 +92,7 @@ export class Answers {
       if (why !== 'too_large')
         return to === topic.result ? undefined : { ...as(outcome, correlationData), topic: topic.result }
       const error = new CommandError('too_large')
-      // The correlation data itself may be too large.
+      // Omit long correlation data, because it may be what makes the answer too large.
       return as({ ok: false, error }, (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData)
     }
     link.send(to, payload, { ...options, ifRefused })

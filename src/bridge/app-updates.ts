@@ -1,4 +1,4 @@
-/** Tracks installs in progress, and when updates without a version were found, to distinguish these updates. */
+/** Tracks installs in progress. Records when an update was found, to distinguish updates that have no version. */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
 import { type FoundUpdate, foundIn, shownTime } from '../contract/update-state.ts'
@@ -30,7 +30,7 @@ export class AppUpdates {
     return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
   }
 
-  /** Returns `undefined` if there is no update, or if the hub reports its version. */
+  /** Returns when an update without a version was found; `undefined` without such an update or an installed version. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
     const recorded = this.#found.get(key)
     if (update_available === false || (recorded !== undefined && recorded.version !== version)) this.#found.delete(key)
@@ -41,7 +41,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Reads from a retained payload when an earlier run found the update. Returns whether this time is new. */
+  /** Reads when an earlier run found the update from a retained payload. Returns whether the time was adopted. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)

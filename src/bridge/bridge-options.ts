@@ -18,7 +18,7 @@ export interface BridgeSettings extends Rules {
     readonly prefix: string
     readonly birth_topic: string
   }
-  /** Keyed by app id, then by the names of the app's published settings. */
+  /** The published settings, keyed by app id and then by the name of the setting. */
   readonly settings: { readonly publish: ReadonlyMap<string, ReadonlyMap<string, unknown>> }
   readonly hubs: Readonly<Record<string, unknown>>
   readonly log: { readonly level: LogLevel }
@@ -36,7 +36,7 @@ export interface FleetSide {
   readonly payload: FleetPayload
   /** Returns why this member does not serve a hub; `undefined` if no member of the fleet serves the hub. */
   whyNotServed(hub: string): string | undefined
-  /** Returns whether only this member may clear the topics of an unconfigured hub that the given member has served. */
+  /** Returns whether this member clears the topics of a hub that the member `from` served and that was removed. */
   inherits(hub: string, from: string): boolean
 }
 
@@ -62,7 +62,7 @@ export interface BridgeOptions {
   readonly topics: Topics
   readonly rollouts: RolloutControl &
     OwnershipState['rollouts'] & {
-      /** Sends no more steps, and records the answers that arrive before `commands` resolves. */
+      /** Stops sending steps of rollouts, and records the answers that arrive before `commands` resolves. */
       finish(commands: Promise<void>): Promise<void>
     }
   /** Set if several bridges share the hubs of one configuration. Call `fleetChanged` after each change. */
@@ -79,7 +79,7 @@ export interface BridgeOptions {
   /** `undefined` if discovery is turned off. The bridge then only clears old discovery messages. */
   readonly homeAssistant: Discovery | undefined
   readonly version: string
-  /** In ISO 8601 format. */
+  /** The start time of the bridge, in ISO 8601 format. */
   readonly startedAt: string
   readonly clock: Clock
   readonly log: Logger & { readonly audit: Logger; setLevel(level: LogLevel): void }

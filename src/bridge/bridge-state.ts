@@ -8,7 +8,7 @@ export function newBridgeState({ hubs, live, version, startedAt, clock }: Bridge
   const unknown = { protocol: null, hubs: {}, health: undefined, prefixes: undefined, fleet: undefined }
   let facts: Facts['bridge'] = { version, startedAt, logLevel: live.value.log.level, ...unknown }
   const rows = new OwnerRows({ kind: 'bridge' }, table)
-  // Many hubs may be added at the same time.
+  // Limit how often the list of hubs is published, because many hubs may be added at the same time.
   const publishingHubs = new Throttle(clock, hubsChanged)
 
   function set(changed: Partial<Facts['bridge']>): void {

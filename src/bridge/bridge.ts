@@ -45,7 +45,7 @@ export class Bridge {
   readonly #updates: AppUpdates
   readonly evidence: Evidence
   readonly logLevels: LogLevels
-  /** Whether this bridge has been active, so that the guardian has loaded its state from the broker. */
+  /** Whether this bridge has been active. If so, the guardian has already loaded its state from the broker. */
   #wasActive = false
   readonly #presence: Presence
   readonly #early: StartupBuffer
@@ -139,7 +139,7 @@ export class Bridge {
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
         else this.#early.run(() => this.#dispatcher.receive(message))
       },
-      // A move to a different address would make running commands expire.
+      // Do not move to a different broker address while commands run, because the move would make them expire.
       isBusy: () => this.#dispatcher.isBusy,
     })
   }
@@ -282,7 +282,7 @@ export class Bridge {
     this.#cancelStartOver = this.#options.clock.after(FAREWELL_MS, () => this.#link.startOver())
   }
 
-  /** Returns filters for the topics of earlier configurations. */
+  /** Learns from a retained message. Returns filters for the discovery topics of earlier configurations. */
   #additionalFilters(topic: string, payload: string): string[] {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
@@ -329,7 +329,7 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // The other bridge may have published other wrong values as well.
+    // The other bridge may have published other wrong values as well, so reconnect to read all retained messages.
     if (this.contested) this.#startOverLater()
   }
 
@@ -337,7 +337,7 @@ export class Bridge {
     return this.#presence.contested
   }
 
-  /** The role of this bridge. Only the active bridge publishes, and executes commands. */
+  /** The role of this bridge. Only the active bridge publishes and executes commands. */
   get role(): Role {
     return this.#presence.role
   }
@@ -357,7 +357,7 @@ export class Bridge {
 
   async stop(): Promise<void> {
     this.#options.guardian.standBy()
-    // Finish before another bridge takes over, because that bridge would repeat steps whose answers are not recorded.
+    // Record the answers to rollout steps first, because the next bridge repeats all steps without a recorded answer.
     await this.#options.rollouts.finish(this.#dispatcher.stop())
     this.#cancelStartOver()
     this.logLevels.stop()

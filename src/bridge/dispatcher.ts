@@ -86,7 +86,7 @@ export class Dispatcher {
   receive(message: Message, requester?: Requester): void {
     const { topics, fleet } = this.#options
     const topic = topics.parseCommand(message.topic)
-    // An empty retained message clears a retained command.
+    // Ignore an empty retained message, which only clears a retained command.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
     if (requester === undefined && fleet !== undefined && !this.#isOurs(topic, fleet.isLeader)) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
@@ -94,7 +94,7 @@ export class Dispatcher {
     void this.#handle({ message, requester, topic, command, ...unparsed, replayed: false, writeSent: false })
   }
 
-  /** Returns whether this member answers, because it serves the hub, or is the leader and no such hub exists. */
+  /** Returns whether this member answers: it serves the hub, or it leads and the hub is not in the configuration. */
   #isOurs({ hub }: CommandTopic, isLeader: boolean): boolean {
     const { hubs, live } = this.#options
     if (hub !== null && hubs.has(hub)) return true
@@ -143,7 +143,7 @@ export class Dispatcher {
     if (topic.hub !== null && !hubs.has(topic.hub))
       throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    // For some inputs, other commands do not need the feature that is off, so authorize them once the input is known.
+    // If some inputs of a command need no feature (`worksWithout`), authorize the command once its input is known.
     if (command.target === 'bridge' || command.worksWithout === undefined) this.#authorize(command)
     return command
   }
@@ -189,7 +189,7 @@ export class Dispatcher {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // In MQTT 3.1.1, an empty value looks like a message that clears a retained message.
+      // Under MQTT 3.1.1, refuse an empty value, because it looks like a message that clears a retained message.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
@@ -266,7 +266,7 @@ export class Dispatcher {
     const { hub, app = null } = request.topic
     const { operation } = command
     const setting = operation === 'setAppSetting' || operation === 'unsetAppSetting' ? settingOf(order) : null
-    // The switch `enabled` has the input false to disable the app.
+    // The command `enabled` has the operation `enableApp`, but its input `false` disables the app.
     const starts = operation === 'restartApp' || (operation === 'enableApp' && input !== false)
     const about = app ?? command.about?.(input) ?? null
     const head = { hub: hub ?? '', app: command.reaches === undefined ? app : about, about }
@@ -289,14 +289,14 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Called just before the request is sent, because it may have waited for a connection and for the hub's id.
+    // Called just before a write is sent, because it may have waited for a connection and for the hub's id.
     const beforeWrite = () => {
       // Earlier requests may have taken a long time, and permissions may have changed.
       if ((!request.writeSent && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.writeSent = true
     }
-    // Several commands share one read of the list, which does not check any of them, so check before each retry.
+    // Check before each retry too, because a read that several commands share does not check each command.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt
@@ -340,7 +340,7 @@ function settingOf({ argument, input }: Order): string {
 const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
 const FULL = 'Too many writes within five minutes for the bridge to remember; try again later.'
 
-/** Returns the command that corresponds to a generic call, for the audit log; `row` itself if the input is invalid. */
+/** Returns `row` with the operation that the input of a generic call selects; unchanged if the input is invalid. */
 function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
   try {
     const input = reading.input()
@@ -362,7 +362,7 @@ function readArgument(level: string): string {
   return text
 }
 
-/** Returns whether an app may exist. Before the list has been read, and for an install, only checks the filter. */
+/** Returns whether an app may exist. For an install, or before the first list, only checks the filter. */
 function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {
   if (id === undefined) return false
   const mayBeNew = target === 'hub' && operation === 'installFromAppStore'

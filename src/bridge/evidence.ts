@@ -50,27 +50,27 @@ const MAX_HELD = 10_000
 interface HubThen {
   readonly firmware: string | null
   readonly health: HubHealth | null
-  /** In seconds; `null` if the hub does not report it. */
+  /** The hub's uptime in seconds; `null` if the hub does not report it. */
   readonly uptime: number | null
   readonly guardOf: (app: string) => GuardFacts | null | undefined
 }
 
 interface Noted extends Omit<PriorEvent, 'at'> {
-  /** Epoch milliseconds. Formatted only when needed, because formatting is slow. */
+  /** When the event occurred, in epoch milliseconds. It is formatted only when needed, because formatting is slow. */
   readonly at: number
-  /** In `clock.elapsed()` milliseconds. */
+  /** When the event occurred, in `clock.elapsed()` milliseconds. */
   readonly elapsed: number
 }
 
 class HubEvidence {
   /** The evidence by app. `null` clears the broker's message; without an entry, the broker keeps its message. */
   readonly crashes = new Map<string, Crash | null>()
-  /** Keyed by app; kept until this bridge is active and has read the hub. */
+  /** The broker's data by app; kept until this bridge is active and has read the hub. */
   readonly #held = new Map<string, HeldCrash>()
   readonly #name: string
   readonly #all: Evidence
   readonly #clock: Clock
-  /** In `clock.elapsed()` milliseconds. */
+  /** When each app started, in `clock.elapsed()` milliseconds. */
   readonly #startedAt = new Map<string, number>()
   #priorEvents: Noted[] = []
   #firmware: string | null = null
@@ -167,14 +167,14 @@ class HubEvidence {
       const own = this.crashes.get(app.id)
       if (app.crashed !== true && own === undefined) return []
       const held = this.#held.get(app.id)
-      // The other bridge may have noticed a recovery first.
+      // Use the broker's state if the counts are equal: the other bridge may have noticed the app's recovery first.
       const isNewer = tookOver && app.crash_count !== null && app.crash_count === held?.state?.crash_count
       const isAdopted = this.#adopt(isNewer ? { ...app, ...held?.state } : app, held)
       return isAdopted && this.crashes.get(app.id) !== own ? [app.id] : []
     })
   }
 
-  /** Stops recording. Keeps the evidence, because another bridge may take over the hub and return it later. */
+  /** Stops recording. Keeps the evidence, because this bridge may serve the hub again after another bridge. */
   stop(): void {
     this.#cancelLog?.()
     this.#cancelLog = undefined
@@ -202,7 +202,7 @@ class HubEvidence {
   #crashed(app: App, then: HubThen, changed: Set<string>): void {
     const { id } = app
     changed.add(id)
-    // Another bridge was active at the time of the crash, and this bridge notices the crash late.
+    // This bridge may notice a crash late, and the bridge that was active then may have published evidence.
     const held = this.#held.get(id)
     if (held !== undefined && this.#adopt(app, held)) return
     const recent = new Set(this.#recentCrashes().flatMap(({ app }) => shortOrNull(app) ?? []))
@@ -279,7 +279,7 @@ class HubEvidence {
       this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, at]))
       const text = together([...crashes.values()], this.#priorEvents)
-      // The previous log message may already contain all these apps.
+      // Do not log again if the previous log message contains all these apps.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())
       if (text !== undefined && isNew) this.#all.log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)

@@ -7,13 +7,13 @@ import { APP } from '../contract/schemas.ts'
 import type { App } from '../hub/app.ts'
 
 const { crashed, crash_count, crash_message, version } = APP.entries
-/** Accepts unknown keys, because other versions of the bridge may add some. */
+/** The schema accepts unknown keys, because other versions of the bridge may add some. */
 const CRASH_STATE = v.object({ crashed, crash_count, crash_message, version })
 
 /** The part of an app's retained state that distinguishes its crashes. */
 type CrashState = v.InferOutput<typeof CRASH_STATE>
 
-/** The content of the broker's messages when they were last read. */
+/** What the broker's messages about an app's crashes contained when they were last read. */
 export interface HeldCrash {
   /** `undefined` if the app has never crashed. */
   readonly state?: CrashState | undefined
@@ -21,7 +21,7 @@ export interface HeldCrash {
   readonly crash?: Crash | null | undefined
 }
 
-/** Returns `undefined` if the app has never crashed. Most payloads need not be parsed to find this out. */
+/** Returns an app's crash state; `undefined` without a crash. Most payloads show no crash and are not parsed. */
 export function crashStateOf(payload: string): CrashState | undefined {
   const hasCrashed =
     payload.length <= MAX_CRASH_BYTES && /"crashed":true|"crash_count":[1-9]|"crash_message":"/.test(payload)

@@ -53,14 +53,14 @@ export class HubFigures {
   readonly #hub: Hub
   readonly #options: FigureHandlers
   #figures: Figures = {}
-  /** In `clock.elapsed()` milliseconds; if there is no entry, the figure is due now. */
+  /** When to read each figure next, in `clock.elapsed()` milliseconds; without an entry, the figure is due now. */
   readonly #dueAt = new Map<Name, number>()
   readonly #failures = new Map<Name, number>()
   /** Figures that the hub refused although the API key seems to have the scope. */
   readonly #forbidden = new Set<Name>()
   boot: Boot | undefined
   #status: Pick<HubStatus, 'online' | 'id' | 'firmware' | 'scopes'> | undefined
-  /** `null` without the permission; `undefined` until all figures have been read. */
+  /** The hub's health; `null` if the API key may not read it, `undefined` until all figures have been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
   /** The links by app; `null` if the API key no longer permits reading them, missing if they have not been read yet. */
@@ -91,7 +91,7 @@ export class HubFigures {
     const after = { online, id, firmware, scopes }
     this.#status = after
     if (before !== undefined && before.id !== null && id !== before.id) this.#forget()
-    // The hub may have restarted.
+    // Read the uptime now, because the hub may have restarted.
     if (online && before?.online === false) this.#dueAt.delete('getInfo')
     if (!isDeepStrictEqual({ ...before, online }, after)) this.#permissionsChanged()
     if (online && this.#hub.apps.complete) {

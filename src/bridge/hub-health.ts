@@ -6,9 +6,9 @@ import type { OperationName, Result } from '../hub/operations.ts'
 /** A figure is `null` if it is not permitted or not usable, `undefined` if it has not been read yet. */
 export type Figures = { [N in OperationName]?: Result<N> | null }
 
-/** A start of the hub. It is kept until the hub restarts, because each reading results in a slightly different time. */
+/** The hub's latest start. It is kept until the next start, because each reading gives a slightly different time. */
 export interface Boot {
-  /** In epoch milliseconds. */
+  /** When the hub started, in epoch milliseconds. */
   readonly at: number
   /** When the uptime was first read, in `clock.elapsed()` milliseconds. */
   readonly readAt: number

@@ -6,7 +6,7 @@ import type { InsightEntry, InsightLog } from '../hub/decode-evidence.ts'
 import type { Hub } from '../hub/hub.ts'
 
 const HOUR_MS = 3_600_000
-/** The tolerance for a hub whose clock is ahead. */
+/** Entries may be this far in the future, because the hub's clock may be ahead. */
 const AHEAD_MS = 60_000
 /** Maximum number of points per log, which covers a week at five-minute intervals. */
 const MAX_POINTS = 2_016

@@ -22,7 +22,7 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Creates the limiter that all hubs share, because a large read takes megabytes. Slow reads do not block others. */
+/** Creates the limiter that all hubs share, because a large read takes megabytes. A read has a slot for 1 s at most. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, slotTimeoutMs: 1_000 })
 
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
@@ -211,7 +211,7 @@ export class HubState {
     // Notify the guardian after sending the events, so that the guardian's events follow these events.
     guardian.appsChanged(this.#name, changes, read, silent)
     if (read) {
-      // The list of apps contains neither settings nor figures.
+      // Read settings and figures too, because the list of apps does not contain them.
       this.settings.refresh()
       this.figures.changed()
     }
@@ -272,7 +272,7 @@ export class HubState {
     this.changed()
     // The hub's id, which identifies its devices, may arrive after its apps.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
-    // Before the first response, the hub's state is unknown. A hub that limits requests is online.
+    // Skip `connecting`, because the state is still unknown, and `rate_limited`, because the hub is in fact online.
     const { online, reason } = this.#hub.status
     if (reason !== 'connecting' && reason !== 'rate_limited') guardian.hubChanged(this.#name, online)
     this.figures.changed()

@@ -34,7 +34,7 @@ export interface OwnershipState {
     string,
     { readonly settings: Pick<PublishedSettings, 'publishes'>; readonly figures?: Pick<HubFigures, 'isPending'> }
   >
-  /** Includes all configured hubs, regardless of which bridge serves them. */
+  /** The configuration. It includes all configured hubs, regardless of which bridge serves them. */
   readonly live: { readonly value: { readonly hubs: Readonly<Record<string, unknown>> } }
   readonly isShared: boolean
   readonly former: Names
@@ -103,14 +103,14 @@ function verdictOf({ name, owner }: OwnTopic, context: OwnershipState): Ownershi
 function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, hubs, byId, pendingReads, isShared, homeAssistant } = state
   const waits = { whose: 'ours', verdict: 'wait', writer: 'discovery' } as const
-  // The device exists in the other format, or is queued, so the publisher handles it.
+  // The publisher handles devices that are published in either format or are queued.
   if (homeAssistant?.has(device.prefix, device.objectId)) return waits
   const hub = byId.get(device.owner.hubId)
   // Only the payload shows whether another bridge has published the devices of an unknown hub.
   if (hub === undefined && !payload?.includes(topics.mark)) return FOREIGN
   if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
   const name = nameIn(device.owner.hubId)
-  // Once the hub sends an id, clear the devices published under its name.
+  // A hub without an id has devices under its name. Clear these devices once the hub sends an id.
   const served = name === undefined ? undefined : hubs.get(name)?.hub
   const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER

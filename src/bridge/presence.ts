@@ -15,10 +15,10 @@ const GONE_MS = 3 * INTERVAL_MS
 const ANSWER_MS = 1_000
 /** The number of other bridges is limited, because any client can publish presence messages. */
 const MAX_OTHERS = 8
-/** Enough for the names of a thousand hubs. */
+/** Maximum size of a presence message, which is enough for the names of a thousand hubs. */
 const MAX_BYTES = 64 * 1024
 
-/** Not strict, because later versions may send more keys. */
+/** The schema accepts unknown keys, because later versions may send more keys. */
 const HELLO = v.object(PRESENCE.entries)
 type Hello = v.InferOutput<typeof HELLO>
 
@@ -40,7 +40,7 @@ interface PresenceOptions {
 
 interface Other {
   readonly instance: string
-  /** Epoch milliseconds. */
+  /** When the bridge started, in epoch milliseconds. */
   readonly startedAt: number
   /** Whether the bridge is active; `true` if its message has no role. */
   active: boolean
@@ -81,7 +81,7 @@ export class Presence {
     const waits = occupied ? ANSWER_MS : 0
     this.#decideAt = this.#options.clock.elapsed() + waits
     if (occupied && this.#role === 'active') this.#role = 'undecided'
-    // Active bridges report their role again in their answer.
+    // Assume that the other bridges are inactive. The active bridges report their role again in their answers.
     if (occupied) for (const other of this.#others.values()) other.active = false
     this.#update()
     this.#announce(true)

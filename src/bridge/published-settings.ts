@@ -33,7 +33,7 @@ export class PublishedSettings {
   readonly #options: Pick<HubStateOptions, 'live' | 'table' | 'log'>
   #published: Published
   readonly #rows = new Map<string, OwnerRows<'setting'>>()
-  /** Apps whose settings are read one after another. */
+  /** Apps whose settings must still be read. The apps are read one after another. */
   readonly #due = new Set<string>()
   /** The logged reasons for failures, keyed by app and name. */
   readonly #failures = new Map<string, string>()
@@ -146,7 +146,7 @@ export class PublishedSettings {
   }
 
   #hold(app: string, name: string, value: Json | undefined): void {
-    // The configuration may have changed since the request.
+    // Skip the setting if the configuration has stopped publishing the setting since the request.
     if (!this.publishes({ app, name })) return
     try {
       const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH

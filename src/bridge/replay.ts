@@ -8,7 +8,7 @@ import type { Message } from '../mqtt/types.ts'
 const MEMORY_MS = 5 * 60_000
 /** The oldest reads beyond this number are forgotten, because reads may run again. */
 const MAX_READS = 20_000
-/** More writes are refused, because no write may be forgotten. This many take 50 MB, or 100 MB if all have failed. */
+/** More writes are refused, because no write may be forgotten. 100,000 writes take 50 MB, or 100 MB if all failed. */
 const MAX_WRITES = 100_000
 /** Maximum total length of the data of all reads, and of all writes. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
@@ -53,7 +53,7 @@ class Line {
 export class Replay {
   readonly #clock: Clock
   readonly #writes = new Line()
-  /** Includes writes that failed before any request was sent to the hub, because they may run again. */
+  /** Contains the reads, and the writes that sent no request to the hub, because these commands may run again. */
   readonly #reads = new Line()
 
   constructor(clock: Clock) {
@@ -122,7 +122,7 @@ const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 const LONGEST_TEXT = 128
 
 /**
- * `consult` is whether the command may be a repetition. Without a transaction or correlation data, the payload
+ * `consult` means that the command may be a repetition. Without a transaction or correlation data, the payload
  * identifies a redelivered message (`dup`). A topic contains no NUL, so keys are unambiguous.
  */
 export function replayKey(

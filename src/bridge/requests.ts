@@ -14,7 +14,7 @@ import type { BridgeOptions, FleetSide } from './bridge-options.ts'
 import type { Evidence } from './evidence.ts'
 
 export interface Requester {
-  /** The name in the log. */
+  /** The name of the requester in the log. */
   readonly by: string
   /** Returns whether the command is still wanted. Called before each step; default: `true`. */
   readonly isCurrent?: (() => boolean) | undefined
@@ -39,11 +39,11 @@ export interface Request {
   readonly message: Message
   readonly requester: Requester | undefined
   readonly topic: CommandTopic
-  /** `undefined` if unknown. A generic call is replaced with the matching command when its input has been read. */
+  /** `undefined` if no such command exists. The input of a generic call selects its operation. */
   command: Command | undefined
   endpoint?: Endpoint
   transaction: string | number | null
-  /** The latest start, in `clock.elapsed()` milliseconds. */
+  /** The latest time to start the command, in `clock.elapsed()` milliseconds. */
   deadline: number
   /** The latest time to send a write, in `clock.elapsed()` milliseconds; Infinity without an expiry time. */
   expiresAt: number

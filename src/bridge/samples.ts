@@ -28,7 +28,7 @@ export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 16, short: 25, long: 0 },
 ]
 
-/** Indexes in an app's record, followed by two numbers per bucket. `CPU` and `MEMORY` are the latest reading. */
+/** Indexes in an app's record. `CPU` and `MEMORY` are the latest reading. From `HEAD`, each bucket has two numbers. */
 const BUCKET = 0
 const READINGS = 1
 const CPU = 2
@@ -39,13 +39,13 @@ const lengthOf = ({ short, long }: Size) => HEAD + 2 * (short + long)
 export const bytesOf = (size: Size) => lengthOf(size) * Float32Array.BYTES_PER_ELEMENT
 
 /**
- * The bucket's start in epoch milliseconds, percent of one core, bytes. `null` if unknown or the app is not running.
+ * A bucket's start (epoch milliseconds), CPU (percent of one core) and bytes. `null`: unknown, or the app does not run.
  */
 export type Sample = [at: number, cpu: number | null, memory: number | null]
 
 export interface History {
   readonly seconds: number
-  /** Oldest first. The last sample is not final. */
+  /** The samples, oldest first. The last sample may still change. */
   readonly samples: Sample[]
 }
 
@@ -232,7 +232,7 @@ function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
 /** Hubs report only changes, so skipped buckets are filled with the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
-  // `read` also calls this function. Within a bucket, keep the number of readings.
+  // If the bucket is still current, for example in a call from `read`, keep its number of readings.
   if (at === to) return
   record[READINGS] = 0
   // After a longer gap, all buckets have the same value, so filling each of them once is enough.

@@ -43,7 +43,7 @@ export class Upkeep {
    * Hubs that are not swept until their list is read, on request (`requested`) or, if that fails, by the `next` read.
    */
   readonly #pendingReads = new Map<string, 'requested' | 'next'>()
-  /** Hubs whose first list has not been compared with the broker's topics yet. */
+  /** Hubs whose first list of apps has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
   /** Contains the hub ids at the last sweep; a new hub id causes another sweep. */
   #state: OwnershipState
@@ -158,7 +158,7 @@ export class Upkeep {
     if (this.#pendingReads.delete(name)) this.#sweeping.request()
   }
 
-  /** Reads lists that lack apps again before topics are cleared, because a starting hub may list only a few apps. */
+  /** Reads a list again if it lacks apps that have topics, because a starting hub may list only a few apps. */
   #rereadDoubtful(): void {
     const { hubs, topics, link, clock } = this.#options
     const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))

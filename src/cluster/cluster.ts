@@ -25,7 +25,7 @@ export interface BridgePort {
   readonly onChange: () => void
 }
 
-/** Opens the rollouts and, if there is a membership, the fleet, whose code is loaded only then. */
+/** Opens the rollouts. With a membership, also loads the code of fleets and opens the fleet. */
 export async function openCluster(options: ClusterOptions, membership: Membership | undefined) {
   const { live, log, ...rest } = options
   const fleet = membership && (await import('./fleet-member.ts')).fleetMember(membership, options)

@@ -32,7 +32,7 @@ export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock
       onPublish: ({ payload }) => {
         const { connection } = loop
         if (payload.toString() === 'online' || connection === undefined) return
-        // The will of a former leader may arrive late.
+        // The broker may publish the `offline` will of a former leader late, so publish `online` again.
         clock.after(Math.max(0, publishedAt + REPEAT_MS - clock.elapsed()), () => {
           if (loop.connection === connection && !loop.stopped) publish(connection)
         })

@@ -140,7 +140,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 
   function publishOffline(): void {
     port?.link.hold(topics.availability, 'offline')
-    // The broker may have received a different state from a leader since the read-back.
+    // Publish even if the link has seen `offline`, because a leader may have published `online` since the read-back.
     port?.link.refresh([topics.availability])
   }
 

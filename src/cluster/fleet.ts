@@ -10,7 +10,7 @@ export const LEADER = '$speaker'
 export interface FleetView {
   readonly mode: 'static' | 'leases'
   readonly epoch: number
-  /** The start of each membership is in ISO 8601 format; `null` if unknown. */
+  /** The members by name. `since` is when the membership began, in ISO 8601 format; `null` if unknown. */
   readonly members: ReadonlyMap<string, { readonly since: string | null }>
 }
 
@@ -69,7 +69,7 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
   return { mode: 'static', member: shardName(index), count }
 }
 
-/** Six bytes fit in a safe integer. */
+/** Number of bytes that are used from each hash. Six bytes fit in a safe integer. */
 const BYTES = 6
 
 /**

@@ -131,7 +131,7 @@ export class LeasedFleet implements Fleet {
     this.#row.end()
     this.#isAway = false
     this.#roster.end()
-    // After the highest possible epoch, epochs start over.
+    // After the highest possible epoch, the next epoch is 1.
     this.#rows = new Rows(this.#options.store, this.#options.clock, this.#rows.highestEpoch % MAX_EPOCH)
     this.#roster = this.#newRoster()
     this.#row = this.#newRow(this.#lose())
@@ -166,7 +166,7 @@ export class LeasedFleet implements Fleet {
       this.#lease.lost()
       return await this.#roster.leave(this.#row.nonce)
     } catch {
-      // The other members wait until the lease ends.
+      // This member could not announce that it leaves, so the other members wait until its lease ends.
       return undefined
     }
   }
@@ -281,20 +281,20 @@ export class LeasedFleet implements Fleet {
     this.#options.log.warn({ member: this.member }, 'without a broker, this member leaves its hubs to other members')
     this.#isAway = true
     await this.#release()
-    // If no other member remains, keep the hubs.
+    // If no other member remains, take the hubs back.
     if ((await this.#leave()) === false) this.#comeBack()
   }
 
   #comeBack(): void {
     this.#isAway = false
     this.#unfitSince = undefined
-    // If the farewell failed, the old lease may still be valid, but it does not cover the new row.
+    // If leaving failed, the old lease may still be valid, but it does not cover the new row.
     this.#lease.lost()
     this.#row = this.#newRow()
     this.#renewLater(0)
   }
 
-  /** Writes off another process that uses this member's name, or that used it until it was killed. */
+  /** Writes off another process with this member's name, which may have been killed. */
   async #writeOffDuplicate(): Promise<void> {
     if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }

@@ -14,7 +14,7 @@ import { ConflictError, type Row, type Store } from './rows.ts'
 
 export interface NatsOptions {
   readonly servers: readonly string[]
-  /** Called before each connection. `renew` means that the login was refused; read it again. Default: no login. */
+  /** Called before each connection. With `renew`, the server refused the login, so read it again. Default: no login. */
   readonly login?: (renew: boolean) => Credentials
   readonly bucket: string
   /** Members renew their leases, so a working watch is never silent for this long. */
@@ -29,7 +29,7 @@ interface Bucket {
   readonly mark: string
 }
 
-/** Shorter than a lease, which lasts at least five seconds. */
+/** Time limit for a call, which is shorter than a lease. A lease lasts at least five seconds. */
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
@@ -62,7 +62,7 @@ const CONFLICTS: ReadonlySet<number | undefined> = new Set([
   JetStreamApiCodes.StreamWrongLastSequence,
   JetStreamApiCodes.StreamWrongLastSequenceUnknown,
 ])
-/** https://github.com/nats-io/nats-server/blob/main/server/errors.json */
+/** Error codes of https://github.com/nats-io/nats-server/blob/main/server/errors.json */
 const NAME_IN_USE = 10_058
 const NO_REPLICAS_WITHOUT_CLUSTER = 10_074
 
@@ -261,7 +261,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Writes a new mark if the bucket has no valid mark or still has `former`. The first write of several is used. */
+/** Writes a new mark if the bucket has no valid mark or still has `former`. Of several writes, the first counts. */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const entry = await kv.get(MARK_KEY)
   const text = entry === null ? '' : textOf(entry)

@@ -5,7 +5,7 @@ import type { LeasedOptions } from './leased.ts'
 import { memberKey, readMember } from './records.ts'
 import { ConflictError, type Row, type Rows } from './rows.ts'
 
-/** The usable part of the lease. The remaining time allows for clocks that run at different speeds. */
+/** Fraction of the lease for which a member may act. The rest allows for clocks that run at different speeds. */
 const USABLE = 0.8
 
 export interface Instant {
@@ -124,7 +124,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
   }
 
   /**
-   * Handles an unexpected revision of the row, from an earlier write that succeeded after all, or from another process.
+   * Handles an unexpected revision of the row, which an earlier write of this or of another process may have created.
    * Returns the existing row. Use its revision, because a server may send a different revision to watchers.
    */
   async function resolve(): Promise<Row | undefined> {

@@ -11,7 +11,7 @@ const mark = v.pipe(v.string(), v.minLength(1), v.maxLength(64))
 
 const LISTED = v.object({
   nonce: mark,
-  /** ISO 8601. */
+  /** When the membership began, in ISO 8601 format. */
   since: v.pipe(v.string(), v.maxLength(40), v.isoTimestamp()),
   /** Revision of the member's row with this nonce. A later row with a new nonce proves that the lease has ended. */
   revision: count,
@@ -32,7 +32,7 @@ const ALIVE = v.object({
   /** The latest epoch for which the member has stopped serving the hubs that belong to other members. */
   adopted: epoch,
 })
-/** Written for a member whose lease is known to have ended, or by a member that leaves. It has no nonce. */
+/** The record of a member that leaves, or of a member whose lease is known to have ended. It has no nonce. */
 const GONE = v.pipe(
   v.object({ gone: mark }),
   v.transform(() => ({ nonce: undefined, adopted: 0 })),

@@ -106,7 +106,7 @@ function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): vo
     if (after === undefined) appRemoved(turn, id, silent)
     else appChanged(turn, before, after)
   }
-  // The apps disappeared only because the configuration or the hub has changed.
+  // Remember no apps if all apps disappeared only because the configuration or the hub has changed.
   if (silent && hub.apps.size === 0) hub.gone.clear()
   hub.isRead ||= read
   if (read) recall(turn)
@@ -125,7 +125,7 @@ function appChanged(turn: Turn, before: App | undefined, after: App): void {
   else see(watched, after)
 }
 
-/** Only records the app's data, because another bridge is responsible for the app. */
+/** Records the app's data without a decision, because this bridge is not active or the guardian is off. */
 function see(watched: WatchedApp, app: App): void {
   watched.app = app
   watched.seenAt = undefined
@@ -193,7 +193,7 @@ function activate(turn: Turn, { restore }: InputOf<'activate'>): void {
     else settle(turn, watched)
   }
   if (hub.isRead) recall(turn)
-  // An update that ended while another bridge was active sends no event.
+  // Send no event for an update that may have ended while another bridge was active.
   if (restore && hub.update !== null && hub.update.deadline !== null) hub.update = null
 }
 
@@ -227,7 +227,7 @@ function booted(turn: Turn, { at: reportedAt }: InputOf<'booted'>): void {
   if (!turn.isActing) return
   for (const watched of hub.apps.values()) {
     inputs.awaitBoot(turn, watched, hasBooted)
-    // The restart may already be due.
+    // Start the planned restart if it is already due.
     settle(turn, watched)
   }
 }

@@ -1,4 +1,4 @@
-/** The guardian's decisions. If a function is replaced with a wrong decision, a test must fail. */
+/** The guardian's decisions. For each function here, at least one test must fail if the function decides wrongly. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
@@ -16,7 +16,7 @@ const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
-/** An obstacle to a restart, which is a time to wait for, a temporary condition, or a reason not to restart at all. */
+/** An obstacle to a restart: a time to wait for, a temporary condition, or a decision not to restart at all. */
 type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 
 export function obstacle(it: Situation): Obstacle {
@@ -38,7 +38,7 @@ export function obstacle(it: Situation): Obstacle {
   return it.hubBusy ? 'hold' : undefined
 }
 
-/** Ignores the crash flag while the app is running. */
+/** Whether an app has crashed or was stopped by the hub. Ignores the crash flag while the app is running. */
 export function isFallen({ down }: RestartState, app: App): boolean {
   return down || (isCrashed(app) && !isUp(app))
 }

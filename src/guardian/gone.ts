@@ -5,7 +5,7 @@ import type { WatchedApp } from './watched-app.ts'
 
 const HOUR_MS = 3_600_000
 const MEMORY_MS = 24 * HOUR_MS
-/** Maximum per hub; the newest apps are kept. */
+/** Maximum number of remembered apps per hub. If there are more, the newest are kept. */
 const MAX_APPS = 50
 /** Limits on the data on the broker: history entries per app, and the total number of characters. */
 const MAX_ENTRIES = 5
@@ -14,7 +14,7 @@ const MAX_LENGTH = 64 * 1024
 interface Gone {
   /** The app as last seen, or its state as saved by an earlier run. */
   readonly state: WatchedApp | SavedState
-  /** In `elapsed` milliseconds; may be before the start of this run. */
+  /** When the app disappeared, in `elapsed` milliseconds. This time may be before the start of this run. */
   readonly since: number
 }
 

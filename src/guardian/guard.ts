@@ -122,7 +122,7 @@ export class Guard implements Guardian {
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
     else if (hub !== undefined) hub.isRead ||= read
     if (this.#on || !this.#active || silent) return
-    // Storms are reported even while the guardian is off. Skip most changes, which show no sign of a crash.
+    // Count crashes even while the guardian is off, to report storms. Skip changes that show no sign of a crash.
     for (const { before, after } of changes) {
       if (before === undefined || after === undefined) continue
       const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message
@@ -202,7 +202,7 @@ export class Guard implements Guardian {
     if (attention) hub.port.onAttention()
     this.#arm(hub)
     for (const effect of effects) void this.#perform(hub, effect)
-    // The next update may be on a different hub.
+    // An update has ended, so the next update may start, possibly on a different hub.
     if (wasUpdating && hub.update === null) this.#decideAll({ kind: 'wake' })
   }
 
@@ -271,7 +271,7 @@ export class Guard implements Guardian {
     this.#repeat(window.start, time_zone, 60 * MINUTE_MS, () => this.#decideAll({ kind: 'wake' }))
   }
 
-  /** Reads the system clock at least every `checkMs`, because the clock may be set. */
+  /** Runs `task` at the times of `cron`. Checks the clock at least every `checkMs`, because the clock may be set. */
   #repeat(cron: string, timeZone: string | null, checkMs: number, task: () => void): void {
     const { clock } = this.#options
     let cancel = () => {}

@@ -13,7 +13,7 @@ import { BY, type Context, emit, type GuardRun, mayAct, type Turn, versions } fr
 import { offerOf } from './updates.ts'
 import { countAfresh, isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 
-/** How long the guardian leaves an app alone after a write command. */
+/** How long the guardian does not act on an app after a write command. */
 export const ALONE_MS = 60_000
 /** Minimum time between two reports of growing memory for the same app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
@@ -35,7 +35,7 @@ export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState |
   settle(turn, watched)
 }
 
-/** Whether a person stopped an app that had been given up, while no bridge was active. */
+/** Whether a person stopped an app while no bridge was active, after the guardian had given up on the app. */
 function wasStopped({ app, watch: { phase, lastCrash } }: WatchedApp): boolean {
   return phase === 'given_up' && isStopped(app) && headOf(app.crash_message) !== lastCrash?.message
 }
@@ -46,14 +46,14 @@ export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isN
   if (hub.boot === undefined || after === undefined) return
   const due = hub.boot.at + after
   const { phase, why } = watched.watch
-  // A restart that is still due after the previous start of the hub would be one too many.
+  // Cancel a scheduled restart that is still waiting, because the app needs only the restart after this start.
   if (isNow && phase === 'waiting' && why === 'schedule') watched.watch = watch.idle(watched.watch)
   if (isNow || due > now) watched.bootDue = due
 }
 
 function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved: watch.SavedState): void {
   const { history, memory } = saved
-  // Another clock may have been ahead.
+  // Limit saved times to the current time, because the clock of an earlier run may have been ahead.
   const pastTime = (time: string) => Math.min(Date.parse(time) - offset, now)
   watched.watch = watch.restored(saved, now, offset)
   watched.history = history.slice(0, config.guard.history)
@@ -88,7 +88,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   watched.app = after
   watched.changedAt = now
   const wasDown = isDown(watched)
-  // A timer may be late, so check the time here as well.
+  // The timer that resets the count may be late, so check the time here as well.
   if (watch.isCalm(watched.watch, now)) countAfresh(watched)
   if (before.version !== after.version) versionChanged(turn, watched, before.version, after.version)
   seeOffer(turn, watched)
@@ -156,7 +156,7 @@ function versionChanged(turn: Turn, watched: WatchedApp, from: string | null, to
   if (watched.installs === 0) watched.installedBy = null
 }
 
-/** Updates the app's offer, and the time for which the offer has been seen. */
+/** Updates the record of the update that is offered for the app, and for how long the offer has been seen. */
 function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   const gap = now - (watched.seenAt ?? now)
   watched.seenAt = now
@@ -260,11 +260,11 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
   settle(turn, watched)
 }
 
-/** Leaves the app alone after a client's write, unless the write was a command to the guardian. */
+/** Postpones actions on an app after an install or a client's write, except a command to the guardian. */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by, starts }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {
-    // If the install adds the app, only the end of the install is reported here.
+    // For an app that the install adds, only the end of the install arrives here. The count must not fall below 0.
     watched.installs = Math.max(0, watched.installs + (phase === 'begun' ? 1 : -1))
     watched.installedBy = by === BY ? BY : 'command'
   } else if (by === BY || !command.write || command.needs === 'guard') return

@@ -9,7 +9,7 @@ interface Read {
   readonly isSilent: boolean
   /** Whether the app's web API has responded as expected since the previous read; `undefined` without a response. */
   readonly isAnswered: boolean | undefined
-  /** Milliseconds since the last change, and milliseconds for which too many devices have been unavailable. */
+  /** Milliseconds since the app last changed (`quietMs`), and for which too many devices are unavailable (`awayMs`). */
   readonly quietMs: number
   readonly awayMs: number
 }

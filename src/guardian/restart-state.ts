@@ -40,11 +40,11 @@ export class RestartState {
 
 export const UNTOUCHED: RestartState = { ...new RestartState() }
 
-/** Maximum wait that is restored from an earlier run. */
+/** Maximum time to wait for a restart that an earlier run had planned. */
 const MAX_WAIT_MS = 24 * 3_600_000
 const MAX_RETRY_MS = 7 * MAX_WAIT_MS
 
-/** Durations in milliseconds. */
+/** The configured limits for restarts. Durations are in milliseconds. */
 export interface RestartLimits {
   readonly backoff: number
   readonly backoff_max: number
@@ -54,7 +54,7 @@ export interface RestartLimits {
   readonly retry: readonly number[]
 }
 
-/** Returns the delay before a restart. Each restart doubles the delay. */
+/** Returns the delay before a restart. Each restart doubles the delay, up to `backoff_max`. */
 export function delayAfter(restarts: number, { backoff, backoff_max }: RestartLimits): number {
   return Math.min(backoff_max, backoff * 2 ** Math.min(restarts, 30))
 }
@@ -153,7 +153,7 @@ export function withdrawn(watch: RestartState, sentAt: number): RestartState {
 
 /** Returns when the app's earlier crashes and restarts stop counting; `null` if the app is not running. */
 export function calmAt({ upSince, recent }: RestartState): number | null {
-  // `upSince` may be too early, because lists and events do not always show that an app stops and starts.
+  // `upSince` may be before the latest restart, because lists and events do not always show that the app stopped.
   return upSince === null ? null : Math.max(upSince, recent.at(-1) ?? upSince) + CALM_MS
 }
 

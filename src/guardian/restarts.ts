@@ -10,7 +10,7 @@ import { endRestart, giveUp, isDue, isOn, note, settle, unlessStopped, type Watc
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const HOPELESS: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'unsupported', 'unauthorized'])
-/** Maximum age of the app's record when its restart is sent. */
+/** Maximum time between reading an app and carrying out its restart. */
 const FRESH_MS = 5_000
 
 /** Everything that may prevent a due restart. Times are in `elapsed` milliseconds. */
@@ -104,7 +104,7 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
   watched.listsUp = 0
   watched.failedReads = 0
   watched.away = undefined
-  // Not every hub reports that the app stops and starts.
+  // Count the restart as a change, because not every hub reports that the app stops and starts.
   watched.changedAt = now
   const entry = note(turn, watched, 'restart', why, 'guard', isRetry ? RETRY : isSpared ? AFTER_STORM : null)
   settle(turn, watched)
@@ -153,7 +153,7 @@ function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, c
   if (HOPELESS.has(code)) giveUp(turn, watched, code)
   else if (wasRestarting) watched.aloneUntil = Math.max(watched.aloneUntil, now + ALONE_MS)
   const { retries, dueAt } = watched.watch
-  // The hub did not attempt the retry, so repeat it as soon as possible.
+  // The hub did not attempt this restart, so try the restart again as soon as possible.
   if (event === 'retried' && dueAt !== null && NOTHING_DONE.has(code)) {
     watched.watch = { ...watched.watch, dueAt: now, retries: Math.max(0, retries - 1) }
   }

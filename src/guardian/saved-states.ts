@@ -14,7 +14,7 @@ type SavedName = (typeof NAMES)[number]
 export const isSavedName = (name: string): name is SavedName => NAMES.some((one) => one === name)
 
 export class SavedStates {
-  /** By hub and app; the app is empty in the hub's own entry. */
+  /** The saved texts by hub and app id. The hub's own texts are stored under an empty app id. */
   readonly #hubs = new Map<string, Map<string, Partial<Record<SavedName, string>>>>()
   /** Apps that had disappeared from their hub when the state was saved, by hub and app. */
   readonly #gone = new Map<string, Map<string, GoneApp>>()
@@ -48,7 +48,7 @@ export class SavedStates {
   takeAll(hub: string): readonly { readonly app: string; readonly saved: SavedState; readonly hours: number }[] {
     const gone = [...this.#goneFrom(hub).values()].reverse()
     const hours = new Map(gone.map(({ app, gone_hours }) => [app, gone_hours]))
-    // Other apps that have saved data may have disappeared as well.
+    // Add all other apps with saved data, because these apps may have disappeared as well.
     for (const app of this.#hubs.get(hub)?.keys() ?? []) hours.set(app, hours.get(app) ?? 0)
     return [...hours].flatMap(([app, hours]) => {
       const saved = this.take(hub, app)

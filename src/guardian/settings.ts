@@ -13,7 +13,7 @@ export function patternsOf({ guard, updates }: GuardConfig) {
     ignores: remembered(appFilter(guard.ignore, [])),
     /** The limits of the probes, in the order of `PROBES`. */
     limits: PROBES.map(({ option }) => firstFit(option(guard))),
-    /** In bytes. */
+    /** Returns the memory limit of an app, in bytes. */
     memoryLimit: firstFit(guard.memory_limit),
     webProbe: webProbes(guard.probe),
     unavailable: firstFit(guard.unavailable),

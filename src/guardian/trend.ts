@@ -15,14 +15,14 @@ const MIN_RISE_BYTES = 4 * 1_048_576
 const MIN_FALL = 0.1
 /** A level up to this multiple of an earlier peak counts as equal to that peak. */
 const SAME_LEVEL = 1.05
-/** Minimum rise of each step, as a fraction of the step of a steady climb. */
+/** Minimum rise of each step, as a fraction of the average rise per step. */
 const MIN_STEP = 0.25
 /**
- * Buckets per step, and the minimum ratio of the later half's rise to the earlier half's. Below it, memory levels off.
+ * Buckets per step (`size`). Memory levels off if the later half rises less than `steady` times the earlier half.
  */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
-/** Without a known limit, a rise of at least this fraction is reported. */
+/** Without a known limit, a rise of at least this fraction of the initial level is reported. */
 const LARGE_RISE = 0.25
 const WINDOW_HOURS = (MAX_BUCKETS * MINUTES) / 60
 const HORIZON_HOURS = 12
@@ -104,7 +104,7 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 /**
  * Whether memory rises: over six hours towards the limit (without a limit, by a large fraction), or over two hours so
  * fast that it would reach the limit in another hour. Memory must rise in every step, and above all levels from which
- * it was freed before.
+ * memory was freed before.
  * @param limit bytes; `undefined` if unknown
  */
 export function isRising(

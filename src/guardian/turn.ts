@@ -36,7 +36,7 @@ export interface Context {
 }
 
 /**
- * The start time of a hub, `at` in `elapsed` milliseconds and `reportedAt`, by the hub's clock, in epoch milliseconds.
+ * When a hub started: `at` in `elapsed` milliseconds; `reportedAt` in epoch milliseconds, by the hub's clock.
  */
 export interface Boot {
   readonly at: number
@@ -57,7 +57,7 @@ export function stormUntil({ isOn, crashes }: Storm, within: number): number | u
   return isOn ? Math.max(...[...crashes.values()].map(({ at }) => at)) + within : undefined
 }
 
-/** Mutable, like its apps, because copying a thousand apps for each event would cost more than the event. */
+/** A hub and its apps are mutable, because copying a thousand apps for each event would take too long. */
 export class WatchedHub {
   readonly name: string
   readonly port: GuardedHub
@@ -72,10 +72,10 @@ export class WatchedHub {
   backAt: number | null = null
   boot: Boot | undefined
   storm: Storm = CALM
-  /** Times of the guardian's restarts within the window. Until `loggedUntil`, the log does not repeat that apps wait. */
+  /** Times of the guardian's restarts in the window. Until `loggedUntil`, the log does not repeat that apps wait. */
   restarts: readonly number[] = []
   loggedUntil = Number.NEGATIVE_INFINITY
-  /** The guardian does only one thing at a time on a hub, a restart or an update. */
+  /** The app that is being restarted; `null` if none. A hub has at most one restart or update at a time. */
   restarting: WatchedApp | null = null
   update: Update | null = null
   /** Whether the hub has installed a version other than the requested version. */
@@ -98,7 +98,7 @@ export interface Update {
   readonly watched: WatchedApp
   readonly from: string | null
   readonly to: string | null
-  /** The version to install; `null` for the newest, which may be newer than the version that was held. */
+  /** The version to install; `null` to install the newest version, which may be newer than `to`. */
   readonly named: string | null
   /** Until this time, no other app of the hub is restarted. */
   readonly aloneUntil: number

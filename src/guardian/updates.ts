@@ -44,7 +44,7 @@ export function startUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // Name the version. Otherwise, the hub could install a newer one, which was not held or has a different severity.
+    // Name the version. Otherwise, the hub could install a newer version that was not held or has another severity.
     const isNamed = hold_days > 0 || (acceptsVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }

@@ -17,7 +17,7 @@ const STEP_SECONDS = 15 * 60
 /** Minimum time before a failed update is tried again, in a later window. */
 const RETRY_MS = 20 * 3_600_000
 
-/** Mutated while the guardian decides about the hub. Times are in `elapsed` milliseconds unless stated otherwise. */
+/** The guardian mutates this object when it decides. Times are in `elapsed` milliseconds unless stated otherwise. */
 export class WatchedApp {
   readonly id: string
   app: App
@@ -34,7 +34,7 @@ export class WatchedApp {
   text = ''
   basis: readonly unknown[] = []
   memory: Memory
-  /** Bytes per hour. */
+  /** The trend of the app's memory, in bytes per hour. */
   trend: number | null = null
   rising = false
   risingReportedAt = Number.NEGATIVE_INFINITY
@@ -51,7 +51,7 @@ export class WatchedApp {
   bad: Reason | null = null
   /** Whether the app is known to have stopped or started since its restart began. */
   hasStopped = false
-  /** Whether the hub has answered the request for the current restart, and the read before that request. */
+  /** `false` while the hub has not answered the read before a restart, or the restart itself. */
   answered = true
   /** Number of consecutive lists in which the app is running, since the hub accepted its restart. */
   listsUp = 0
@@ -63,7 +63,7 @@ export class WatchedApp {
   /** Number of installs in progress, and who requested them. */
   installs = 0
   installedBy: string | null = null
-  /** `null` if the failure was so long ago that the update may be tried again. */
+  /** When an update last failed; `null` if no update has failed in the last `RETRY_MS`. */
   updateFailedAt: number | null = null
   /** Whether the log has reported that the app is excluded from updates. */
   isUnholdableLogged = false
@@ -220,7 +220,7 @@ export function note(
 function publish(turn: Turn, watched: WatchedApp): void {
   const { now, offset, config } = turn
   const isMarked = watched.resetAfter !== null && watched.history.some(({ at }) => at === watched.resetAfter)
-  // Without the mark, all events in the history are newer than the reset.
+  // If the history no longer contains this event, all events in the history are newer than the reset.
   if (!isMarked) watched.resetAfter = null
   const { trend, history, offered, updated, bad, rising, resetAfter, updateFailedAt } = watched
   const { found, noticed } = watched.probed
@@ -229,7 +229,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const kept = [history, offered, updated, resetAfter, updateFailedAt, offset]
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, ...kept]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Set this even if no published fact changes, because a restart must end even if watching is turned off in between.
+  // Set this even if no published fact changes: a restart must end even if watching was turned off meanwhile.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)
@@ -258,7 +258,7 @@ function memoryOf({ config, offset }: Context, watched: WatchedApp): GuardMemory
   }
 }
 
-/** Returns the offer to publish, which changes rarely, and not at all after the hold time. */
+/** Returns the offer to publish. To publish rarely, its time grows in large steps, and only up to the hold time. */
 function shownOffer(offer: Offer | null, holdDays: number): Offer | null {
   if (offer === null) return null
   const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)

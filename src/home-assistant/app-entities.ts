@@ -51,7 +51,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     doc: 'On after a crash, with the attributes `message` (one line), `stack` (the other lines) and `count`.',
   },
   {
-    // Most users need only the entities Running and Problem.
+    // Disabled by default, because most users need only the entities Running and Problem.
     ...APP_SENSOR,
     key: 'state',
     name: 'State',
@@ -125,7 +125,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     doc: 'Memory in MiB.',
   },
   {
-    // The entity Problem has this number as an attribute.
+    // Disabled by default, because the entity Problem has this number as an attribute.
     ...APP_SENSOR,
     key: 'crash_count',
     name: 'Crashes',
@@ -197,7 +197,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Last crash reason',
     icon: 'mdi:heart-broken-outline',
     template: jinja.crashReasonOf('last_crash'),
-    // Home Assistant reserves `unknown`, the contract's word for any other reason.
+    // Home Assistant reserves the word `unknown`, so `other` replaces it.
     shows: {
       options: ['none', ...REASONS.filter((one) => one !== 'unknown' && one !== 'devices_unavailable'), 'other'],
     },

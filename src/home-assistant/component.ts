@@ -98,7 +98,7 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
     case 'button':
       return { payload_press: entity.press ?? 'PRESS' }
     case 'update':
-      // The state also has the title, but a changed discovery message would reset the title until the next state.
+      // Send the title here too. Otherwise, a changed discovery message would reset it until the next state.
       return { payload_install: '{}', title: place.software?.title, release_url: place.software?.releaseUrl }
     case 'event':
       return { event_types: [...entity.types] }

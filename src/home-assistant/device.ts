@@ -164,14 +164,14 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
     origin: { name: ORIGIN, sw_version: version, support_url: SUPPORT_URL },
     /** The default availability of the device's components. */
     availability,
-    /** Keyed by entity or trigger. */
+    /** The components, keyed by the key of their entity or trigger. */
     components: new Map([...offered, ...triggered]),
   }
 }
 
 const MAX_NAME = 100
 
-/** `summer-house` → `Summer house hub`. */
+/** Returns a name such as `Summer house hub` for `summer-house`. */
 function hubName(configured: string): string {
   const words = humanise(configured)
   return /\bhub$/i.test(words) ? words : `${words} hub`
@@ -183,7 +183,7 @@ function appName(app: string, hub: string): string {
   return `${tidy(app, MAX_NAME - suffix.length)}${suffix}`
 }
 
-/** `night_mode`, `nightMode` → `Night mode`. */
+/** Returns a text such as `Night mode` for `night_mode` or `nightMode`. */
 export function humanise(key: string): string {
   const words = key
     .replace(/([a-z0-9])([A-Z])/g, (_, end: string, start: string) => `${end} ${start.toLowerCase()}`)

@@ -197,7 +197,7 @@ const BRIDGE_ENTITIES = entitiesOf('bridge', [
     doc: 'Whether the bridge is connected to the broker.',
   },
   {
-    // The device already shows the version.
+    // Disabled by default, because the device already shows the version.
     ...HIDDEN,
     key: 'version',
     name: 'Version',

@@ -26,7 +26,7 @@ type FieldOf<N extends PublicationName> = KeyOf<Payload<N>>
 type KeyOf<P> = P extends string ? never : keyof P & string
 
 interface Common {
-  /** Part of the unique id, so never change it. */
+  /** This key is part of the unique id, so never change it. */
   readonly key: string
   /** The displayed name without the device's name; `null` for the main entity of the device. */
   readonly name: string | null
@@ -51,7 +51,7 @@ interface Common {
 type Reads<D extends DeviceKind> = {
   readonly [N in Readable<D>]: {
     readonly reads: N
-    /** Default: the unchanged payload. */
+    /** Template of the entity's state; default: the unchanged payload. */
     readonly template?: Template<FieldOf<N>>
   }
 }[Readable<D>]

@@ -39,7 +39,7 @@ interface DiscoveredHub {
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
 
-/** How long the devices of a removed hub stay, because renaming a hub first removes the hub and then adds it. */
+/** How long the devices of a removed hub stay. To rename a hub, the bridge removes it and then adds it again. */
 const FAREWELL_MS = 15_000
 /** Delay after Home Assistant's birth message, when Home Assistant is busy and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
@@ -49,7 +49,7 @@ export class HomeAssistant implements Discovery {
   readonly #link: DiscoveryLink
   readonly #publisher: Publisher
   readonly #discovered = new Map<string, DiscoveredHub>()
-  /** Names of duplicate hubs. Of several names for one hub, only one is published. */
+  /** Names of hubs that are also configured under another name, under which their devices are published. */
   readonly #duplicates = new Set<string>()
   #bridgeId: string | null = null
   #cancelBirth: () => void = () => {}
@@ -155,7 +155,7 @@ export class HomeAssistant implements Discovery {
   /** Returns whether the hub is also configured under another name, because its devices cannot exist twice. */
   #isDuplicate(name: string, hubId: string): boolean {
     const isKnown = this.#discovered.get(name)?.facts.id === hubId
-    // Do not search for a known hub, because all hubs are checked whenever one is added.
+    // Skip this slow search for a known hub, because all hubs are checked whenever a hub is added.
     const first = isKnown ? undefined : this.#discovered.values().find(({ facts }) => facts.id === hubId)?.facts.name
     if (first === undefined) {
       this.#duplicates.delete(name)

@@ -43,7 +43,7 @@ const cache = new Map<string, Platforms>()
 function same(entries: readonly (readonly [string, string])[]): Platforms {
   const text = JSON.stringify(entries)
   const platforms = cache.get(text) ?? new Map(entries)
-  // Payloads from other clients could make the cache grow without limit.
+  // Limit the cache, because payloads from other clients could otherwise make it grow without end.
   if (cache.size < MAX_KNOWN) cache.set(text, platforms)
   return platforms
 }
@@ -56,7 +56,7 @@ export function platformsOf(device: Device | undefined): Platforms {
 
 /** Returns an empty map if the payload is not a device's message. */
 export function platformsIn(payload: string): Platforms {
-  // The payload is empty for a new device, or if it was too large to keep. Parsing it would throw, which is slow.
+  // An empty payload means a new device, or a message that was too large to keep. Parsing it would throw slowly.
   const device = payload === '' ? undefined : parseJson(payload)
   const components = isRecord(device) ? device['components'] : undefined
   const found = Object.entries(isRecord(components) ? components : {})
@@ -67,7 +67,7 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
   return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
 }
 
-/** Keeps components enabled that once were by default, because users still have them until a stub removes them. */
+/** Keeps components enabled that an earlier message enabled: users have them until a stub removes them. */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
     const { enabled_by_default, ...component } = offered.component

@@ -64,10 +64,10 @@ export class Publisher {
   #found = new Map<string, Map<string, string>>()
   /** Devices to send again although nothing has changed, with only their discovery messages or also their states. */
   readonly #again = new Map<string, 'messages' | 'states'>()
-  /** States that are not repeated with their devices. */
+  /** State topics that are not published again with their devices, because they were published first. */
   #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
-  /** Devices that wait for the first connection, which reveals their previous topics; `undefined` after it. */
+  /** Devices that wait for the first connection, which reveals their previous topics; then `undefined`. */
   #waiting: Set<string> | undefined = new Set()
   readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options
@@ -102,13 +102,13 @@ export class Publisher {
     for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
   }
 
-  /** Stops managing a device and its dependent devices, without changes, because another bridge owns them now. */
+  /** Stops managing a device and its dependent devices, and keeps their messages for the bridge that now owns them. */
   releaseAll(objectId: string): void {
     const topics = new Set<string>()
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
       if (!belongsTo(wanted, objectId)) continue
       this.#wanted.delete(wanted)
-      // Without this, the first connection would remove the device of its new owner.
+      // Cancel the wait. Otherwise, the first connection would remove the device, which another bridge now owns.
       this.#waiting?.delete(wanted)
       for (const topic of this.#published.get(wanted)?.topics ?? []) topics.add(topic)
       this.#published.delete(wanted)
@@ -181,7 +181,7 @@ export class Publisher {
       const stubs = wasThere ? withStubs(before.platforms, platforms, payload) : undefined
       if (stubs !== undefined) {
         link.hold(topic, stubs)
-        // The next publication leaves out components that a stub has removed.
+        // Publish once more, without the components that the stubs remove.
         this.#pacer.request(objectId)
       } else if (form === 'device') {
         link.hold(topic, payload, this.#source)

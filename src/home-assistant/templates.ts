@@ -12,7 +12,7 @@ export interface Template<F extends string> {
 const field = (key: string) => `(value_json|d({})).${key}|d(none)`
 const reading = <F extends string>(key: F, jinja: string): Template<F> => ({ fields: [key], jinja })
 
-/** Home Assistant refuses longer states. */
+/** Maximum length of a state. Home Assistant refuses longer states. */
 const MAX_STATE = 255
 
 /** Renders a field. Home Assistant shows `None` as unknown. */
@@ -80,14 +80,14 @@ export const SENT_AS_TEXT = '{{ value|to_json }}'
 
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
 
-/** The payload is the JSON value. A value that does not suit the entity is shown as unknown. */
+/** Reads a payload that is a JSON boolean. Home Assistant shows any other value as unknown. */
 export const WHOLE_FLAG: Template<never> = {
   fields: [],
   jinja: `{{ value if value_json is boolean else 'None' }}`,
 }
 
 /**
- * A text entity cannot be unknown. Values other than strings become empty. So do long strings, because a truncated
+ * A text entity cannot be unknown, so other values than strings become empty. Long strings too, because a truncated
  * string could be saved.
  */
 export const WHOLE_TEXT: Template<never> = {

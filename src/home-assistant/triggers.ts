@@ -5,7 +5,7 @@ import { fieldOf, type Template } from './templates.ts'
 
 export interface Trigger {
   readonly device: 'app'
-  /** Part of the discovery message, so never change it. */
+  /** This key is part of the discovery message, so never change it. */
   readonly key: `trigger_${EventType}`
   /** The word with which users select the trigger in an automation. */
   readonly event: EventType

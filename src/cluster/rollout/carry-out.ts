@@ -22,7 +22,7 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
   readonly ended: AbortSignal
 }
 
-/** Milliseconds to wait for an answer, which is longer than a bridge retries a command. */
+/** How long to wait for an answer, in milliseconds. A bridge retries a command for a shorter time. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
 /** A command is retried after these errors, because the hub may come back, or another bridge may take it over. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
@@ -78,7 +78,7 @@ export function newProgress(value: Rollout, clock: Clock) {
     async recorded(): Promise<void> {
       while (recorded !== progress.value) await progress.changed.next()
     },
-    /** Writes each change; if several changes are waiting, only the newest. @throws the errors of `write` */
+    /** Writes each change, or only the newest of several waiting changes. @throws the errors of `write` */
     async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
       for (;;) {
         signal.throwIfAborted()

@@ -17,7 +17,7 @@ type Listener = (text: string, from: 'process' | 'broker') => void
 
 /** Upper bound for a packet without its topic and payload: fixed header, topic length, packet id and properties. */
 const PACKET_OVERHEAD = 64
-/** Milliseconds for the broker to send retained messages. */
+/** Time limit for the broker to send retained messages, in milliseconds. */
 const READ_MS = 10_000
 /** Number of retained messages that every broker sends without dropping any. */
 const MANY = 500
@@ -62,7 +62,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
         const { hub, app } = own.owner
         found.set(topic, { hub, app, enabled: seen.enabled })
       })
-      // If there are many messages, a broker may silently drop some of them.
+      // A broker may silently drop some of many messages, so read again until no more apps are found.
     } while (found.size > MANY && found.size > before)
     return [...found.values()]
   }

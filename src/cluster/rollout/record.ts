@@ -1,6 +1,6 @@
 /**
  * The state of a rollout, which is also its record on the broker. Steps start in order, in waves: first the canaries,
- * then one batch after another. Every started step is done, failed or current, so their number shows the progress.
+ * then one batch after another. The progress is the number of started steps, which are done, failed or current.
  */
 import * as v from 'valibot'
 import { readJson } from '../../base/read-json.ts'
@@ -22,7 +22,7 @@ const MAX_STEPS = 2_000
 /** Maximum initial size of the record. With all failures added, it stays below the default limits of brokers. */
 const MAX_BYTES = 64 * 1024
 
-/** Topic levels below the base topic or a hub's topic. A subscriber to `<base>/+/state` must not receive a rollout. */
+/** Names that rollouts must not have. For example, a subscriber to `<base>/+/state` must not receive a rollout. */
 const RESERVED: ReadonlySet<string> = new Set([
   ...Object.values(PUBLICATIONS).flatMap(({ topic }) => /^\{base\}\/\{hub\}\/([a-z-]+)$/.exec(topic)?.[1] ?? []),
   'app',
@@ -31,7 +31,7 @@ const RESERVED: ReadonlySet<string> = new Set([
 ])
 
 export interface TargetApp extends RolloutStep {
-  /** `null` if unknown. */
+  /** Whether the app is enabled; `null` if unknown. */
   readonly enabled: boolean | null
 }
 

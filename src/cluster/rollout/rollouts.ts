@@ -19,7 +19,7 @@ import { checkName, isOrderOf, plan, readRollout } from './record.ts'
 
 export interface RolloutsOptions {
   readonly topics: Topics
-  /** Called for each connection. */
+  /** Returns the options of the connection to the broker. Called for each connection. */
   readonly broker: () => BrokerOptions
   /** Returns an id that no other client of the broker has. */
   readonly clientId: () => string
@@ -33,7 +33,7 @@ export interface RolloutsOptions {
 
 /** Number of finished rollouts whose records stay on the broker. */
 const KEPT = 20
-/** Milliseconds for the broker to accept a rollout or a cancellation. */
+/** Time limit for the broker to accept a rollout or a cancellation, in milliseconds. */
 const TAKEN_MS = 10_000
 const BACKOFF_MS = { min: 1_000, max: 30_000 }
 /** Maximum duration of `finish`, unless `commands` takes longer. A stop without a broker takes less than 5 s. */
