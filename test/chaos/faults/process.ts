@@ -81,7 +81,7 @@ export const PROCESS_FAULTS: Faults = {
       await after(random.int(100, 2500))
     }
   }),
-  'bridge replaced for a while': local(replacedForAWhile),
+  'bridge replaced for a while': local(replacedForAWhile, { alone: true }),
   'bridge ended': local(async ({ world, random }) => {
     await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
     await after(random.int(0, 1500))
