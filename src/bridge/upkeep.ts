@@ -161,12 +161,13 @@ export class Upkeep {
   /** Reads a list again if it lacks apps that have topics, because a starting hub may list only a few apps. */
   #rereadDoubtful(): void {
     const { hubs, topics, link, clock } = this.#options
-    const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))
+    const isRead = (name: string) => hubs.get(name)?.hub.apps.complete === true && !this.#pendingReads.has(name)
+    const read = new Set([...this.#fresh].filter(isRead))
     if (read.size === 0) return
     const doubtful = new Set<string>()
     link.sweep((topic, payload) => {
       const owner = topics.parse(topic)?.owner
-      const isFirst = owner?.kind === 'app' && read.has(owner.hub) && !this.#pendingReads.has(owner.hub)
+      const isFirst = owner?.kind === 'app' && read.has(owner.hub)
       if (isFirst && this.#verdictOf(topic, payload) === 'wait') doubtful.add(owner.hub)
       return false
     })

@@ -162,6 +162,29 @@ test.concurrent('a bridge that takes over does not clear what the first one publ
   expect(messages().filter(({ text }) => text === '')).toEqual([])
 })
 
+test.concurrent.for(['empty-list', 'half-list', 'foreign-ids'] as const)(
+  'a bridge that takes over before it has reached the hub clears nothing if the first request is answered with %s',
+  async (fault, { world }) => {
+    const { observer, hub } = world
+    await using proxy = await TcpProxy.to(Number(new URL(hub.url).port))
+    proxy.refuse(true)
+    const url = `http://127.0.0.1:${proxy.port}`
+    const { bridge } = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: url, HUB_REALTIME: 'false' })
+    await until('the second to notice', () => complaints(bridge).length > 0)
+    const before = observer.seen.length
+    await world.bridge.stop()
+    await until('online', () => observer.texts(STATE).at(-1) === 'online')
+    hub.behave(fault, { times: 1 })
+    proxy.refuse(false)
+    await until('the hub', () => bridge.lines.some((line) => line.includes('hub online')), 20_000)
+    expect((await answerTo(world, 'home/cmd/refresh')).ok).toBe(true)
+    const cleared = observer.seen
+      .slice(before)
+      .filter(({ topic, text }) => text === '' && [...hub.apps.keys()].some((id) => topic.includes(id)))
+    expect(cleared.map(({ topic }) => topic)).toEqual([])
+  },
+)
+
 describe.concurrent('a bridge that takes over', () => {
   const handOver = async (world: World, changes: Readonly<Record<string, string>> = {}) => {
     const { app, hub } = world
