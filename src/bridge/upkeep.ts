@@ -36,7 +36,7 @@ const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
 export class Upkeep {
-  /** Former hubs on this base topic, and hubs of another bridge. */
+  /** Hubs that this bridge no longer has, or that another bridge with the same base topic has named. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
   /**

@@ -261,7 +261,7 @@ export class LeasedFleet implements Fleet {
     await this.#gain()
   }
 
-  /** Sets the timer for the time at which a silent member is written off, or settling ends. */
+  /** Schedules the next turn: when the lease of a silent member ends, but at the latest when a renewal is due. */
   #turnLater(): void {
     this.#cancelTurn()
     const { leaseMs, clock } = this.#options

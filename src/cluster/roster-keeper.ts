@@ -28,8 +28,8 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
   }
 
   /**
-   * Removes this member. If several members leave at the same time, each overwrites the roster of the previous one, so
-   * that only the last member finds no other members. Returns whether other members remain; `undefined` if unknown.
+   * Removes this member. If several members leave at the same time, each write builds on the previous one, so only the
+   * last to leave finds the roster empty. Returns whether other members remain; `undefined` if unknown.
    */
   async function leave(nonce: string): Promise<boolean | undefined> {
     let before: Rows['roster']

@@ -368,7 +368,7 @@ function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }
 
-/** Computes the counts immediately, because the map of apps is mutated in place. */
+/** Returns numbers instead of the map of apps, because that map changes in place. */
 export function countsOf(apps: Apps): Facts['hub']['counts'] {
   let apps_crashed = 0
   let updates_available = 0

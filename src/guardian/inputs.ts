@@ -205,7 +205,7 @@ function checkProbes(turn: Turn, watched: WatchedApp, reportsUsage: boolean | un
   settle(turn, watched)
 }
 
-/** Handles the numbers of the app's devices, which have just been read. */
+/** Call this after a read of how many devices the app has, and how many of them are unavailable. */
 export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
   const rule = turn.patterns.unavailable(watched.id)
   const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)

@@ -1,4 +1,4 @@
-/** Detects storms of crashes, ends them, and postpones restarts during a storm. */
+/** Detects when a storm of crashes begins and when it is over, and postpones restarts in between. */
 import { MAX_APPS_NAMED } from '../contract/guard.ts'
 import type { Decisions } from './decisions.ts'
 import { postponed } from './restart-state.ts'
@@ -6,7 +6,7 @@ import type { GuardConfig } from './settings.ts'
 import { CALM, type Context, type Storm, stormUntil, type Turn } from './turn.ts'
 import { isOn, settle, type WatchedApp } from './watched-app.ts'
 
-/** Whether a crash of an app counts towards a storm. If no apps are watched, the crashes of all apps count. */
+/** Whether crashes of the app count towards a storm. With an empty `guard.watch`, all apps count but ignored ones. */
 export function countsForStorm(context: Context, watched: WatchedApp): boolean {
   const { config, patterns } = context
   const { id, enabled } = watched.app

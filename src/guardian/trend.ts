@@ -102,9 +102,9 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 }
 
 /**
- * Whether memory rises: over six hours towards the limit (without a limit, by a large fraction), or over two hours so
- * fast that it would reach the limit in another hour. Memory must rise in every step, and above all levels from which
- * memory was freed before.
+ * Whether memory keeps rising. With a limit: over six hours, and would reach the limit in `HORIZON_HOURS`, or over two
+ * hours, and would reach it in `EARLY_HOURS`. Without one: over six hours, by the fraction `LARGE_RISE`. Each step must
+ * rise, and the level must exceed `peak`.
  * @param limit bytes; `undefined` if unknown
  */
 export function isRising(

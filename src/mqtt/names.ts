@@ -1,4 +1,4 @@
-/** Validates topics, and matches them with filters. */
+/** Validates topics, and matches them against filters. */
 
 /** Returns why publishing to a topic is not possible; `undefined` if the topic is valid. */
 export function topicFault(topic: string): string | undefined {

@@ -275,7 +275,7 @@ const RETAINED: Make = (random) => {
   return { topic, payload: bytes(right), code: 'retained', retain: true }
 }
 
-/** @param five whether to include inputs that only MQTT 5 can carry */
+/** @param five whether to include retained commands, which a connected client recognises only under MQTT 5 */
 export function badInputs(seed: number, five: boolean): () => BadInput {
   const random = new Random(seed)
   const kinds = Object.entries<Make>(five ? { ...KINDS, retained: RETAINED } : KINDS)

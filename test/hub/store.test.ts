@@ -12,7 +12,7 @@ const HUE = 'com.athom.hue'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
-/** Time limit in real time for a request, during which the test's clock stands still. */
+/** The store's time limit for a request. A wait of this length in `clock.waits` means that a request is in flight. */
 const TIMEOUT = 15_000
 
 const installed = (more: Partial<AppSeed> = {}): AppSeed => ({ id: HUE, version: '1.0.0', update: '1.2.0', ...more })

@@ -29,7 +29,7 @@ export interface Stage {
 export interface Recording {
   readonly broker: string
   readonly stages: readonly Stage[]
-  /** Long payloads in pieces, keyed by name. Repeated pieces are also replaced with names. */
+  /** Long payloads by name, each split into pieces. Instead of a repeated piece, they contain its name in `pieces`. */
   readonly payloads: Readonly<Record<string, readonly string[]>>
   readonly pieces: Readonly<Record<string, string>>
 }

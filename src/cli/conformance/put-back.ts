@@ -14,7 +14,7 @@ export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 
 export interface Leftovers {
   /** Items that could not be restored. */
   readonly left: readonly string[]
-  /** Items for which it is unknown whether they are restored. */
+  /** Items that may not have been restored. */
   readonly unseen: readonly string[]
 }
 
@@ -27,7 +27,7 @@ const CHECK_MS = 1_000
 const AWAY_MS = 300_000
 /** Time limit for the hub to start or install the app. */
 const LATE_MS = 90_000
-/** Maximum number of requests for one change, because a hub may confirm a change without making it. */
+/** How often a change is requested, because a hub may confirm a change without making it. */
 const MAX_REQUESTS = 3
 
 /** Restores the changed items. @param lost items whose request got no answer; the hub may still carry it out */

@@ -50,7 +50,7 @@ interface Way {
   /** Returns the port to connect to; default: the listener's port. */
   readonly port?: (door: Door) => Promise<number>
   readonly headers?: Readonly<Record<string, string>> | ((door: Door) => Promise<Readonly<Record<string, string>>>)
-  /** The highest access that is granted. Other routes answer with `refusal`. With `none`, even public routes do. */
+  /** The highest access that is granted. Routes that require more answer with `refusal`; with `none`, all routes do. */
   readonly may: 'full' | 'read' | 'local' | 'open' | 'none'
   readonly refusal?: keyof typeof STATUS
 }
