@@ -53,6 +53,8 @@ export class Bridge {
   /** Set while another bridge may have published newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
+  /** Set during a deliberate reconnect, while no other bridge can have become active. */
+  #startingOver = false
   /** The retained state of the bridge when the connection began. */
   #foundState: string | undefined
   readonly #prefixes: Prefixes
@@ -117,7 +119,10 @@ export class Bridge {
     this.#state.set({})
     this.#link.start({
       observer: handlers.observer,
-      onStatus: handlers.onStatus,
+      onStatus: (status) => {
+        if (status.state === 'waiting') this.#startingOver = false
+        handlers.onStatus?.(status)
+      },
       onReadBack: (topic, payload) => {
         handlers.onReadBack?.(topic, payload)
         return this.#additionalFilters(topic, payload)
@@ -127,7 +132,7 @@ export class Bridge {
         this.#onTouched(topic, payload)
       },
       onAccepted: () => {
-        this.#early.pause()
+        this.#early.pause(this.#startingOver)
         this.evidence.readsBack()
       },
       onConnected: (status) => this.#onConnected(status),
@@ -138,6 +143,9 @@ export class Bridge {
         if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
         else this.#early.run(() => this.#dispatcher.receive(message))
+      },
+      onStartOver: () => {
+        this.#startingOver = true
       },
       // Do not move to a different broker address while commands run, because the move would make them expire.
       isBusy: () => this.#dispatcher.isBusy,
@@ -226,9 +234,11 @@ export class Bridge {
 
   #onConnected({ protocol, probe }: LinkStatus): void {
     this.#protocol = protocol
+    const keepsRole = this.#early.role === 'active' && this.#startingOver
+    this.#startingOver = false
     this.#early.role = 'undecided'
     this.#upkeep.forget()
-    this.#presence.connected(probe !== 'ok' || this.#foundState === 'online' || this.contested)
+    this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online' || this.contested))
     this.#foundState = undefined
     this.#followRole()
   }

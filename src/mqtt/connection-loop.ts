@@ -1,7 +1,7 @@
 /** Keeps a connection to a broker. Reconnects when the connection ends, and waits longer after each failure. */
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
-import { type Clock, sleep } from '../base/clock.ts'
+import { type Clock, sleep, within } from '../base/clock.ts'
 import { Addresses, type Ended } from './addresses.ts'
 import { CLOSED_BY_US, Connection } from './connection.ts'
 import { errorFailure, type Failure, lackFailure } from './failure.ts'
@@ -30,6 +30,7 @@ export interface ConnectionLoopOptions {
   readonly onLost?: (failure: Failure) => boolean
   /** Whether ending the connection now would resend messages or affect a running command. */
   readonly isBusy?: () => boolean
+  readonly onStartOver?: () => void
 }
 
 export class ConnectionLoop {
@@ -94,10 +95,19 @@ export class ConnectionLoop {
   /** Ends the current connection cleanly and reconnects immediately. Does nothing while disconnected. */
   startOver(): void {
     const { connection } = this
-    if (!connection?.isAccepted) return
+    if (connection?.isAccepted) void this.#startOver(connection)
+  }
+
+  async #startOver(connection: Connection): Promise<void> {
+    const { clock, link, onStartOver } = this.#options
+    // During a suspension, the broker may have ended the connection, and another bridge may have become active.
+    const answered = connection.unsubscribe([`${link.stateTopic}/none`]).then(() => true)
+    const isServed = (await within(clock, GOODBYE_MS, answered)) === true
+    if (connection.isDown) return
     this.#startingOver = true
+    if (isServed) onStartOver?.()
     void connection.end()
-    this.#options.clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
+    clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
   }
 
   /** Runs `task` on a separate connection without a will. Resolves to the failure of that connection, if any. */

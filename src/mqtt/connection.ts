@@ -136,8 +136,11 @@ export class Connection {
     })
   }
 
-  unsubscribe(filters: readonly string[]): void {
-    if (!this.#ending) this.#client.unsubscribe([...filters], () => undefined)
+  /** Resolves when the broker has answered. Stays pending if the connection ends first. */
+  unsubscribe(filters: readonly string[]): Promise<void> {
+    return new Promise((resolve) => {
+      if (!this.#ending) this.#client.unsubscribe([...filters], (_, unsuback) => unsuback && resolve())
+    })
   }
 
   /**

@@ -98,6 +98,7 @@ export class MqttLink implements AsyncDisposable {
         const { queued, unacknowledged } = this.status()
         return queued > 0 || unacknowledged > 0 || (this.#handlers?.isBusy?.() ?? false)
       },
+      onStartOver: () => this.#guard('onStartOver', () => this.#handlers?.onStartOver?.()),
     })
   }
 

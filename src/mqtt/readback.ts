@@ -93,7 +93,7 @@ export class ReadBack {
     this.#grantTime()
     const result = await this.#read()
     const done = this.#filters.filter((filter) => !lastingFilters.includes(filter))
-    if (done.length > 0) this.#connection.unsubscribe(done)
+    if (done.length > 0) void this.#connection.unsubscribe(done)
     return result
   }
 

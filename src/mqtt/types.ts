@@ -161,6 +161,8 @@ export interface LinkHandlers {
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
   /** Receives each retained message of the read-back. Returns more filters to read, such as those of former prefixes. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
+  /** Called before the link ends a connection on purpose, without `offline`, if the broker still serves it. */
+  readonly onStartOver?: () => void
   /** Returns whether a command is running, so that the link should stay at its current address. Default: never. */
   readonly isBusy?: () => boolean
   /**

@@ -135,14 +135,12 @@ describe('the preferred address', () => {
 
   test('is used again when it is reachable, without offline, and nothing is lost', async () => {
     const sent: string[] = []
-    /** The link asks right before it moves. */
-    const isBusy = () => {
+    const onStartOver = () => {
       sent.push(`event ${sent.length}`)
       bridge.link.send('b/event', sent.at(-1) ?? '')
       bridge.link.hold('b/app/x', 'changed meanwhile')
-      return false
     }
-    const { first, second, bridge, observer } = await atTheSecond({ isBusy: () => isBusy() })
+    const { first, second, bridge, observer } = await atTheSecond({ onStartOver: () => onStartOver() })
     const before = first.accepted
     await until('two failed probes', () => first.accepted >= before + 2)
     expect(second.open).toBe(1)

@@ -98,7 +98,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     }
     return () => {
       listeners.delete(topic)
-      connection.unsubscribe([topic])
+      void connection.unsubscribe([topic])
     }
   }
 
