@@ -65,6 +65,24 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)(
       for (let round = 1; round <= 10; round += 1) expect(observer.texts('b/event')).toContain(`event ${round}`)
     })
 
+    test('is reported only if the broker still answers, because otherwise it may have published the will', async ({
+      proxy,
+    }) => {
+      const reports: number[] = []
+      const handlers = { onStartOver: () => void reports.push(proxy.open) }
+      await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, protocol, handlers })
+      await settled(bridge)
+      bridge.link.startOver()
+      await settled(bridge, 2)
+      expect(reports).toHaveLength(1)
+      proxy.pause()
+      bridge.link.startOver()
+      await until('the end of the connection', () => bridge.link.status().state !== 'connected')
+      proxy.heal()
+      await settled(bridge, 3)
+      expect(reports).toHaveLength(1)
+    })
+
     test('repeats no message that was replaced while there was no connection', async ({ broker, proxy }) => {
       await using observer = await Observer.on(broker.port, { filter: 'b/app/health' })
       const url = `mqtt://127.0.0.1:${proxy.port}`
