@@ -10,7 +10,7 @@ import { SessionError, withSession } from './session.ts'
 import { streamOpener } from './stream.ts'
 import type { FailureCode, LinkOptions, LinkStatus, Protocol } from './types.ts'
 
-/** How long a broker may take to close its side after DISCONNECT. */
+/** How long a broker may take to answer before a deliberate reconnect, and to close its side after DISCONNECT. */
 const GOODBYE_MS = 1_000
 const ASIDE_MS = 30_000
 
