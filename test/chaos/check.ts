@@ -26,6 +26,8 @@ const EXIT_MS = 5000
 const KEEPALIVE_MS = 2000
 /** How long an old app name may still be published while the bridge can reach the hub. */
 const STALE_MS = 4000
+/** How much longer that is possible for a change without an event: a list that lacks apps is read up to five times. */
+const LIST_MS = 10_000
 
 /** An error line that is always permitted, because the harness sometimes starts a second bridge. */
 const SECOND_BRIDGE = /another hub2mqtt uses the same base topic/
@@ -213,9 +215,10 @@ export const CHECKERS = {
       if (!retain || !/\/app\/[^/]+$/.test(topic) || text === '') continue
       const { id, name } = appOf(text)
       const known = names.get(id) ?? []
-      const next = known[known.findIndex((one) => one.name === name) + 1]
-      if (known.some((one) => one.name === name) && next !== undefined && at - next.at > STALE_MS + stallMs)
-        yield `${topic} says ${name} ${at - next.at} ms after it was replaced`
+      const index = known.findIndex((one) => one.name === name)
+      const later = index < 0 ? [] : known.slice(index + 1)
+      const missed = later.find((one) => at - one.at > STALE_MS + stallMs + (one.silent ? LIST_MS : 0))
+      if (missed !== undefined) yield `${topic} says ${name} ${at - missed.at} ms after it was replaced`
     }
   },
 } satisfies Record<string, Checker>

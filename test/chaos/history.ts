@@ -53,6 +53,13 @@ export interface Life {
   readonly endedWithinMs: number | undefined
 }
 
+export interface AppName {
+  readonly name: string
+  readonly at: number
+  /** Whether the hub sent no event, so that only its list shows the name. */
+  readonly silent: boolean
+}
+
 export interface History {
   readonly sent: readonly Sent[]
   /** Commands of earlier episodes that may still reach the hub. Their results are not judged. */
@@ -66,7 +73,7 @@ export interface History {
   /** Secrets, which must not appear anywhere. */
   readonly canaries: readonly string[]
   /** App id → the names of the app, in the order in which they were set. */
-  readonly names: ReadonlyMap<string, readonly { readonly name: string; readonly at: number }[]>
+  readonly names: ReadonlyMap<string, readonly AppName[]>
   /** How long the fault or a busy machine may have delayed a command, in milliseconds. */
   readonly stallMs: number
   /** The longest time for which the harness itself was suspended, in milliseconds; part of `stallMs`. */

@@ -190,7 +190,7 @@ export class Load {
     const { hub, names } = this.#world
     const name = `name ${this.#word()}`
     const known = names.get(id) ?? []
-    names.set(id, [...known, { name, at: Date.now() }])
+    names.set(id, [...known, { name, at: Date.now(), silent }])
     hub.change(id, { name }, { silent })
   }
 

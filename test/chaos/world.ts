@@ -12,7 +12,7 @@ import { HttpGateway } from '../support/http-gateway.ts'
 import { type Login, Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import type { Denial, History, Sent } from './history.ts'
+import type { AppName, Denial, History, Sent } from './history.ts'
 import { hubRequestsOf } from './hub-requests.ts'
 import { longestLag, waited } from './lag.ts'
 import { agrees, BASE, type Disagreement, disagreement, HUB } from './model.ts'
@@ -68,7 +68,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Whether the broker delays messages. Mosquitto drops the expiry of messages that it sends in their last second. */
   brokerHoldsBack = false
   excuses = new Set<string>()
-  names = new Map<string, { name: string; at: number }[]>()
+  names = new Map<string, AppName[]>()
   #forgotAt = Date.now()
   /** Process id → how long the process had waited for a CPU when the episode began. */
   #waitedBefore: ReadonlyMap<number, number> = new Map()
