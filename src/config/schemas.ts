@@ -96,7 +96,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
       const meant = values.length > MAX_LISTED ? nearest(String(input), values) : undefined
       return `expected one of ${meant === undefined ? values.join(', ') : `${values.length} words such as ${meant}`}`
     }),
-    // The cast is safe, because `picklist` accepts only the words and the numbers that some words consist of.
+    // The cast is safe: `String` turns each number that `picklist` accepts into one of the words.
     v.transform((given) => String(given) as T),
     v.metadata({ name: name ?? values.map((value) => `\`${value}\``).join(', '), quotable: true }),
   )

@@ -77,7 +77,7 @@ export interface ProbeInput extends Pick<Read, 'quietMs' | 'awayMs'> {
   readonly limits: Patterns['limits']
   /** Number of consecutive bad reads after which a probe fails. */
   readonly reads: number
-  /** Whether the hub reports the usage of other apps; `undefined` if this is not a read of the list. */
+  /** Whether the hub reports the usage of any app; `undefined` if the call does not follow a read of the list. */
   readonly reportsUsage: boolean | undefined
 }
 

@@ -157,7 +157,7 @@ export interface Decision {
   readonly events: (GuardEventPayload | HubEventPayload)[]
   /** Apps whose published state has changed. */
   readonly facts: Set<string>
-  /** Whether the list of apps that need attention, or of remembered apps, has changed. */
+  /** Whether the list of apps that need attention, or the list of apps that disappeared, has changed. */
   attention: boolean
   readonly effects: Effect[]
 }

@@ -10,7 +10,7 @@ import { DAY_SECONDS, settle, type WatchedApp } from './watched-app.ts'
 
 /** Time for a hub to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/** Time for a hub to report a version after an error, because it may install a version other than the requested one. */
+/** Time to wait after a failed install of a named version, because the hub may have installed another version. */
 const OTHER_MS = 60_000
 
 /** Returns whether the update window is open. @param now epoch milliseconds */

@@ -120,7 +120,7 @@ describe('a held message', () => {
     set.found('a', 'a large one')
     set.settle(all)
     expect(flush()).toEqual([])
-    // If the broker has lost the payload, the set sends it again.
+    // If the broker has lost the payload, the set sends the current one.
     now = 'another one'
     set.forget()
     set.settle(all)

@@ -134,7 +134,7 @@ const SHOWN = `(() => {
 })()`
 
 const STUCK = 'Error: the meter is stuck'
-/** Texts that are not translated: names, and codes of the interface. */
+/** Texts that need no translation: names, addresses, key names, log levels, permissions and the hub's own messages. */
 const DATA = [
   ...DEFAULT_APPS.flatMap(({ id, name, author, crashed }) =>
     [id, name, author, crashed].filter((one) => one !== undefined),

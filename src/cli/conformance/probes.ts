@@ -85,7 +85,7 @@ export interface Reading {
   readonly records: readonly AppRecord[]
   readonly app: string | null
   readonly untried: Map<ProbeName | Extra, string>
-  /** The reason why the examination made no changes, for operations that have no reason in `untried`. */
+  /** The reason why operations without a reason in `untried` were not tried. */
   noWrites: string
 }
 

@@ -79,7 +79,7 @@ async function sendToItself(
   if (!(await connection.subscribe(topic, { qos: 1 }))) return 'read'
   const { promise, resolve } = Promise.withResolvers<string | undefined>()
   echoes.set(topic, () => resolve(undefined))
-  // Only MQTT 5 reports a refused publish. With MQTT 3.1.1, the rules may forbid either action.
+  // With MQTT 3.1.1, the broker does not report a refused publish, so either publishing or reading may be forbidden.
   const cancel = clock.after(ECHO_MS, () => resolve(connection.protocol === '5' ? 'read' : 'publish or read'))
   connection.publish(topic, payload, { qos: 1 }, (reason) => reason !== 0 && resolve('publish'))
   return await promise.finally(cancel)

@@ -109,7 +109,7 @@ describe.concurrent('a configuration that is read again changes while running', 
     expect(await world.request('attic/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload('hubs: {home: {}}')
     await noTopicsOf(world, 'attic')
-    // The bridge also clears all other messages about the hub, but discovery later, because the hub may be renamed.
+    // The bridge clears the hub's discovery messages later than the others, because the hub may be renamed.
     const speakingOfIt = async () => {
       const held = await retainedOn(world.broker.port)
       return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)

@@ -158,7 +158,7 @@ describe('docs/internals/decisions.md', () => {
     )
     const names = new Set(production.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
     expect(page).toContain(
-      `depends on ${Object.keys(dependencies).length} packages, which install ${names.size} packages`,
+      `depends on ${Object.keys(dependencies).length} packages; with their dependencies, ${names.size} packages`,
     )
   })
 })
