@@ -32,10 +32,13 @@ function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
+/** A client id that no bridge of an earlier episode in this world has. */
+const otherClientId = (world: World) => ({ HUB2MQTT_MQTT_CLIENT_ID: `beside-${world.bridge.pid}` })
+
+function besideAnother(envIn: (world: World) => Readonly<Record<string, string>>): Fault['run'] {
   return async ({ world, random }) => {
     const first = world.bridge
-    const second = world.startBridge(env)
+    const second = world.startBridge(envIn(world))
     await world.started()
     await after(random.int(2000, 4000))
     await (random.chance(0.5) ? first : second).stop('SIGTERM')
@@ -52,7 +55,7 @@ async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   } as const
   const second = world.startBridge({
     HUB2MQTT_MQTT_URL: `mqtt://127.0.0.1:${world.broker.port}`,
-    HUB2MQTT_MQTT_CLIENT_ID: 'another-bridge',
+    ...otherClientId(world),
   })
   await second.untilLine(STANDS_BY)
   world.hasDirectBridge = true
@@ -218,6 +221,9 @@ export const PROCESS_FAULTS: Faults = {
     misconfigured({ HUB2MQTT_HUB_API_KEY: 'not-the-key', HUB2MQTT_MQTT_PASSWORD: 'not-the-password' }),
   ),
   'started with the wrong key': local(misconfigured({ HUB2MQTT_HUB_API_KEY: 'not-the-key' })),
-  'two bridges with different client ids': local(besideAnother({ HUB2MQTT_MQTT_CLIENT_ID: 'another-bridge' })),
-  'two bridges': local(besideAnother({}), { agreeMs: 80_000, slow: true }),
+  'two bridges with different client ids': local(besideAnother(otherClientId)),
+  'two bridges': local(
+    besideAnother(() => ({})),
+    { agreeMs: 80_000, slow: true },
+  ),
 }
