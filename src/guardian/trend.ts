@@ -102,9 +102,9 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 }
 
 /**
- * Whether memory keeps rising. With a limit: over six hours, and would reach the limit in `HORIZON_HOURS`, or over two
- * hours, and would reach it in `EARLY_HOURS`. Without one: over six hours, by the fraction `LARGE_RISE`. Each step must
- * rise, and the level must exceed `peak`.
+ * Whether memory keeps rising, in each step and above `peak`: over six hours, so that it would reach the limit within
+ * `HORIZON_HOURS` (if the limit is unknown, by the fraction `LARGE_RISE`), or over two hours, so that it would reach the
+ * limit within `EARLY_HOURS`.
  * @param limit bytes; `undefined` if unknown
  */
 export function isRising(

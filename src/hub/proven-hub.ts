@@ -81,7 +81,7 @@ export class ProvenHub {
     this.prefix = options.pathPrefix === 'auto' ? 'manager' : options.pathPrefix
   }
 
-  /** As in the latest identity check; `undefined` before the first. */
+  /** The firmware at the latest identity check; `undefined` before the first. */
   get firmware(): Identity['firmware'] | undefined {
     return this.#identity?.firmware
   }

@@ -35,7 +35,7 @@ function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
 /** A client id that no bridge of an earlier episode in this world has. */
 const otherClientId = (world: World) => ({ HUB2MQTT_MQTT_CLIENT_ID: `beside-${world.bridge.pid}` })
 
-function besideAnother(envIn: (world: World) => Readonly<Record<string, string>>): Fault['run'] {
+function besideAnother(envIn: (world: World) => Readonly<Record<string, string>> = () => ({})): Fault['run'] {
   return async ({ world, random }) => {
     const first = world.bridge
     const second = world.startBridge(envIn(world))
@@ -222,8 +222,5 @@ export const PROCESS_FAULTS: Faults = {
   ),
   'started with the wrong key': local(misconfigured({ HUB2MQTT_HUB_API_KEY: 'not-the-key' })),
   'two bridges with different client ids': local(besideAnother(otherClientId)),
-  'two bridges': local(
-    besideAnother(() => ({})),
-    { agreeMs: 80_000, slow: true },
-  ),
+  'two bridges': local(besideAnother(), { agreeMs: 80_000, slow: true }),
 }

@@ -2,7 +2,7 @@ import type { CheckerName } from '../check.ts'
 
 export interface Plant {
   readonly fault: string
-  /** The checkers of which at least one must report a violation. */
+  /** At least one of these checkers must report a violation. */
   readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
   /** The mean time between two actions; short if the bug needs a high load. */
   readonly paceMs?: number
