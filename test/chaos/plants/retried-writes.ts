@@ -1,13 +1,14 @@
-/** Planted bug: requests without an answer are repeated, including writes. */
+/** Planted bug: requests without an answer are repeated, including writes, and without the checks before sending. */
 import { HubError } from '../../../src/hub/errors.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 
 const { request } = HttpClient.prototype
-HttpClient.prototype.request = async function (...args) {
+HttpClient.prototype.request = async function (method, path, sending) {
   try {
-    return await request.apply(this, args)
+    return await request.call(this, method, path, sending)
   } catch (error) {
-    if (error instanceof HubError && error.code === 'no_answer') return await request.apply(this, args)
-    throw error
+    if (!(error instanceof HubError && error.code === 'no_answer')) throw error
+    // The lost connection casts doubt on the hub's identity, and `mayLeave` would stop the repeat for that reason.
+    return await request.call(this, method, path, { ...sending, mayLeave: undefined })
   }
 }
