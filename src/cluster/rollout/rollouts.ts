@@ -59,6 +59,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** Set only by this class, during a rollout or a search for a rollout. Receives each answer from this process. */
   client: Client | undefined
   #last: Progress | undefined
+  /** Resolves when the latest order of a rollout is answered. */
+  #ordered: Promise<unknown> = Promise.resolve()
   readonly held = new Set<string>()
   readonly #found = newNotice()
   #link: Pick<MqttLink, 'expect' | 'release'> | undefined
@@ -106,25 +108,30 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     await this.#work
   }
 
-  async rollOut(transaction: string, order: RolloutOrder): Promise<Json> {
+  rollOut(transaction: string, order: RolloutOrder): Promise<Json> {
+    const answer = this.#order(transaction, order)
+    this.#ordered = answer.catch(() => {})
+    return answer
+  }
+
+  async #order(transaction: string, order: RolloutOrder): Promise<Json> {
     checkName(transaction)
-    // At startup, wait for the end of the short search for an unfinished rollout.
-    if (this.#progress === undefined && this.#work !== undefined) {
-      await within(this.#options.clock, TAKEN_MS, Promise.race([this.#work, this.#found.next()]))
-    }
-    const active = this.#active
-    const running = this.#progress?.value
+    const running = (await this.#current())?.value
     if (running !== undefined) return same(running, transaction, order)
-    if (active === undefined || this.#work !== undefined) {
-      throw new CommandError('busy', 'The bridge is reading rollouts from the broker, or is starting another rollout.')
-    }
+    const active = this.#active
+    if (active === undefined) throw unknownYet()
     const accepted = Promise.withResolvers<Json>()
     this.#start(() => this.#accept(transaction, order, active, accepted))
     return await accepted.promise
   }
 
   async cancelRollout(transaction: string): Promise<Json> {
-    const progress = this.#progress ?? this.#last
+    let progress = this.#last
+    if (progress?.value.transaction !== transaction) {
+      // The cancellation may arrive before the order of its rollout is answered.
+      await within(this.#options.clock, TAKEN_MS, this.#ordered)
+      progress = await this.#current()
+    }
     if (progress?.value.transaction !== transaction) {
       throw new CommandError('invalid_payload', 'transaction: no rollout of this name is running.')
     }
@@ -135,6 +142,18 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     }
     const { state, done, total } = progress.value
     return { transaction, state, done, total }
+  }
+
+  /**
+   * Returns the current rollout. Waits until a recorded rollout is found, or until the short search at startup ends.
+   * @throws CommandError if this takes too long
+   */
+  async #current(): Promise<Progress | undefined> {
+    if (this.#progress === undefined && this.#work !== undefined) {
+      await within(this.#options.clock, TAKEN_MS, Promise.race([this.#work, this.#found.next()]))
+    }
+    if (this.#progress === undefined && this.#work !== undefined) throw unknownYet()
+    return this.#progress
   }
 
   /** Call this with each record that the link reads on connect. Another bridge may have continued the rollout. */
@@ -312,6 +331,9 @@ const isNewer = (there: Rollout | undefined, own: Rollout) =>
   there?.transaction === own.transaction && Date.parse(there.updated_at) > Date.parse(own.updated_at)
 
 const isUnfinished = ({ state }: Rollout) => state === 'running'
+
+const unknownYet = () =>
+  new CommandError('busy', 'The bridge is reading rollouts from the broker, or is starting another rollout.')
 
 /** @throws CommandError if the order is for a different rollout */
 function same(running: Rollout, transaction: string, order: RolloutOrder): Json {

@@ -24,6 +24,20 @@ test('one rollout runs at a time; the same order again is the same rollout', asy
   expect(street.asked()).toEqual([2, 1])
 })
 
+test('a rollout can be cancelled as soon as it is ordered: no further step is sent', async () => {
+  await using street = await Street.open({ houses: 3 })
+  const cancel = () => street.ask('rollout-cancel', { transaction: 't' })
+  const [ordered, cancelled] = await Promise.all([street.rollOut(), cancel()])
+  expect(ordered).toMatchObject({ ok: true, data: { total: 3 } })
+  expect(cancelled).toMatchObject({ ok: true, data: { transaction: 't', total: 3 } })
+  const end = await street.ended()
+  expect(end).toMatchObject({ state: 'cancelled', reason: 'cancelled', failed: [] })
+  expect(street.asked().slice(1)).toEqual([0, 0])
+  // The name of the rollout that ended last is accepted, and an unknown name is refused.
+  expect(await cancel()).toMatchObject({ ok: true, data: { state: 'cancelled', done: end.done } })
+  expect((await street.ask('rollout-cancel', { transaction: 'u' })).error?.code).toBe('invalid_payload')
+})
+
 test('a rollout finds more hubs with an app than a broker sends messages at a time, also unknown hubs', async () => {
   await using street = await Street.open({ houses: 1 })
   const text = street.observer.last(`hub2mqtt/h0/app/${APP}`) ?? ''
