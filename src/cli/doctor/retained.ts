@@ -22,16 +22,18 @@ export function examineFleet(
   membership: Membership,
   hubs: Config['hubs'],
 ): Finding[] {
-  const { ok, problem } = about('fleet')
+  const { ok, note, problem } = about('fleet')
   const { mode, member } = membership
   const own = messages.get(topics.of('bridgeState', {}))
   const state = messages.get(topics.availability)
   const fleet = readJson(FLEET, messages.get(topics.of('fleet', {})) ?? '')
   const findings: Finding[] = []
-  if (own !== undefined) findings.push(ok(`the member ${member} is ${own}`))
+  const presence = (what: string, is: string, more = '') =>
+    is === 'online' ? ok(`${what} is online${more}`) : note(`${what} is offline${more}`)
+  if (own !== undefined) findings.push(presence(`the member ${member}`, own))
   if (state === undefined) return findings
   const count = fleet === undefined ? '' : `, with ${counted(fleet.count, 'member')}`
-  findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
+  findings.push(presence(`the fleet with the base topic ${topics.base}`, state, count))
   // The retained messages of a stopped fleet do not apply to the next fleet.
   if (state !== 'online' || fleet === undefined) return findings
   // Report a different configuration, because two members could then claim the same hub.
@@ -107,7 +109,7 @@ export function examineOther(messages: RetainedMessages, topics: Topics, { hubs 
   const { ok, note, problem } = about('broker')
   const state = messages.get(topics.of('bridgeState', {}))
   const at = `with the base topic ${topics.base}`
-  if (state === 'offline') return [ok(`a bridge ${at} has used this broker before and is offline`)]
+  if (state === 'offline') return [ok(`no bridge ${at} is online; one has used this broker before`)]
   if (state !== 'online') return []
   const members = membersOnline(messages, topics)
   const fleet = readJson(FLEET, messages.get(topics.of('fleet', {})) ?? '')

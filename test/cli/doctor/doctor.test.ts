@@ -181,6 +181,15 @@ describe.concurrent('doctor in a fleet', () => {
     ])
     expect(leases.report).toMatch(/no connection to nats:\/\/<nats>/)
     expect(leases.report).not.toMatch(/localhost|castle/)
+    await bridge.stop()
+    const offline = (await say({ ...access, FLEET_SHARD: '1/1' })).findings.filter(({ outcome }) => outcome !== 'ok')
+    expect(offline.map(lineOf)).toEqual([
+      'note     fleet: the member shard-1 is offline',
+      'note     fleet: the fleet with the base topic hub2mqtt is offline, with one member',
+    ])
+    expect((await say(access)).findings.map(lineOf)).toContain(
+      'ok       broker: no bridge with the base topic hub2mqtt is online; one has used this broker before',
+    )
   })
 })
 
