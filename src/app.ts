@@ -129,7 +129,7 @@ export async function run(options: RunOptions): Promise<void> {
     metrics?.reloaded(reloaded === undefined ? 'refused' : 'ok')
     if (reloaded !== undefined) applyChanges(reloaded, { hubs, bridge, openHub, fleet, store })
     listener?.reconfigured?.()
-    health.changed()
+    followRole()
   })
   options.onReload(live.reload)
   const { hubs_dir: folder } = config

@@ -47,7 +47,10 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
       else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
     },
 
-    /** Starts rollouts immediately, because a client may request a rollout as soon as the bridge publishes `online`. */
+    /**
+     * Starts rollouts immediately, because a client may request a rollout as soon as the bridge publishes `online`. Call
+     * this also after a reload, which may allow rollouts.
+     */
     roleChanged(isOnline: boolean): void {
       if (port === undefined) return
       const isLeader = fleet?.isLeader ?? true

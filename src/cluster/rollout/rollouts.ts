@@ -53,6 +53,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   readonly #options: RolloutsOptions
   /** `undefined` while this process is inactive. */
   #active: Stages | undefined
+  /** Whether the search for an unfinished rollout has begun since this process became active. */
+  #hasSearched = false
   /** The current rollout, or the search for a rollout. Never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
@@ -69,13 +71,17 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     this.#options = options
   }
 
-  /** Continues an unfinished rollout. `link` keeps the records on the broker, even if other clients change them. */
+  /**
+   * Continues an unfinished rollout, once rollouts are allowed. Has no effect after that, until `stop`.
+   * @param link keeps the records on the broker, even if other clients change them
+   */
   start(link: Pick<MqttLink, 'expect' | 'release'>): void {
-    if (this.#active !== undefined) return
     this.#link = link
-    const active = newStages()
+    const active = this.#active ?? newStages()
     this.#active = active
-    if (this.#options.refusal() === undefined) this.#start(() => this.#resume(active))
+    if (this.#hasSearched || this.#options.refusal() !== undefined) return
+    this.#hasSearched = true
+    this.#start(() => this.#resume(active))
   }
 
   /**
@@ -100,6 +106,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   stop(): void {
     this.#active?.stopped.abort()
     this.#active = undefined
+    this.#hasSearched = false
     this.#release([...this.held])
   }
 

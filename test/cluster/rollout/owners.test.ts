@@ -1,10 +1,11 @@
 /** Tests how the record of a rollout is kept on the broker, and which process continues the rollout from its record. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
+import { plan } from '../../../src/cluster/rollout/record.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { retainedOn } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
-import { APP, Street, test } from './street.ts'
+import { APP, RESTART, Street, test } from './street.ts'
 
 /** A time that is longer than the bridge waits before it restores a record. */
 const RESTORE_MS = 5_000
@@ -34,6 +35,19 @@ test('a rollout is continued by the bridge on standby when the active one ends',
   const end = await street.passUntil('t', ({ state }) => state !== 'running')
   expect(end).toMatchObject({ state: 'done', done: 3, failed: [] })
   expect(street.asked()).toEqual([1, 1, 1])
+})
+
+test('a record that is found while rollouts are not allowed stays unchanged until a reload allows them', async () => {
+  await using street = await Street.build({ houses: 2, commands: '{}' })
+  const apps = [...street.hubs.keys()].map((hub) => ({ hub, app: APP, enabled: true }))
+  const record = JSON.stringify(plan('t', RESTART, apps, new Date().toISOString()))
+  await street.observer.publish('hub2mqtt/rollout/t', record, { retain: true })
+  const bridge = await street.bridge()
+  await street.ask('ping', {})
+  expect(street.observer.last('hub2mqtt/rollout/t')).toBe(record)
+  bridge.reload(street.file('{allow: [bridge/rollout]}'))
+  expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
+  expect(street.asked()).toEqual([1, 1])
 })
 
 describe.each(BROKERS)('on %s', (broker) => {
