@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { test as base, describe, expect } from 'vitest'
+import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { Observer } from '../../support/observer.ts'
+import { TcpProxy } from '../../support/tcp-proxy.ts'
 import { until } from '../../support/until.ts'
 import { APP, Street, test } from './street.ts'
 
@@ -62,6 +64,27 @@ describe('in a fleet', () => {
       JSON.parse(street.observer.last(`hub2mqtt/${hub}/info`) ?? '{}'),
     )
     expect(new Set(owners.map(({ owner }) => owner)).size).toBe(2)
+  })
+
+  test('a step does not fail because the broker declares its member offline: the member answers when it is back', async () => {
+    await using street = await Street.build({ houses: 6 })
+    const line = street.use(await TcpProxy.to(street.broker.port))
+    const names = ['shard-1', 'shard-2']
+    const leader = ownerOf(LEADER, names)
+    const own = [...street.hubs.keys()].find((name) => ownerOf(name, names) !== leader) ?? ''
+    const other = ownerOf(own, names)
+    const at = { MQTT_URL: `mqtt://127.0.0.1:${line.port}` }
+    for (const [i, name] of names.entries()) street.begin({ FLEET_SHARD: `${i + 1}/2`, ...(name === other && at) })
+    await street.online()
+    street.hub(own).behave('slow-headers', { ms: 1_000, times: 1, operation: 'restartApp' })
+    await street.rollOut({ hubs: own })
+    await until('the restart', () => street.asked().includes(1))
+    line.refuse(true)
+    line.reset()
+    await until('the will', () => street.observer.last(`hub2mqtt/bridge/${other}/state`) === 'offline')
+    line.heal()
+    expect(await street.ended()).toMatchObject({ state: 'done', done: 1, failed: [] })
+    expect(street.asked().filter((times) => times > 0)).toEqual([1])
   })
 })
 
