@@ -69,10 +69,16 @@ export function isUnavailable(least: number | 'all' | undefined, links: Links | 
 
 const STEPS = ['patch', 'minor', 'major'] as const
 
-/** Whether the version step of an update is small enough to install the update. An unknown step counts as major. */
+/**
+ * Whether an update is no downgrade, and its version step is small enough to install it. An unknown step counts as
+ * major.
+ */
 export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
-  const severity = severityOf(app.version, app.latest_version) ?? 'major'
-  return severity === 'none' ? largest === 'major' : STEPS.indexOf(severity) <= STEPS.indexOf(largest)
+  const { version, latest_version: offered } = app
+  const severity = severityOf(version, offered) ?? 'major'
+  if (severity !== 'none') return STEPS.indexOf(severity) <= STEPS.indexOf(largest)
+  // If the opposite step is not larger, the versions differ only in their spelling or build metadata.
+  return largest === 'major' && severityOf(offered, version) === 'none'
 }
 
 export function isBad(crashes: number, sinceUpdateMs: number): boolean {
