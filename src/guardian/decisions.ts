@@ -6,7 +6,14 @@ import type { Links } from '../bridge/guarding.ts'
 import { hasCrashed, isCrashed, isUp } from '../contract/classify.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
-import { countRecent, delayAfter, type RestartLimits, type RestartState, retryDelay } from './restart-state.ts'
+import {
+  countRecent,
+  delayAfter,
+  isScheduled,
+  type RestartLimits,
+  type RestartState,
+  retryDelay,
+} from './restart-state.ts'
 import type { Situation } from './restarts.ts'
 import { isRising } from './trend.ts'
 import type { Boot } from './turn.ts'
@@ -44,7 +51,7 @@ export function isFallen({ down }: RestartState, app: App): boolean {
 }
 
 export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimits): boolean {
-  return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
+  return !watch.isSpared && !isScheduled(watch) && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
 /** Returns when apps of a hub that had too many restarts may restart again; `undefined` if they may restart now. */
