@@ -58,7 +58,7 @@ const NUMBER = /^\d+$/
 /** Compares two identifiers; numeric identifiers are older than alphanumeric identifiers. */
 function compareMark(a: string, b: string): number {
   const [isNumber, otherIs] = [NUMBER.test(a), NUMBER.test(b)]
-  if (isNumber && otherIs) return Number(a) - Number(b)
+  if (isNumber && otherIs) return Number(BigInt(a) - BigInt(b))
   if (isNumber !== otherIs) return isNumber ? -1 : 1
   return a < b ? -1 : Number(a > b)
 }

@@ -6,7 +6,14 @@ import type { Links } from '../bridge/guarding.ts'
 import { hasCrashed, isCrashed, isUp } from '../contract/classify.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
-import { countRecent, delayAfter, type RestartLimits, type RestartState, retryDelay } from './restart-state.ts'
+import {
+  countRecent,
+  delayAfter,
+  isScheduled,
+  type RestartLimits,
+  type RestartState,
+  retryDelay,
+} from './restart-state.ts'
 import type { Situation } from './restarts.ts'
 import { isRising } from './trend.ts'
 import type { Boot } from './turn.ts'
@@ -44,7 +51,7 @@ export function isFallen({ down }: RestartState, app: App): boolean {
 }
 
 export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimits): boolean {
-  return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
+  return !watch.isSpared && !isScheduled(watch) && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
 /** Returns when apps of a hub that had too many restarts may restart again; `undefined` if they may restart now. */
@@ -69,10 +76,16 @@ export function isUnavailable(least: number | 'all' | undefined, links: Links | 
 
 const STEPS = ['patch', 'minor', 'major'] as const
 
-/** Whether the version step of an update is small enough to install the update. An unknown step counts as major. */
+/**
+ * Whether an update is no downgrade, and its version step is small enough to install it. An unknown step counts as
+ * major.
+ */
 export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
-  const severity = severityOf(app.version, app.latest_version) ?? 'major'
-  return severity === 'none' ? largest === 'major' : STEPS.indexOf(severity) <= STEPS.indexOf(largest)
+  const { version, latest_version: offered } = app
+  const severity = severityOf(version, offered) ?? 'major'
+  if (severity !== 'none') return STEPS.indexOf(severity) <= STEPS.indexOf(largest)
+  // If the opposite step is not larger, the versions differ only in their spelling or build metadata.
+  return largest === 'major' && severityOf(offered, version) === 'none'
 }
 
 export function isBad(crashes: number, sinceUpdateMs: number): boolean {

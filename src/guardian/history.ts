@@ -10,7 +10,7 @@ export function sinceReset(history: History, resetAfter: string | null | undefin
 }
 
 /**
- * Evaluates the history since the app last ran for `calmMs`. Returns the `times` of the guardian's restarts since the
+ * Evaluates the history since the app last ran for `calmMs`. Returns the `times` of the counted restarts since the
  * app first had its current version, oldest first, and all `versions` of the app.
  */
 export function sinceCalm(history: History, calmMs: number): { times: number[]; versions: string[] } {
@@ -30,7 +30,7 @@ export function sinceCalm(history: History, calmMs: number): { times: number[]; 
       [formerOf(entry), ...entries.slice(i + 1).flatMap(had)].every((one) => one !== entry.version),
   )
   const isCounted = (entry: HistoryEntry) =>
-    isOwnRestart(entry) && entry.message !== AFTER_STORM && entry.message !== RETRY
+    isOwnRestart(entry) && ![AFTER_STORM, RETRY].includes(entry.message ?? '') && entry.reason !== 'schedule'
   const counted = entries.slice(0, fresh === -1 ? entries.length : fresh).filter(isCounted)
   const versions = entries.flatMap(had).filter((version) => version !== null)
   return { times: counted.map(({ at }) => Date.parse(at)).reverse(), versions: [...new Set(versions)] }

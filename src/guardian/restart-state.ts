@@ -1,6 +1,6 @@
 /** The guardian's state for one app and its transitions, as pure functions. */
 import type { Crash, GoneApp, Reason } from '../contract/guard.ts'
-import { sinceCalm, sinceReset } from './history.ts'
+import { isOwnRestart, sinceCalm, sinceReset } from './history.ts'
 
 /** After an app has run for this long, its earlier crashes and restarts no longer count. */
 export const CALM_MS = 3_600_000
@@ -28,7 +28,7 @@ export class RestartState {
   /** Number of restarts, since the last reset, that do not count towards the limit. */
   readonly spared: number = 0
   readonly restarts: number = 0
-  /** Times of the restarts since the count was last reset. */
+  /** Times of the restarts that count against the limit, since the count was last reset. */
   readonly recent: readonly number[] = []
   /** The app's versions since the count was last reset; empty until the version changes. */
   readonly versions: readonly string[] = []
@@ -67,6 +67,9 @@ export function countRecent(recent: readonly number[], now: number, { window }: 
 export function retryDelay(retries: number, { retry }: RestartLimits): number | undefined {
   return retry[Math.min(retries, retry.length - 1)]
 }
+
+/** Returns whether a restart is planned by time, not because of a failure, so that it does not count. */
+export const isScheduled = ({ forced, why }: RestartState) => forced && why === 'schedule'
 
 export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
@@ -129,7 +132,8 @@ export function givenUp(watch: RestartState): RestartState {
 
 export function restarting(watch: RestartState, now: number): RestartState {
   const isRetry = watch.phase === 'given_up'
-  const recent = watch.isSpared ? watch.recent : [...watch.recent, now].slice(-MAX_TIMES)
+  const counts = !watch.isSpared && !isScheduled(watch)
+  const recent = counts ? [...watch.recent, now].slice(-MAX_TIMES) : watch.recent
   const { restarts, retries } = watch
   return {
     ...watch,
@@ -174,6 +178,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const listed = times.map((time) => Math.min(time - offset, now))
   const recent = lost > 0 ? [...listed, ...Array<number>(lost).fill(listed.at(-1) ?? now)] : listed
+  const sent = history.find(isOwnRestart)
   const snoozedUntil = state.snoozed_until === null ? null : at(state.snoozed_until)
   const dueAt = state.next_restart_at === null ? now : Math.min(at(state.next_restart_at), now + MAX_WAIT_MS)
   const { state: last } = state
@@ -189,7 +194,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
     dueAt:
       phase === 'waiting' ? dueAt : state.retry_at === null ? null : Math.min(at(state.retry_at), now + MAX_RETRY_MS),
     retries: memory?.retries ?? 0,
-    sentAt: phase === 'restarting' ? (recent.at(-1) ?? now) : null,
+    sentAt: phase === 'restarting' ? Math.min(now, sent === undefined ? now : at(sent.at)) : null,
     restarts: state.restarts,
     recent: recent.toSorted((a, b) => a - b).slice(-MAX_TIMES),
     versions,

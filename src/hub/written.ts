@@ -97,10 +97,13 @@ function layersOf(data: Json): Json[] {
 /** Returns whether a response with a success status is a refusal. */
 export const isRefusal = (data: Json | undefined): boolean => data !== undefined && layersOf(data).some(isNegative)
 
+/** The values of `status` in a response that reports a failure. */
+const REFUSED: ReadonlySet<unknown> = new Set(['error', 'fail', 'failed'])
+
 function isNegative(layer: Json): boolean {
   if (!isRecord(layer)) return layer === false
   const { ok, success, error, status } = layer
-  return ok === false || success === false || Boolean(error) || status === 'error'
+  return ok === false || success === false || Boolean(error) || REFUSED.has(status)
 }
 
 function isOfAnother({ id }: Record<string, unknown>, wanted: string | undefined): boolean {

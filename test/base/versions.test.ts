@@ -14,10 +14,16 @@ test.each<[from: string | null, to: string | null, severity: ReturnType<typeof s
   ['1', '1.1', 'minor'],
   ['9.0.0', '10.0.0', 'major'],
   ['1.9.9', '2.0.0-rc.1', 'major'],
+  ['1.0.0-9007199254740993', '1.0.0-9007199254740992', 'none'],
+  ['1.0.0-9007199254740992', '1.0.0-9007199254740993', 'patch'],
   [null, '1.0.0', null],
   ['1.0.0', null, null],
   ['1.0.0', 'newest', null],
   ['', '1.0.0', null],
 ])('the step from %s to %s is %s', (from, to, severity) => {
   expect(severityOf(from, to)).toBe(severity)
+})
+
+test('numbers that are too large for floating point are compared too', () => {
+  expect(severityOf(`1.0.0-${'9'.repeat(400)}`, `1.0.0-${'8'.repeat(400)}`)).toBe('none')
 })

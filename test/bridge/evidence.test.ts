@@ -221,6 +221,7 @@ describe.each(['after', 'before', 'by another member, before'])('evidence that i
   const clock = new FakeClock()
   const own = found(new Evidence(clock, silentLog), crashedApp(1))
   const held = JSON.stringify(own)
+  const earlier = JSON.stringify({ ...own, message: 'Error: earlier' })
   clock.step(60_000)
 
   test.each([
@@ -229,6 +230,7 @@ describe.each(['after', 'before', 'by another member, before'])('evidence that i
     ['is adopted without the state', 2, undefined, held, own],
     ['that was cleared is not created again', 2, crashedApp(2), '', null],
     ['of an earlier crash is replaced', 2, crashedApp(1), held, undefined],
+    ['of an earlier crash is replaced although the state is newer', 2, crashedApp(2), earlier, undefined],
     ['that was cleared is created for another crash', 2, crashedApp(1), '', undefined],
     ['that was cleared is created for another message', 2, crashedApp(2, 'Error: no'), '', undefined],
     ['that is invalid is replaced', 2, crashedApp(2), '{}', undefined],

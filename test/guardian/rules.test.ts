@@ -625,6 +625,66 @@ describe('restarts by schedule', () => {
     expect(stand.events[0]).toMatchObject({ event_type: 'restarted', reason: 'schedule' })
   })
 
+  const often = (rest = '') => `guard: { watch: ["*"], schedule: { a: "*/5 * * * *" }, time_zone: UTC${rest} }`
+
+  test('do not count against the limit of an app, also across a restart of the bridge', async () => {
+    const stand = new Stand(often()).start('a').startsApps()
+    await stand.clock.advance(HOUR)
+    expect([stand.restarted.length, stand.told.includes('gave_up')]).toEqual([12, false])
+    expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 12, restarts_in_window: 0 })
+    const next = (await stand.next()).start('a').startsApps()
+    next.crash('a')
+    expect(next.state('a')).toMatchObject({ state: 'waiting', restarts_in_window: 0 })
+    await next.restartsAfter(10 * SECOND, ['a'])
+  })
+
+  test('do not make the guardian give up on an app that runs again after as many crashes as allowed', async () => {
+    const stand = new Stand(often(', backoff_max: 10s')).start('a').startsApps()
+    for (let i = 0; i < 5; i += 1) {
+      stand.crash('a')
+      await stand.clock.advance(10 * SECOND)
+    }
+    await stand.clock.advance(5 * MINUTE)
+    expect([stand.restarted.length, stand.state('a').state]).toEqual([6, 'watching'])
+    stand.crash('a')
+    expect(stand.state('a').state).toBe('given_up')
+  })
+
+  test('continue after a restart of the bridge, and are not made again', async () => {
+    const stand = new Stand(often()).start('a').startsApps()
+    await stand.clock.advance(3 * MINUTE)
+    stand.crash('a')
+    await stand.clock.advance(10 * SECOND)
+    stand.answer = ({ app }) => {
+      stand.say(app, { state: 'starting' })
+      return Promise.resolve(OK)
+    }
+    await stand.clock.advance(2 * MINUTE)
+    const next = await stand.next()
+    next.guard.activate(true)
+    next.say('a', { state: 'starting' }).setOnline(true)
+    await next.clock.advance(40 * SECOND)
+    expect([next.restarted, next.state('a').state]).toEqual([[], 'restarting'])
+  })
+
+  test('count against the budget of the hub', async () => {
+    const stand = new Stand(often(', hub_max_restarts: 3')).start('a').startsApps()
+    await stand.clock.advance(30 * MINUTE)
+    expect([stand.restarted.length, stand.state('a').state]).toEqual([3, 'waiting'])
+    await stand.clock.advance(30 * MINUTE)
+    expect(stand.restarted.length).toBe(6)
+  })
+
+  test('do not prevent that an app that crashes after each of them is given up', async () => {
+    const stand = new Stand(often(', retry: []')).start('a')
+    stand.answer = ({ app }) => {
+      stand.say(app, { state: 'starting' }).run(app).crash(app)
+      return Promise.resolve(OK)
+    }
+    await stand.clock.advance(3 * HOUR)
+    expect([stand.restarted.length, stand.state('a').state]).toEqual([6, 'given_up'])
+  })
+
   test('are left out in quiet hours', async () => {
     const stand = new Stand(
       'guard: { watch: ["*"], schedule: { a: "0 14 * * *" }, quiet_hours: "13:00-15:00", time_zone: UTC }',
