@@ -51,9 +51,10 @@ export async function run(options: RunOptions): Promise<void> {
   const access = () => brokerAccess(live.value.mqtt, broker.urls)
   const cluster = await openCluster({ live, topics, broker: access, clock, log, random }, membership)
   const { fleet, rollouts } = cluster
-  await using hubs = new Hubs({ live, keys, onCall: metrics?.called, mayAct: fleet?.mayAct, clock, log, random })
   const linked = { ...linkOptions(live, broker, topics, fleet?.memberStates ?? [], fleet?.mayAct), redact: keys.redact }
   await using link = new MqttLink(linked, { clock, log: log.child({ part: 'mqtt' }), random })
+  const limits = { mayAct: fleet?.mayAct, isBusy: () => link.isBusy }
+  await using hubs = new Hubs({ live, keys, ...limits, onCall: metrics?.called, clock, log, random })
   const common = { topics, live, hubs: hubs.all, version, clock, random, log: log.child({ part: 'bridge' }) }
   const guardian = new Guard({ ...common, isConnected: () => link.status().protocol !== null })
   const isHidden = config.discovery.format === 'off'

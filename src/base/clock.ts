@@ -62,5 +62,6 @@ export async function within<T>(
 ): Promise<T | undefined> {
   const done = new AbortController()
   const late = sleep(clock, ms, signal === undefined ? done.signal : AbortSignal.any([done.signal, signal]))
-  return await Promise.race([event, late.then(() => undefined)]).finally(() => done.abort())
+  // Without a reason, Node.js would create an error with a stack trace.
+  return await Promise.race([event, late.then(() => undefined)]).finally(() => done.abort(null))
 }

@@ -13,9 +13,13 @@ export interface LimiterOptions extends Limits {
   readonly maxWaiting?: number
   /** How long a task keeps its slot unless it calls `keep`, in milliseconds; default: until the task ends. */
   readonly slotTimeoutMs?: number
+  /** While this returns `true`, tasks start at least 50 ms apart, because the process has more urgent work. */
+  readonly isBusy?: (() => boolean) | undefined
   /** Creates the error for a refused task: too many tasks wait (`busy`), or its deadline has passed (`expired`). */
   readonly refusal?: (why: 'busy' | 'expired') => Error
 }
+
+const BUSY_APART_MS = 50
 
 export interface Turn {
   /** Tasks of a lane run one after another, and lanes take turns. Tasks without a lane only start in order. */
@@ -143,7 +147,8 @@ export class Limiter {
     const now = this.#clock.elapsed()
     if (now >= this.#restrictedUntil) this.#limits = this.#options
     const { slots, apartMs = 0 } = this.#limits
-    return this.#underWay >= slots ? Number.POSITIVE_INFINITY : Math.max(0, this.#startedAt + apartMs - now)
+    const apart = this.#options.isBusy?.() ? Math.max(apartMs, BUSY_APART_MS) : apartMs
+    return this.#underWay >= slots ? Number.POSITIVE_INFINITY : Math.max(0, this.#startedAt + apart - now)
   }
 
   #start(lane: string | undefined): void {

@@ -23,6 +23,8 @@ interface HubsOptions {
   readonly onCall?: ((hub: string, call: HubCall) => void) | undefined
   /** Whether requests to hubs are permitted at this moment; default: always. */
   readonly mayAct?: (() => boolean) | undefined
+  /** Whether many messages wait for the broker, so that hubs should connect more slowly. */
+  readonly isBusy: () => boolean
   readonly clock: Clock
   readonly log: Logger
   readonly random: () => number
@@ -39,7 +41,7 @@ export class Hubs implements AsyncDisposable {
 
   constructor(options: HubsOptions) {
     this.#options = options
-    this.#gate = connectGate(options.clock)
+    this.#gate = connectGate(options.clock, options.isBusy)
   }
 
   /** Opens a hub, which the caller must start. */

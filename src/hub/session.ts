@@ -33,8 +33,10 @@ export interface HubDependencies {
 /**
  * Limits how many hubs connect concurrently. A thousand logins would delay each other until all time out. After a
  * second, a hub that has not responded gives up its slot, so that unreachable hubs do not block the others.
+ * @param isBusy whether many messages about other hubs are still to be published
  */
-export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, slotTimeoutMs: 1000 })
+export const connectGate = (clock: Clock, isBusy?: () => boolean) =>
+  new Limiter({ clock, slots: 48, slotTimeoutMs: 1000, isBusy })
 
 export class Session {
   readonly #options: HubOptions

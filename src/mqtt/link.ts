@@ -15,6 +15,8 @@ import { reread, resubscribe, setUpSession } from './session-setup.ts'
 import { SuspendDetector } from './suspend-detector.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, Redact, SendOptions } from './types.ts'
 
+/** The number of waiting messages from which on the link is busy. */
+const BUSY_FROM = 1000
 const UNPROVEN = 'after a suspension, new messages cannot be distinguished from old ones'
 
 type LinkParts = Pick<ConnectionLoopOptions, 'clock' | 'log' | 'random'>
@@ -194,6 +196,15 @@ export class MqttLink implements AsyncDisposable {
     return isUp && !this.#suspendDetector.outdates(receivedAt)
   }
 
+  /** Whether the broker is connected, but many messages have not been sent yet. */
+  get isBusy(): boolean {
+    return this.#connection?.isDown === false && this.#queued > BUSY_FROM
+  }
+
+  get #queued(): number {
+    return this.#retained.waiting + this.#events.waiting + this.#answers.waiting
+  }
+
   status(): LinkStatus {
     return {
       state: this.#state,
@@ -202,7 +213,7 @@ export class MqttLink implements AsyncDisposable {
       deniedFilters: this.#deniedFilters,
       deniedTopics: this.#retained.blocked,
       probe: this.#probe,
-      queued: this.#retained.waiting + this.#events.waiting + this.#answers.waiting,
+      queued: this.#queued,
       unacknowledged: this.#sender.unacknowledged,
       reconnects: this.#lost,
       publishes: this.#sender.publishes,

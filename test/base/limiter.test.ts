@@ -36,6 +36,24 @@ describe('a limiter with lanes', () => {
     })
   })
 
+  test('starts tasks 50 ms apart while the process is busy', async () => {
+    const clock = new FakeClock()
+    let isBusy = true
+    const limiter = new Limiter({ slots: 48, clock, isBusy: () => isBusy })
+    const { begun, join } = crowd(limiter)
+    await clock.advance(1000)
+    const joined = Array.from({ length: 5 }, () => join())
+    await clock.advance(49)
+    expect(begun.length).toBe(1)
+    await clock.advance(1)
+    expect(begun.length).toBe(2)
+    isBusy = false
+    await clock.advance(50)
+    expect(begun.length).toBe(5)
+    for (const { end } of begun) end()
+    await Promise.all(joined)
+  })
+
   test('a task that has begun or expired no longer counts as waiting, and its timer is cleared', async () => {
     const clock = new FakeClock()
     const limiter = new Limiter({ slots: 1, maxWaiting: 1, clock })

@@ -4,7 +4,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
-import { settled, startLink, withoutMosquitto } from './support.ts'
+import { settled, startAedes, startLink, withoutMosquitto } from './support.ts'
 
 const SAYS = { 'retained messages': [0x25, 0], 'QoS 1': [0x24, 0], 'subscriptions with wildcards': [0x28, 0] } as const
 
@@ -54,6 +54,21 @@ describe('a broker that accepts one message at a time', () => {
     expect(bridge.link.status()).toMatchObject({ probe: 'ok', reconnects: 0 })
     expect(broker.published.filter((topic) => topic === 'b/event')).toHaveLength(20)
   })
+})
+
+test('a link is busy while it is connected and more than 1,000 messages wait', async () => {
+  await using broker = await startAedes()
+  await using bridge = startLink({ url: broker.url })
+  const hold = (text: string) => {
+    for (let i = 0; i < 1100; i += 1) bridge.link.hold(`b/app/${i}`, text)
+  }
+  hold('before the connection')
+  expect(bridge.link.isBusy).toBe(false)
+  await settled(bridge)
+  hold('while connected')
+  expect(bridge.link.isBusy).toBe(true)
+  await settled(bridge)
+  expect(bridge.link.isBusy).toBe(false)
 })
 
 describe.skipIf(withoutMosquitto)('Mosquitto', () => {
