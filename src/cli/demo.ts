@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
+import { environmentName } from '../config/table.ts'
 import { emulate } from '../emulator/command.ts'
 import { DEFAULT_STORE } from '../emulator/population.ts'
 import { EmulatedStore } from '../emulator/public-store.ts'
@@ -13,16 +14,21 @@ import { daemon } from './run.ts'
 const READS = ['system', 'updates', 'device', 'flow', 'insights']
 const SCOPES = ['hub.app', 'hub.speech', ...READS.map((name) => `hub.${name}.readonly`)]
 
+/** Options that lead to the user's own hubs, fleet, broker or bridge. The demo ignores them. */
+const WITHOUT = ['hubs', 'hubs_dir', 'fleet', 'mqtt.url', 'mqtt.client_id']
+const NOT_FROM_ENVIRONMENT = [...WITHOUT.slice(1).map(environmentName), environmentName('hub.api_key_file')]
+
 export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = async (io, flags) => {
   const { config: file, broker } = flags
   const apiKey = { ...newKey(), scopes: SCOPES }
   await using emulation = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey] })
   const { hub } = emulation
-  const { HUB2MQTT_HUB_API_KEY_FILE: _, ...given } = io.env
+  const isIgnored = (variable: string) => NOT_FROM_ENVIRONMENT.some((name) => variable.startsWith(name))
+  const given = Object.fromEntries(Object.entries(io.env).filter(([variable]) => !isIgnored(variable)))
   const own = { HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: apiKey.key, ...(broker && onBroker(broker)) }
-  const { config: wanted } = loadConfig({ file, env: { ...given, ...own } })
-  const env = { ...given, ...own, ...(await freePorts(wanted)) }
-  const { config } = loadConfig({ file, env })
+  const { config: wanted } = loadConfig({ file, env: { ...given, ...own }, without: WITHOUT })
+  const request = { file, env: { ...given, ...own, ...(await freePorts(wanted)) }, without: WITHOUT }
+  const { config } = loadConfig(request)
   const [app = ''] = hub.apps.keys()
   let page: string | undefined
   const onReady = () => io.print(invitation(config, app, page))
@@ -34,7 +40,7 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
   await using store = await EmulatedStore.start(
     [...hub.apps.values()].map(({ id, version }) => ({ id, live: newest.get(id) ?? version })),
   )
-  const code = await daemon({ file, env }, onReady, onPage, store.url)
+  const code = await daemon(request, onReady, onPage, store.url)
   if (broker === undefined) return code
   const { clean } = await import('./cleanup.ts')
   return await clean(config, io, { yes: true })
@@ -57,7 +63,7 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
 }
 
 /** Returns the text that introduces the demo. `page` is the address of the page with the start-up token. */
-function invitation({ mqtt, http }: Config, app: string, page?: string): string {
+function invitation({ mqtt, http, hubs }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
   const port = url.port === '' || url.port === '1883' ? '' : ` -p ${url.port}`
@@ -67,7 +73,7 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
     'The demo runs. In another terminal:',
     '',
     `  mosquitto_sub${to} -v -t '${mqtt.base_topic}/#'`,
-    `  mosquitto_pub${to} -t '${mqtt.base_topic}/home/app/${app}/cmd/restart' -n`,
+    `  mosquitto_pub${to} -t '${mqtt.base_topic}/${Object.keys(hubs)[0]}/app/${app}/cmd/restart' -n`,
     '',
     ...(http.enabled && http.page ? [`The page:           ${page ?? `http://${http.host}:${http.port}/`}`] : []),
     ...(http.enabled ? [`Health and metrics: http://${http.host}:${http.port}/healthz`] : []),

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
-import { noFile, type ReadFile, readConfigFile } from './file.ts'
+import { type FileMap, noFile, type ReadFile, readConfigFile } from './file.ts'
 import { readHubs } from './hubs.ts'
 import { type ReadFolder, readHubsDir } from './hubs-dir.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
@@ -27,6 +27,8 @@ export interface LoadOptions {
   readonly requireFile?: boolean
   /** Whether an empty file is a mistake, as on a reload; default: `false`. */
   readonly requireContent?: boolean
+  /** Options to ignore in the file, such as `hubs` and `mqtt.url`; default: none. */
+  readonly without?: readonly string[]
 }
 
 export type Loaded = Readonly<ReturnType<typeof loadConfig>>
@@ -44,15 +46,25 @@ export function configFileOf({ file, env }: LoadOptions): string | null {
 }
 
 function open(request: LoadOptions) {
-  const { readFile = readPlainText, requireFile } = request
+  const { readFile = readPlainText, requireFile, without = [] } = request
   const mistakes = new Mistakes()
   const env = ownEnvironment(request.env)
   const path = configFileOf(request)
   const read = path === null ? noFile : readConfigFile(path, readFile, mistakes, requireFile)
-  const file = read ?? noFile
+  const whole = read ?? noFile
+  const file = { ...whole, root: without.reduce((root, option) => omit(root, option.split('.')), whole.root) }
   const sources = [file, environmentSource(env, options)]
   const reading: Reading = { mistakes, readFile, secrets: new Set(), warnings: [] }
   return { path, file, readable: read !== undefined, env, sources, reading }
+}
+
+/** Returns the map without the value at `keys`. */
+function omit(map: FileMap, [key = '', ...below]: readonly string[]): FileMap {
+  const value: unknown = map.get(key)
+  if (below.length > 0) return value instanceof Map ? new Map(map).set(key, omit(value, below)) : map
+  const rest = new Map(map)
+  rest.delete(key)
+  return rest
 }
 
 type Opened = ReturnType<typeof open>

@@ -8,6 +8,7 @@ import { delimiter, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
+import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { listening, temporaryFolder } from '../support/at-end.ts'
 import { BROKERS, startBroker } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
@@ -312,6 +313,30 @@ describe('the demo', () => {
     await until('its health', () => observer.last('hub2mqtt/home/health'), 30_000)
     await demo.stop('SIGTERM')
     expect(demo.end).toBe('code 0')
+  })
+
+  test('uses no broker, hub or topic of the configuration', async () => {
+    await using broker = await startBroker('embedded')
+    await using real = await EmulatedHub.start({ keys: { canary: [] } })
+    const settings = {
+      hubs: { cabin: { url: real.url, api_key: 'canary' }, flat: { url: real.url, api_key: 'canary' } },
+      mqtt: { url: broker.url, base_topic: 'own' },
+      fleet: { nats: 'nats://127.0.0.1:1', member: 'one' },
+    }
+    const file = join(temporaryFolder(), 'own.json')
+    await writeFile(file, JSON.stringify(settings), { mode: 0o600 })
+    await using observer = await Observer.on(broker.port, { protocol: '3.1.1' })
+    const environment = { HUB2MQTT_MQTT_URL: broker.url, HUB2MQTT_MQTT_EMBEDDED_PORT: '0' }
+    await using demo = lasting(['demo', '--config', file], environment)
+    await demo.untilLine('Ctrl-C stops it')
+    expect(demo.lines.join('\n')).toMatch(/mosquitto_pub -p \d+ -t 'own\/home\/app\//)
+    await demo.stop('SIGTERM')
+    await using onBroker = lasting(['demo', '--config', file, '--broker', broker.url])
+    await until('the hub', () => observer.last('hub2mqtt-demo/home/state') === 'online')
+    await onBroker.stop('SIGTERM')
+    expect(observer.seen.filter(({ topic }) => !topic.startsWith('hub2mqtt-demo/'))).toEqual([])
+    expect(observer.seen.filter(({ topic }) => /\/(cabin|flat)\//.test(topic))).toEqual([])
+    expect(real.requests).toEqual([])
   })
 
   test('prints its ports if they are chosen by the system', async () => {
