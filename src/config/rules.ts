@@ -64,6 +64,14 @@ const rules: readonly Rule[] = [
       'mqtt.url: certificates are configured, but the address is not encrypted; use mqtts:// or wss://',
   },
   {
+    paths: ['mqtt.base_topic', 'discovery.prefix'],
+    isWarning: true,
+    // Other devices may have topics there that look like those of a hub.
+    check: ({ mqtt: { base_topic }, discovery: { prefix } }) =>
+      `${base_topic}/`.startsWith(`${prefix}/`) &&
+      'mqtt.base_topic: this is discovery.prefix or a topic below it, where other devices publish; use another, such as hub2mqtt',
+  },
+  {
     paths: ['mqtt.url'],
     check: ({ mqtt, fleet }, isWrong) =>
       mqtt.url === null &&

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { mosquittoPath } from '../support/brokers.ts'
+import type { Seen } from '../support/observer.ts'
 import { Random } from '../support/random.ts'
 import { everyFault, runJobs } from './campaign.ts'
+import { CHECKERS } from './check.ts'
 import type { EpisodeResult } from './episode.ts'
 import { FAULTS } from './faults/all.ts'
 import { provePlants } from './prove.ts'
@@ -34,6 +36,26 @@ test('the same seed gives the same schedule, and another seed gives another sche
   expect(new Set(draws(7)).size).toBe(1)
   expect(stream(7)).toEqual(stream(7))
   expect(stream(7)).not.toEqual(stream(8))
+})
+
+test('only the answer `too_large` may follow another answer, on a later connection of the bridge', () => {
+  const sent = { at: 0, topic: 'cmd', token: 't', hubRequest: null, write: false, kind: 'good' } as const
+  const answer = (at: number, code?: string): Seen => {
+    const text = JSON.stringify(code === undefined ? { ok: true } : { ok: false, error: { code } })
+    const properties = { correlationData: Buffer.from('t') }
+    const packet = { cmd: 'publish', topic: '', payload: text, qos: 1, dup: false, retain: false, properties } as const
+    return { at, topic: 'answers/me', text, retain: false, packet }
+  }
+  const found = (openedAt: number, ...seen: readonly Seen[]) => {
+    const links = [{ openedAt: 0 }, { openedAt }]
+    return [
+      ...CHECKERS['answered twice']({ sent: [{ ...sent, expiresAt: null, offline: false }], lives: [], links, seen }),
+    ]
+  }
+  expect(found(15, answer(10), answer(20, 'too_large'))).toEqual([])
+  expect(found(25, answer(10), answer(20, 'too_large'))).toHaveLength(1)
+  expect(found(15, answer(10, 'too_large'), answer(20))).toHaveLength(1)
+  expect(found(15, answer(10), answer(20, 'hub_failed'))).toHaveLength(1)
 })
 
 test('there are enough kinds of fault', () => {

@@ -1,6 +1,6 @@
 /** The checkers, which find violations in the history of an episode. They have no other input. */
 import type { Seen } from '../support/observer.ts'
-import { answersOf, isAnswer, parse } from './answers.ts'
+import { type Answer, answersOf, isAnswer, parse } from './answers.ts'
 import type { History, Life, LiveChecker, Sent, Violation } from './history.ts'
 import { APPS } from './model.ts'
 import {
@@ -110,12 +110,19 @@ export const CHECKERS = {
     }
   },
 
-  /** Each command must have one answer. Identical messages are duplicates, which QoS 1 allows. */
-  *'answered twice'(history) {
+  /**
+   * Each command must have one answer. Identical messages are duplicates, which QoS 1 allows. On a new connection, the
+   * bridge may replace an answer by `too_large`, because it cannot know whether the broker has received the answer.
+   */
+  *'answered twice'(history: Pick<History, 'links' | 'lives' | 'seen' | 'sent'>) {
     const answers = answersOf(history)
     // Skip retained commands: until such a command is cleared, the bridge receives it on each connection.
     for (const [token, copies] of byToken(history.sent.filter(({ kind }) => kind !== 'retained'))) {
-      const count = new Set(answers.get(token)?.map(({ text }) => text)).size
+      const given = answers.get(token) ?? []
+      const isReplacement = ({ code, at }: Answer) =>
+        code === 'too_large' &&
+        given.some((earlier) => history.links.some(({ openedAt }) => openedAt > earlier.at && openedAt <= at))
+      const count = new Set(given.filter((one) => !isReplacement(one)).map(({ text }) => text)).size
       const allowed = copies.length + copies.filter((copy) => startedTogether(history, copy)).length
       if (count > allowed) yield `${copies[0]?.topic} (${token}): ${copies.length} sent, ${count} answered`
     }

@@ -318,7 +318,15 @@ describe('warnings', () => {
     expect(warnings).toEqual([expect.stringMatching(line)])
   })
 
-  it('are not shown for a plain configuration', () => expect(load({ yaml: HUB }).warnings).toEqual([]))
+  it.each(['homeassistant', 'homeassistant/x'])('are shown for the base topic %s, as other devices use it', (topic) => {
+    const { warnings } = load({ yaml: `${HUB}mqtt: { base_topic: ${topic} }` })
+    expect(warnings).toEqual([expect.stringMatching(/^mqtt\.base_topic: .*discovery\.prefix/)])
+  })
+
+  it.each([
+    ['a plain configuration', ''],
+    ['a discovery prefix below the base topic', 'discovery: { prefix: hub2mqtt/ha }'],
+  ])('are not shown for %s', (_, yaml) => expect(load({ yaml: HUB + yaml }).warnings).toEqual([]))
 })
 
 it('fleet.nats accepts one address as well as a list of them, in the file and in the environment', () => {

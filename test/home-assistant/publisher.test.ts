@@ -263,6 +263,14 @@ describe('discovery', () => {
     expect(link.take()).toEqual([])
   })
 
+  test('of removed devices is cleared at the limited rate too', async () => {
+    const devices = Array.from({ length: 100 }, (_, i) => device(`app${i}`, { a: 'switch' }))
+    const { clock, link, publisher } = await published(devices)
+    for (const { objectId } of devices) publisher.withdraw(objectId)
+    await clock.advance(999)
+    expect(link.told).toHaveLength(20)
+  })
+
   test('of a hub that another bridge takes over before the first connection stays on the broker', async () => {
     const [clock, link, wanted] = [new FakeClock(), new FakeLink(), device('x', { a: 'switch' })]
     const publisher = new Publisher({ link, clock, topics, form: 'device', rate: 20 })

@@ -82,7 +82,6 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   const level = () => v.parse(LOG_LEVEL, log.level)
   const feed = new Feed({
     topics,
-    discoveryPrefix: live.value.discovery.prefix,
     retained: () => [...bridge.retained()].map(([topic, payload]) => [topic, clean(payload)]),
     refusals: () => hubs.refusals(),
     logLevel: level,

@@ -43,7 +43,6 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
   }
   const feed = new Feed({
     topics,
-    discoveryPrefix: 'b/discovery',
     retained: render,
     refusals,
     logLevel,
@@ -79,8 +78,10 @@ describe('the feed', () => {
     const { hold, snapshot } = openFeed()
     hold('b/bridge/state', 'online')
     hold(app('x'), state(1))
-    hold('b/discovery/device/x/config', '{}')
-    hold('homeassistant/device/x/config', '{}')
+    hold('b/discovery/device/hub2mqtt--h/config', '{}')
+    // If the base topic is the discovery prefix, both kinds of topics have the same first level.
+    hold('b/switch/hub2mqtt/hub2mqtt--h--enabled/config', '{}')
+    hold('homeassistant/device/hub2mqtt--h/config', '{}')
     hold('b/home/app/y', null)
     expect(snapshot().state).toEqual([
       ['b/bridge/state', 'online'],

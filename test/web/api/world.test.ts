@@ -21,7 +21,7 @@ const send = async (path: string, body?: string) => {
   const response = await fetch(`${url}/api/commands/${path}`, { method: 'POST', headers, ...(body && { body }) })
   return { status: response.status, answer: await response.json() }
 }
-const stateOf = async () => v.parse(STATE, await (await fetch(`${url}/api/state`)).json())
+const stateOf = async (at = url) => v.parse(STATE, await (await fetch(`${at}/api/state`)).json())
 
 beforeAll(async () => {
   world = await Worlds.start({ env: { ...http, COMMANDS_DENY: 'garbage-collect' } })
@@ -44,6 +44,13 @@ describe('over HTTP', () => {
       .filter((topic) => topic.startsWith('hub2mqtt/') && !/\/(event|cmd|result|presence|probe)(\/|$)/.test(topic))
       .filter((topic) => observer.last(topic) !== '')
     expect(topics.toSorted()).toEqual(retained.toSorted())
+  })
+
+  it('the retained topics are complete if the base topic is also the discovery prefix', async () => {
+    await using one = await Worlds.start({ env: { ...http, DISCOVERY_PREFIX: 'hub2mqtt' } })
+    const topics = Object.keys(await stateOf(await addressOf(one)))
+    expect(topics).toContain(`hub2mqtt/home/app/${one.app}`)
+    expect(topics.filter((topic) => topic.endsWith('/config'))).toEqual([])
   })
 
   it('a command is executed and answered as over MQTT, and no client on MQTT gets the answer', async () => {

@@ -134,7 +134,6 @@ export async function openDoor({
   const retained = new Map<string, string>()
   const feed = new Feed({
     topics,
-    discoveryPrefix: 'homeassistant',
     retained: () => retained,
     refusals: () => ({ home: {} }),
     logLevel: () => 'info',

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../../base/clock.ts'
+import { parseDiscoveryTopic } from '../../../contract/discovery.ts'
 import type { LogLevel } from '../../../contract/log-levels.ts'
 import type { Topics } from '../../../contract/topics.ts'
 import * as protocol from './protocol.ts'
@@ -14,8 +15,6 @@ const MAX_RECENT_LENGTH = 512 * 1024
 
 export interface FeedOptions {
   readonly topics: Topics
-  /** The first levels of Home Assistant's discovery topics, which may be below the base topic. */
-  readonly discoveryPrefix: string
   /** Renders the retained messages of this bridge. Called when a client connects. */
   readonly retained: () => Iterable<protocol.LiveMessage>
   readonly refusals: () => protocol.Refusals
@@ -156,8 +155,8 @@ export class Feed {
 
   /** Whether clients see a topic. They do not see Home Assistant's discovery topics, even below the base topic. */
   #isShown(topic: string): boolean {
-    const { topics, discoveryPrefix } = this.#options
-    return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
+    if (!topic.startsWith(`${this.#options.topics.base}/`)) return false
+    return !topic.endsWith('/config') || parseDiscoveryTopic(topic) === undefined
   }
 
   #batchSoon(): void {
