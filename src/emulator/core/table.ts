@@ -24,10 +24,7 @@ const MANAGERS = {
 } as const satisfies Record<string, Endpoints>
 
 /** The only endpoint of the section `app`, `/api/app/<id>…`: the web APIs of apps. Each app defines its own paths. */
-const requestApp = endpoint({
-  doc: "Sends a request to the app's own web API.",
-  request: 'GET /',
-  needs: 'homey.app.control',
+const requestApp = endpoint('GET /', 'homey.app.control', "Sends a request to the app's own web API.", {
   accepts: {
     id: v.string(),
     method: v.picklist(METHODS),

@@ -4,126 +4,92 @@ import { type AppRecord, type Flavour, GENERATIONS } from '../../records.ts'
 import { type Core, type Endpoints, endpoint, invalid, missing, settingIn } from '../endpoint.ts'
 
 export const APPS = {
-  getApps: endpoint({
-    doc: 'All apps by id.',
-    request: 'GET /app',
-    needs: 'homey.app.readonly',
+  getApps: endpoint('GET /app', 'homey.app.readonly', 'All apps by id.', {
     run: ({ apps }) => Object.fromEntries(apps.records),
   }),
-  getApp: endpoint({
-    doc: 'One app.',
-    request: 'GET /app/:id',
-    needs: 'homey.app.readonly',
-    run: (core, { id }) => recordOf(core, id),
-  }),
-  updateApp: endpoint({
-    doc: 'Turns automatic updates on or off. Over HTTP, the app is the body; other fields are ignored.',
-    request: 'PUT /app/:id',
-    needs: 'homey.app',
-    wholeBody: 'app',
-    accepts: {
-      app: v.object({ autoupdate: v.optional(v.boolean()) }),
+  getApp: endpoint('GET /app/:id', 'homey.app.readonly', 'One app.', { run: (core, { id }) => recordOf(core, id) }),
+  updateApp: endpoint(
+    'PUT /app/:id',
+    'homey.app',
+    'Turns automatic updates on or off. Over HTTP, the app is the body; other fields are ignored.',
+    {
+      wholeBody: 'app',
+      accepts: { app: v.object({ autoupdate: v.optional(v.boolean()) }) },
+      async run(core, { id, app }) {
+        recordOf(core, id)
+        if (app.autoupdate !== undefined) await core.apps.change(id, { autoupdate: app.autoupdate })
+        return core.apps.records.get(id)
+      },
     },
-    async run(core, { id, app }) {
-      recordOf(core, id)
-      if (app.autoupdate !== undefined) await core.apps.change(id, { autoupdate: app.autoupdate })
-      return core.apps.records.get(id)
+  ),
+  uninstallApp: endpoint(
+    'DELETE /app/:id',
+    'homey.app',
+    'Uninstalls the app and removes its settings; older hubs keep the settings by default.',
+    {
+      accepts: {
+        /** Whether to delete the settings as well. Only older hubs and the flavour `reference` read this parameter. */
+        purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
+      },
+      run(core, { id, purgeSettings }) {
+        recordOf(core, id)
+        const always = GENERATIONS[core.flavour].isNewer
+        return core.apps.uninstall(id, { purgeSettings: always || String(purgeSettings) === 'true' })
+      },
     },
-  }),
-  uninstallApp: endpoint({
-    doc: 'Uninstalls the app and removes its settings; older hubs keep the settings by default.',
-    request: 'DELETE /app/:id',
-    needs: 'homey.app',
-    accepts: {
-      /** Whether to delete the settings as well. Only older hubs and the flavour `reference` read this parameter. */
-      purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
+  ),
+  getAppStd: endpoint(
+    'POST /app/:id/crashlog',
+    'homey.app.readonly',
+    'The latest output of the app if it is a process; otherwise `null`, as on a hub that sends the output to the developer.',
+    {
+      accepts: {
+        /** A message for the developer. Newer hubs require the field, but it may be empty. */
+        message: v.optional(v.string()),
+      },
+      run(core, { id, message }) {
+        recordOf(core, id)
+        if (message === undefined && GENERATIONS[core.flavour].isNewer) throw missing('message')
+        return core.apps.output(id)
+      },
     },
-    run(core, { id, purgeSettings }) {
-      recordOf(core, id)
-      const always = GENERATIONS[core.flavour].isNewer
-      return core.apps.uninstall(id, { purgeSettings: always || String(purgeSettings) === 'true' })
-    },
-  }),
-  getAppStd: endpoint({
-    doc: 'The latest output of the app if it is a process; otherwise `null`, as on a hub that sends the output to the developer.',
-    request: 'POST /app/:id/crashlog',
-    needs: 'homey.app.readonly',
-    accepts: {
-      /** A message for the developer. Newer hubs require the field, but it may be empty. */
-      message: v.optional(v.string()),
-    },
-    run(core, { id, message }) {
-      recordOf(core, id)
-      if (message === undefined && GENERATIONS[core.flavour].isNewer) throw missing('message')
-      return core.apps.output(id)
-    },
-  }),
-  getAppSettings: endpoint({
-    doc: 'The settings of the app, by name.',
-    request: 'GET /app/:id/setting',
-    needs: 'homey.app.control',
+  ),
+  getAppSettings: endpoint('GET /app/:id/setting', 'homey.app.control', 'The settings of the app, by name.', {
     run: (core, { id }) => Object.fromEntries(core.apps.settings(recordOf(core, id).id)),
   }),
-  getAppSetting: endpoint({
-    doc: 'The value of one setting.',
-    request: 'GET /app/:id/setting/:name',
-    needs: 'homey.app.control',
+  getAppSetting: endpoint('GET /app/:id/setting/:name', 'homey.app.control', 'The value of one setting.', {
     run: (core, { id, name }) => settingIn(core.apps.settings(recordOf(core, id).id), name),
   }),
-  setAppSetting: endpoint({
-    doc: 'Sets one setting, or adds it.',
-    request: 'PUT /app/:id/setting/:name',
-    needs: 'homey.app.control',
+  setAppSetting: endpoint('PUT /app/:id/setting/:name', 'homey.app.control', 'Sets one setting, or adds it.', {
     accepts: { value: v.unknown() },
     run(core, { id, name, value }) {
       recordOf(core, id)
       return core.apps.setSetting(id, name, value)
     },
   }),
-  unsetAppSetting: endpoint({
-    doc: 'Removes one setting.',
-    request: 'DELETE /app/:id/setting/:name',
-    needs: 'homey.app.control',
+  unsetAppSetting: endpoint('DELETE /app/:id/setting/:name', 'homey.app.control', 'Removes one setting.', {
     run(core, { id, name }) {
       settingIn(core.apps.settings(recordOf(core, id).id), name)
       return core.apps.unsetSetting(id, name)
     },
   }),
-  restartApp: endpoint({
-    doc: 'Restarts the app; a disabled app stays stopped.',
-    request: 'POST /app/:id/restart',
-    needs: 'homey.app',
+  restartApp: endpoint('POST /app/:id/restart', 'homey.app', 'Restarts the app; a disabled app stays stopped.', {
     run: (core, { id }) => core.apps.restart(recordOf(core, id).id),
   }),
-  garbageCollectApp: endpoint({
-    doc: 'Makes the app free memory that it does not need.',
-    request: 'POST /app/:id/gc',
-    needs: 'homey.app',
+  garbageCollectApp: endpoint('POST /app/:id/gc', 'homey.app', 'Makes the app free memory that it does not need.', {
     only: ['older', 'reference'],
     run: (core, { id }) => core.apps.collectGarbage(recordOf(core, id).id),
   }),
-  enableApp: endpoint({
-    doc: 'Enables the app and starts it.',
-    request: 'PUT /app/:id/enable',
-    needs: 'homey.app',
+  enableApp: endpoint('PUT /app/:id/enable', 'homey.app', 'Enables the app and starts it.', {
     run: (core, { id }) => core.apps.enable(recordOf(core, id).id),
   }),
-  disableApp: endpoint({
-    doc: 'Stops the app and disables it.',
-    request: 'PUT /app/:id/disable',
-    needs: 'homey.app',
+  disableApp: endpoint('PUT /app/:id/disable', 'homey.app', 'Stops the app and disables it.', {
     run: (core, { id }) => core.apps.disable(recordOf(core, id).id),
   }),
-  getAppLocales: endpoint({
-    doc: 'The texts of the app, by language.',
-    request: 'GET /app/:id/locale',
-    needs: 'homey.app.readonly',
+  getAppLocales: endpoint('GET /app/:id/locale', 'homey.app.readonly', 'The texts of the app, by language.', {
     run: (core, { id }) => core.apps.locales(recordOf(core, id).id),
   }),
-  installFromAppStore: endpoint({
-    doc: 'Installs an app from the store, or updates it.',
-    request: 'POST /store',
-    needs: 'homey.app',
+  installFromAppStore: endpoint('POST /store', 'homey.app', 'Installs an app from the store, or updates it.', {
     accepts: {
       id: v.string(),
       channel: v.nullish(v.string()),
@@ -135,10 +101,7 @@ export const APPS = {
       return apps.install(GENERATIONS[flavour].isNewer ? { ...wanted, version: version ?? undefined } : wanted)
     },
   }),
-  getAppUsage: endpoint({
-    doc: 'The current usage of the app.',
-    request: 'GET /app/:id/usage',
-    needs: 'homey.app.readonly',
+  getAppUsage: endpoint('GET /app/:id/usage', 'homey.app.readonly', 'The current usage of the app.', {
     only: ['reference', 'newer', 'self-hosted'],
     run: (core, { id }) => recordOf(core, id).usage,
   }),

@@ -33,22 +33,18 @@ function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppR
 }
 
 export const DEVICES = {
-  getDevices: endpoint({
-    doc: 'All devices by id. A device is unavailable while its app is not running.',
-    request: 'GET /device',
-    needs: 'homey.device.readonly',
-    only: WIRE,
-    run: (core) => byId(core, (record) => devicesOf(core, record)),
-  }),
+  getDevices: endpoint(
+    'GET /device',
+    'homey.device.readonly',
+    'All devices by id. A device is unavailable while its app is not running.',
+    { only: WIRE, run: (core) => byId(core, (record) => devicesOf(core, record)) },
+  ),
 } as const satisfies Endpoints
 
 const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enabled: true, broken: enabled !== true })
 
 export const FLOWS = {
-  getFlows: endpoint({
-    doc: 'All flows by id. Each app has one flow.',
-    request: 'GET /flow',
-    needs: 'homey.flow.readonly',
+  getFlows: endpoint('GET /flow', 'homey.flow.readonly', 'All flows by id. Each app has one flow.', {
     only: WIRE,
     run: (core) =>
       byId(core, ({ id, enabled }) => {
@@ -57,10 +53,7 @@ export const FLOWS = {
         return [{ id: `flow-${id}`, ...flowOf(id, enabled), ...cards }]
       }),
   }),
-  getAdvancedFlows: endpoint({
-    doc: 'All advanced flows by id.',
-    request: 'GET /advancedflow',
-    needs: 'homey.flow.readonly',
+  getAdvancedFlows: endpoint('GET /advancedflow', 'homey.flow.readonly', 'All advanced flows by id.', {
     only: WIRE,
     run: (core) =>
       byId(core, ({ id, enabled }) => {
@@ -81,50 +74,53 @@ const RESOLUTIONS = {
 const FIGURES = { cpu: '%', memory: 'B' } as const
 
 export const INSIGHTS = {
-  getLogs: endpoint({
-    doc: 'The logs of CPU and memory of each app. On newer hubs the id contains the owner.',
-    request: 'GET /log',
-    needs: 'homey.insights.readonly',
-    only: WIRE,
-    run: ({ apps, flavour }) =>
-      [...apps.records.keys()].flatMap((app) => {
-        const uri = `homey:app:${app}`
-        return Object.entries(FIGURES).map(([name, units]) =>
-          flavour === 'older'
-            ? { id: name, uri, type: 'number', units }
-            : { id: `${uri}:${name}`, uri, ownerUri: uri, type: 'number', units },
-        )
-      }),
-  }),
-  getLogEntries: endpoint({
-    doc: 'The values of a log. The latest value is the current usage.',
-    request: 'GET /log/:owner/:log/entry',
-    needs: 'homey.insights.readonly',
-    only: WIRE,
-    accepts: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
-    run({ apps, clock }, { owner, log, resolution = 'lastHour' }) {
-      const usage = apps.records.get(owner.replace('homey:app:', ''))?.usage
-      const name = log.replace(`${owner}:`, '')
-      if (usage === undefined || !Object.hasOwn(FIGURES, name)) throw new HubError(404, 'not_found', 'Log Not Found')
-      const { span, step } = RESOLUTIONS[resolution]
-      const latest = name === 'cpu' ? usage.cpu * 100 : usage.mem
-      const count = span / step
-      const end = Math.floor(clock.now() / step) * step
-      const values = Array.from({ length: count }, (_, at) => {
-        const back = count - 1 - at
-        return { t: new Date(end - back * step).toISOString(), v: latest * (1 - 0.1 * Math.sin(back / 3)) }
-      })
-      return { id: log, uri: owner, step, values }
+  getLogs: endpoint(
+    'GET /log',
+    'homey.insights.readonly',
+    'The logs of CPU and memory of each app. On newer hubs the id contains the owner.',
+    {
+      only: WIRE,
+      run: ({ apps, flavour }) =>
+        [...apps.records.keys()].flatMap((app) => {
+          const uri = `homey:app:${app}`
+          return Object.entries(FIGURES).map(([name, units]) =>
+            flavour === 'older'
+              ? { id: name, uri, type: 'number', units }
+              : { id: `${uri}:${name}`, uri, ownerUri: uri, type: 'number', units },
+          )
+        }),
     },
-  }),
+  ),
+  getLogEntries: endpoint(
+    'GET /log/:owner/:log/entry',
+    'homey.insights.readonly',
+    'The values of a log. The latest value is the current usage.',
+    {
+      only: WIRE,
+      accepts: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
+      run({ apps, clock }, { owner, log, resolution = 'lastHour' }) {
+        const usage = apps.records.get(owner.replace('homey:app:', ''))?.usage
+        const name = log.replace(`${owner}:`, '')
+        if (usage === undefined || !Object.hasOwn(FIGURES, name)) throw new HubError(404, 'not_found', 'Log Not Found')
+        const { span, step } = RESOLUTIONS[resolution]
+        const latest = name === 'cpu' ? usage.cpu * 100 : usage.mem
+        const count = span / step
+        const end = Math.floor(clock.now() / step) * step
+        const values = Array.from({ length: count }, (_, at) => {
+          const back = count - 1 - at
+          return { t: new Date(end - back * step).toISOString(), v: latest * (1 - 0.1 * Math.sin(back / 3)) }
+        })
+        return { id: log, uri: owner, step, values }
+      },
+    },
+  ),
 } as const satisfies Endpoints
 
 export const UPDATES = {
-  getUpdates: endpoint({
-    doc: "The available updates of the hub's firmware; the list is always empty.",
-    request: 'GET /update',
-    needs: 'homey.updates.readonly',
-    only: WIRE,
-    run: () => [],
-  }),
+  getUpdates: endpoint(
+    'GET /update',
+    'homey.updates.readonly',
+    "The available updates of the hub's firmware; the list is always empty.",
+    { only: WIRE, run: () => [] },
+  ),
 } as const satisfies Endpoints

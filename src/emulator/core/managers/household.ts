@@ -5,19 +5,13 @@ import { HUB, type StoredNotification } from '../hub-store.ts'
 
 /** The speech manager, which newer hubs do not have. */
 export const SPEECH_OUTPUT = {
-  say: endpoint({
-    doc: 'Speaks a text.',
-    request: 'POST /say',
+  say: endpoint('POST /say', 'homey.speech', 'Speaks a text.', {
     alias: '/',
-    needs: 'homey.speech',
     only: ['older', 'reference'],
     accepts: { text: v.string() },
     run: (core, { text }) => core.speak(text),
   }),
-  getVoices: endpoint({
-    doc: 'The voices of the hub.',
-    request: 'GET /voice',
-    needs: 'homey.system',
+  getVoices: endpoint('GET /voice', 'homey.system', 'The voices of the hub.', {
     only: ['older'],
     run: () => ({ amber: { id: 'amber', name: 'Amber', language: 'en' } }),
   }),
@@ -34,16 +28,10 @@ const shown = ({ id, owner, text, at }: StoredNotification) => ({
 
 /** The notifications in the hub's timeline. The manager sends notification.create and notification.delete. */
 export const NOTIFICATIONS = {
-  getNotifications: endpoint({
-    doc: 'All notifications by id.',
-    request: 'GET /notification',
-    needs: 'homey.notifications.readonly',
+  getNotifications: endpoint('GET /notification', 'homey.notifications.readonly', 'All notifications by id.', {
     run: ({ store }) => Object.fromEntries(store.notifications().map((one) => [String(one.id), shown(one)])),
   }),
-  createNotification: endpoint({
-    doc: 'Adds a notification.',
-    request: 'POST /notification',
-    needs: 'homey.notifications',
+  createNotification: endpoint('POST /notification', 'homey.notifications', 'Adds a notification.', {
     accepts: { excerpt: v.pipe(v.string(), v.maxLength(4000)) },
     run({ store, sendEvent }, { excerpt }, { app = HUB }) {
       const made = shown(store.notify(app, excerpt))
@@ -51,10 +39,7 @@ export const NOTIFICATIONS = {
       return made
     },
   }),
-  deleteNotification: endpoint({
-    doc: 'Removes a notification.',
-    request: 'DELETE /notification/:id',
-    needs: 'homey.notifications',
+  deleteNotification: endpoint('DELETE /notification/:id', 'homey.notifications', 'Removes a notification.', {
     run({ store, sendEvent }, { id }) {
       if (!store.forget(Number(id))) throw new HubError(404, 'not_found', 'Notification Not Found')
       sendEvent(NOTIFICATIONS_URI, 'notification.delete', { id })
@@ -64,33 +49,21 @@ export const NOTIFICATIONS = {
 
 /** The settings of the calling app; for a client with a key, the settings of the hub. */
 export const SETTINGS = {
-  getSettings: endpoint({
-    doc: 'All settings by name.',
-    request: 'GET /setting',
-    needs: 'homey.system.readonly',
+  getSettings: endpoint('GET /setting', 'homey.system.readonly', 'All settings by name.', {
     own: true,
     run: (core, _input, caller) => Object.fromEntries(ownSettings(core, caller)),
   }),
-  getSetting: endpoint({
-    doc: 'The value of one setting.',
-    request: 'GET /setting/:name',
-    needs: 'homey.system.readonly',
+  getSetting: endpoint('GET /setting/:name', 'homey.system.readonly', 'The value of one setting.', {
     own: true,
     run: (core, { name }, caller) => settingIn(ownSettings(core, caller), name),
   }),
-  setSetting: endpoint({
-    doc: 'Sets one setting, or adds it.',
-    request: 'PUT /setting/:name',
-    needs: 'homey.system',
+  setSetting: endpoint('PUT /setting/:name', 'homey.system', 'Sets one setting, or adds it.', {
     own: true,
     accepts: { value: v.unknown() },
     run: ({ apps, store }, { name, value }, { app }) =>
       app === undefined ? store.setSetting(HUB, name, value) : apps.setSetting(app, name, value),
   }),
-  unsetSetting: endpoint({
-    doc: 'Removes one setting.',
-    request: 'DELETE /setting/:name',
-    needs: 'homey.system',
+  unsetSetting: endpoint('DELETE /setting/:name', 'homey.system', 'Removes one setting.', {
     own: true,
     run(core, { name }, caller) {
       settingIn(ownSettings(core, caller), name)
