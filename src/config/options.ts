@@ -2,20 +2,7 @@
 import * as v from 'valibot'
 import { LOG_FORMATS, LOG_LEVELS } from '../contract/log-levels.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
-import {
-  address,
-  ancestor,
-  apiKey,
-  brokerUrls,
-  host,
-  hubUrl,
-  pagePassword,
-  password,
-  path,
-  publicUrl,
-  token,
-  topicPrefix,
-} from './addresses.ts'
+import * as addresses from './addresses.ts'
 import { fleetOptions } from './fleet-options.ts'
 import { appPattern, guardOptions } from './guard-options.ts'
 import { choice, duration, flag, integer, label, listOf, map, secret, size } from './schemas.ts'
@@ -26,12 +13,12 @@ const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
 
 const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}', settingName)
 
-const file = (opens: NonNullable<Option['opens']>, example: string) => option(path, { opens, example })
+const file = (opens: NonNullable<Option['opens']>, example: string) => option(addresses.path, { opens, example })
 
 /** The options of one hub: `hubs.<name>.<key>` in the file, `HUB2MQTT_HUB_<KEY>` for a single hub. */
 export const hubOptions = defineOptions({
-  url: option(hubUrl, { required: true, example: 'http://192.168.1.20' }).doc('Address of the hub.'),
-  api_key: option(apiKey, {
+  url: option(addresses.hubUrl, { required: true, example: 'http://192.168.1.20' }).doc('Address of the hub.'),
+  api_key: option(addresses.apiKey, {
     required: true,
     sensitive: true,
     example: 'put-the-key-here',
@@ -56,33 +43,33 @@ export const hubOptions = defineOptions({
 /** A separate table, because programs other than the daemon read only these options. */
 export const httpOptions = defineOptions({
   'http.enabled': flag(true).doc('Whether to serve HTTP: the page, its API, health and metrics.'),
-  'http.host': option(host, { default: '127.0.0.1' }).doc(
+  'http.host': option(addresses.host, { default: '127.0.0.1' }).doc(
     'Address to listen on. Clients on other machines need `http.password` or a token for the page and its API, but no login for health and metrics, which contain the names of hubs and apps.',
   ),
   'http.port': option(integer(0, 65_535), { default: 8099 }).doc('Port to listen on; 0 chooses a free port.'),
   'http.token_file': file('made', '/var/lib/hub2mqtt/token').doc(
     'File of the start-up token, which gives access to the page if `http.password` is not set. Default: the path of the configuration file with `.token` appended. If the file cannot be written, each start creates a new token.',
   ),
-  'http.allowed_hosts': listOf(host, ['hub2mqtt.lan']).doc(
+  'http.allowed_hosts': listOf(addresses.host, ['hub2mqtt.lan']).doc(
     'Accepted host names in addition to `http.host`, `localhost` and all IP addresses. All other host names are refused, so that web pages cannot reach the listener under their own host names.',
   ),
 })
 
 const pageOptions = liveOptions({
-  'http.public_url': option(publicUrl, { example: 'https://home.example.org/hub2mqtt' }).doc(
+  'http.public_url': option(addresses.publicUrl, { example: 'https://home.example.org/hub2mqtt' }).doc(
     'Address of the page for browsers. If it is set, Home Assistant links to the page and shows the icons of apps, which then need no login.',
   ),
-  'http.password': secret(pagePassword, 'put-the-password-here').doc(
+  'http.password': secret(addresses.pagePassword, 'put-the-password-here').doc(
     'Password of the page: text, or the output of `hub2mqtt hash-password`. Without a password, only this machine may use the page, if `http.host` is a loopback address; changes need the start-up token.',
   ),
   'http.tokens': option(
-    map(token, 'tokens by name, such as {grafana: {token: at-least-16-characters, access: read}}'),
+    map(addresses.token, 'tokens by name, such as {grafana: {token: at-least-16-characters, access: read}}'),
     { default: new Map(), sensitive: true, example: { grafana: { token: 'put-a-random-token-here', access: 'read' } } },
   ).doc('Tokens for scripts, by name. A token with `access: full` permits everything, `access: read` only reading.'),
-  'http.frame_ancestors': listOf(ancestor, ['https://dashboard.lan']).doc(
+  'http.frame_ancestors': listOf(addresses.ancestor, ['https://dashboard.lan']).doc(
     "Origins of web pages that may show the page in a frame; `self` is the page's own origin.",
   ),
-  'http.trusted_proxies': listOf(address, ['192.168.1.10']).doc(
+  'http.trusted_proxies': listOf(addresses.address, ['192.168.1.10']).doc(
     'Addresses of reverse proxies whose `X-Forwarded-For`, `-Host` and `-Proto` are trusted.',
   ),
   'http.ingress': flag(false).doc(
@@ -91,14 +78,14 @@ const pageOptions = liveOptions({
 })
 
 const bridgeOptions = defineOptions({
-  'mqtt.url': option(brokerUrls, { example: 'mqtt://broker:1883' }).doc(
+  'mqtt.url': option(addresses.brokerUrls, { example: 'mqtt://broker:1883' }).doc(
     'Address of the broker, or a list of the addresses of one cluster, the preferred address first (in the environment, separated by commas). Default: an embedded broker for this machine.',
   ),
-  'mqtt.base_topic': option(topicPrefix, { default: 'hub2mqtt' }).doc('First part of every topic.'),
+  'mqtt.base_topic': option(addresses.topicPrefix, { default: 'hub2mqtt' }).doc('First part of every topic.'),
   'mqtt.username': option(label, { example: 'hub2mqtt', live: { ifSame: 'mqtt.url' } }).doc(
     'User name for the broker. If it is set, the embedded broker requires it.',
   ),
-  'mqtt.password': secret(password, 'put-the-password-here', { live: { ifSame: 'mqtt.url' } }).doc(
+  'mqtt.password': secret(addresses.password, 'put-the-password-here', { live: { ifSame: 'mqtt.url' } }).doc(
     'Password for the broker. If it is set, the embedded broker requires it.',
   ),
   'mqtt.client_id': option(label, { example: 'hub2mqtt-home' }).doc(
@@ -118,7 +105,7 @@ const bridgeOptions = defineOptions({
   'mqtt.keepalive': option(duration('1s', '18h'), { default: '30s' }).doc(
     'MQTT keep-alive: the longest time without a message before the bridge pings the broker.',
   ),
-  'mqtt.embedded.host': option(host, { default: '127.0.0.1' }).doc(
+  'mqtt.embedded.host': option(addresses.host, { default: '127.0.0.1' }).doc(
     'Address on which the embedded broker listens; an address other than loopback requires a user name and a password.',
   ),
   'mqtt.embedded.port': option(integer(0, 65_535), { default: 1883 }).doc(
@@ -144,7 +131,7 @@ const filterOptions = liveOptions({
   ).doc(
     'Managers and apps that `hub/call` may use, by id (`*` stands for any characters, `?` for one), and the allowed methods; `section: manager` or `section: app` limits a rule to managers or apps. In the environment, write a JSON list. If a command has the same operation as a call, that command must also be allowed.',
   ),
-  'commands.response_topics': listOf(topicPrefix, ['answers', 'clients/hub2mqtt']).doc(
+  'commands.response_topics': listOf(addresses.topicPrefix, ['answers', 'clients/hub2mqtt']).doc(
     "Accepted MQTT 5 Response Topics, specified by their first levels. Default: all topics except the bridge's topics and Home Assistant's discovery.",
   ),
   'apps.include': listOf(appPattern, ['com.athom.*'], ['*']).doc(
@@ -165,7 +152,7 @@ const otherOptions = defineOptions({
   'discovery.format': option(choice(['device', 'component', 'off']), { default: 'device' }).doc(
     'Discovery messages for Home Assistant: one per `device`, one per `component` (for clients that do not support device messages), or `off`.',
   ),
-  'discovery.prefix': option(topicPrefix, { default: 'homeassistant' }).doc(
+  'discovery.prefix': option(addresses.topicPrefix, { default: 'homeassistant' }).doc(
     "Discovery prefix of Home Assistant's MQTT integration.",
   ),
   'discovery.rate': option(integer(0, 1000), { default: 20 }).doc(
@@ -174,7 +161,7 @@ const otherOptions = defineOptions({
   'discovery.triggers': flag(true).doc(
     'Whether devices have triggers for automations. After Home Assistant has reloaded MQTT, devices with triggers cannot be deleted until Home Assistant restarts.',
   ),
-  'discovery.birth_topic': option(topicPrefix, { default: 'homeassistant/status' }).doc(
+  'discovery.birth_topic': option(addresses.topicPrefix, { default: 'homeassistant/status' }).doc(
     "Topic of the birth message of Home Assistant's MQTT integration.",
   ),
   ...httpOptions,

@@ -3,26 +3,7 @@ import { validateHeaderValue } from 'node:http'
 import * as v from 'valibot'
 import { optional } from './core/endpoint.ts'
 import { APP_SECTION, ENTRIES } from './core/table.ts'
-import {
-  altered,
-  bigBody,
-  deepJson,
-  drippingBody,
-  type Fault,
-  foreign,
-  gatewayPage,
-  JSON_TYPE,
-  rateLimit,
-  refuse,
-  renamed,
-  replaced,
-  reset,
-  reworded,
-  slowHeaders,
-  staleReads,
-  subscriptionInactive,
-  worded,
-} from './faults.ts'
+import * as faults from './faults.ts'
 import { mapping } from './hub-file.ts'
 
 const NAMES = [...ENTRIES, APP_SECTION].map(({ name }) => name)
@@ -57,7 +38,7 @@ const LIMITS = {
 type Concern = keyof typeof LIMITS
 
 export interface Made {
-  readonly fault?: Fault
+  readonly fault?: faults.Fault
   /** The identity in the hub's answers; `null` if the answers must have none. */
   readonly identity?: { readonly id?: string | undefined; readonly version?: string | undefined } | null
   readonly status?: number | undefined
@@ -74,7 +55,7 @@ function row<const C extends Concern, const E extends v.ObjectEntries>(
   return { concerns, doc, options: v.strictObject({ ...own, ...LIMITS[concerns] }), make }
 }
 
-const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (given: Options<E>) => Fault) =>
+const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (given: Options<E>) => faults.Fault) =>
   row('requests', doc, own, (given) => ({ fault: make(given) }))
 
 const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (given) => ({ status: given.status }))
@@ -90,15 +71,15 @@ const ANSWERS = {
       error: optional(v.string(), '`error` in the body.'),
       description: optional(v.string(), '`error_description` in the body.'),
     },
-    refuse,
+    faults.refuse,
   ),
   'subscription-inactive': answers(
     'Answers 403 to every request, including pings, as a Self-Hosted Server without a licence does.',
     {},
-    () => worded(subscriptionInactive(), { statusCode: 403, error: 'Subscription Inactive' }),
+    () => faults.worded(faults.subscriptionInactive(), { statusCode: 403, error: 'Subscription Inactive' }),
   ),
   'missing-api-method': answers('Reports that the hub lacks the method, as older hubs do: with status 500.', {}, () =>
-    refuse({ status: 500, error: 'missing_api_method' }),
+    faults.refuse({ status: 500, error: 'missing_api_method' }),
   ),
   'rate-limit': answers(
     'Requests above the rate limit get 429 and are not executed.',
@@ -107,23 +88,24 @@ const ANSWERS = {
       windowMs: optional(count, 'Period in milliseconds; default 500.'),
       retryAfter: optional(count, 'Seconds of `Retry-After`.'),
     },
-    rateLimit,
+    faults.rateLimit,
   ),
   pretend: answers(
     'Confirms the request without executing it.',
     { status: status(200), value },
-    ({ status = 200, value = null }) => replaced({ status, headers: JSON_TYPE, text: JSON.stringify(value) }),
+    ({ status = 200, value = null }) =>
+      faults.replaced({ status, headers: faults.JSON_TYPE, text: JSON.stringify(value) }),
   ),
   'not-json': answers(
     'Answers with text that is not JSON.',
     { text: optional(v.string(), 'The text.') },
-    ({ text = 'This is not JSON' }) => reworded(() => text),
+    ({ text = 'This is not JSON' }) => faults.reworded(() => text),
   ),
   'truncated-json': answers('Sends only the first half of the answer.', {}, () =>
-    reworded((text) => text.slice(0, Math.floor(text.length / 2))),
+    faults.reworded((text) => text.slice(0, Math.floor(text.length / 2))),
   ),
   'wrong-shape': answers('Answers with JSON of a different structure.', { value }, ({ value = ['neither', 7, null] }) =>
-    reworded(() => JSON.stringify(value)),
+    faults.reworded(() => JSON.stringify(value)),
   ),
   'other-fields': answers(
     'Sets or removes fields of the answer, if it is an object.',
@@ -132,11 +114,11 @@ const ANSWERS = {
       omit: optional(v.pipe(v.array(v.string()), v.readonly()), 'Names of fields.'),
     },
     ({ set = {}, omit = [] }) =>
-      altered((answer) =>
+      faults.altered((answer) =>
         Object.fromEntries(Object.entries({ ...answer, ...set }).filter(([name]) => !omit.includes(name))),
       ),
   ),
-  'empty-list': answers('Answers with an empty list of apps.', {}, () => reworded(() => '{}')),
+  'empty-list': answers('Answers with an empty list of apps.', {}, () => faults.reworded(() => '{}')),
   'half-list': answers(
     'Answers with only a part of the list, like a hub that has not started all apps yet.',
     {
@@ -146,7 +128,7 @@ const ANSWERS = {
       ),
     },
     ({ keep = 0.5 }) =>
-      altered((list) => {
+      faults.altered((list) => {
         const entries = Object.entries(list)
         return Object.fromEntries(entries.slice(0, Math.ceil(entries.length * keep)))
       }),
@@ -154,39 +136,46 @@ const ANSWERS = {
   'foreign-ids': answers(
     'Answers with records that have a different id.',
     { suffix: optional(v.string(), 'The text that is added to the id; default `.other`.') },
-    ({ suffix = '.other' }) => altered((answer) => renamed(answer, suffix)),
+    ({ suffix = '.other' }) => faults.altered((answer) => faults.renamed(answer, suffix)),
   ),
   'deep-json': answers(
     'Replaces every value of the answer with deeply nested arrays.',
     { levels: optional(count, 'The depth; default 5000.') },
-    ({ levels = 5000 }) => deepJson(levels),
+    ({ levels = 5000 }) => faults.deepJson(levels),
   ),
-  'stale-reads': answers('Repeats the first answer to a read, even if the data has changed since.', {}, staleReads),
+  'stale-reads': answers(
+    'Repeats the first answer to a read, even if the data has changed since.',
+    {},
+    faults.staleReads,
+  ),
   'big-body': answers(
     'Answers with a body that is too large.',
     { megabytes: optional(count, 'Default 64.') },
-    ({ megabytes = 64 }) => bigBody(megabytes),
+    ({ megabytes = 64 }) => faults.bigBody(megabytes),
   ),
   'slow-headers': answers('Executes the request immediately, answers later.', { ms: ms(1000) }, ({ ms = 1000 }) =>
-    slowHeaders(ms),
+    faults.slowHeaders(ms),
   ),
   'dripping-body': answers(
     'Sends the answer in small pieces.',
     { ms: ms(100), bytes: optional(count, 'Bytes per piece; default 1.') },
-    ({ ms = 100, bytes = 1 }) => drippingBody(ms, Math.max(1, bytes)),
+    ({ ms = 100, bytes = 1 }) => faults.drippingBody(ms, Math.max(1, bytes)),
   ),
   'never-answer': answers('Accepts the request and never answers.', {}, () => ({ executes: false, answer() {} })),
-  'execute-then-reset': answers('Executes the request, then resets the connection.', {}, () => reset(true)),
-  'reset-before-executing': answers('Resets the connection without executing the request.', {}, () => reset(false)),
+  'execute-then-reset': answers('Executes the request, then resets the connection.', {}, () => faults.reset(true)),
+  'reset-before-executing': answers('Resets the connection without executing the request.', {}, () =>
+    faults.reset(false),
+  ),
   'gateway-page': answers(
     "Answers with an HTML page, as a gateway or portal at the hub's address does.",
     { status: status(502) },
-    ({ status = 502 }) => foreign(status, { 'content-type': 'text/html' }, gatewayPage(status)),
+    ({ status = 502 }) => faults.foreign(status, { 'content-type': 'text/html' }, faults.gatewayPage(status)),
   ),
   'portal-json': answers(
     "Answers with JSON without the hub's identity, as another server at the hub's address does.",
     { status: status(200), value },
-    ({ status = 200, value = { error: 'starting up' } }) => foreign(status, JSON_TYPE, JSON.stringify(value)),
+    ({ status = 200, value = { error: 'starting up' } }) =>
+      faults.foreign(status, faults.JSON_TYPE, JSON.stringify(value)),
   ),
   'gateway-answer': answers(
     "Answers as a gateway in front of the hub, without the hub's identity.",
@@ -197,12 +186,12 @@ const ANSWERS = {
       executes: optional(v.boolean(), 'Whether the hub still executes the request; default: no.'),
     },
     ({ status = 200, text = '', type = 'application/json', executes }) =>
-      foreign(status, { 'content-type': type }, text, executes),
+      faults.foreign(status, { 'content-type': type }, text, executes),
   ),
   redirect: answers(
     "Redirects the client, as another server at the hub's address does.",
     { status: status(302), location: optional(headerValue, 'The target address.') },
-    ({ location = 'http://elsewhere.invalid/', status = 302 }) => foreign(status, { location }, ''),
+    ({ location = 'http://elsewhere.invalid/', status = 302 }) => faults.foreign(status, { location }, ''),
   ),
 } as const
 
