@@ -23,9 +23,7 @@ export interface Io {
 /** The function that executes a command. Returns the exit code. */
 export type Body<T> = (io: Io, flags: T) => number | Promise<number>
 
-export interface ConfigFlag {
-  readonly config: string | undefined
-}
+export type ConfigFlag = { readonly config: string | undefined }
 
 export type Command = ReturnType<typeof command>
 

@@ -39,11 +39,7 @@ function url({ schemes, withPath, example, credentials }: UrlRules) {
 
 const WEB = { schemes: ['http', 'https'], withPath: ['http', 'https'] }
 
-export const hubUrl = url({
-  ...WEB,
-  example: 'http://192.168.1.20',
-  credentials: 'the hub accepts only an api_key',
-})
+export const hubUrl = url({ ...WEB, example: 'http://192.168.1.20', credentials: 'the hub accepts only an api_key' })
 
 export const publicUrl = url({
   ...WEB,

@@ -10,10 +10,7 @@ import { differences, takeOver } from './reload.ts'
 
 export type Load = () => Loaded
 
-export interface Reloaded {
-  readonly before: Config
-  readonly after: Config
-}
+export type Reloaded = { readonly before: Config; readonly after: Config }
 
 /** How long the hubs are kept after `hubs_dir` has become empty, because its volume may be unmounted only briefly. */
 export const EMPTY_MS = 60_000

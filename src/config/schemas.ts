@@ -139,9 +139,7 @@ export const listOf = <S extends v.GenericSchema>(
   item: S,
   example: v.InferInput<S>[],
   fallback: v.InferInput<S>[] = [],
-) => ({
-  doc: (doc: string) => ({ doc, schema: list(item), default: fallback, example }),
-})
+) => ({ doc: (doc: string) => ({ doc, schema: list(item), default: fallback, example }) })
 
 export const secret = <S extends v.GenericSchema>(schema: S, example: string, more: Pick<Option, 'live'> = {}) =>
   option(schema, { ...more, sensitive: true, example })

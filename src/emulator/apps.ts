@@ -17,9 +17,7 @@ import {
 import type { Timers } from './timers.ts'
 
 /** How to make a change. `silent` suppresses its event. */
-export interface How {
-  silent?: boolean
-}
+export type How = { silent?: boolean }
 
 interface AppsOptions extends Pick<Settled, 'flavour' | 'settleMs' | 'store'> {
   timers: Timers

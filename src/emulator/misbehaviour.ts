@@ -196,9 +196,7 @@ const ANSWERS = {
 } as const
 
 const IDENTITY = {
-  'no-identity': row('requests', 'Answers without the headers that identify the hub.', {}, () => ({
-    identity: null,
-  })),
+  'no-identity': row('requests', 'Answers without the headers that identify the hub.', {}, () => ({ identity: null })),
   'other-identity': row(
     'requests',
     'Answers with the identity of another hub.',
@@ -232,9 +230,7 @@ export type BehaviourName = keyof typeof BEHAVIOURS
 type Rows = typeof BEHAVIOURS
 
 /** A behaviour of the whole channel is only on or off, so it has no limit of times. */
-interface NoLimits {
-  times?: never
-}
+type NoLimits = { times?: never }
 
 export type BehaviourOptions = {
   [N in BehaviourName]: v.InferOutput<Rows[N]['options']> & (Rows[N]['concerns'] extends 'channel' ? NoLimits : unknown)

@@ -38,11 +38,7 @@ const requestApp = endpoint('GET /', 'homey.app.control', "Sends a request to th
   },
 })
 
-export interface Entry {
-  readonly name: OperationName
-  readonly item: string
-  readonly endpoint: Endpoint
-}
+export type Entry = { readonly name: OperationName; readonly item: string; readonly endpoint: Endpoint }
 
 type Managers = typeof MANAGERS
 /** The name of an endpoint. No two items have endpoints of the same name. */

@@ -22,9 +22,7 @@ const FILES = [
   { name: 'daemon', of: ['src/app.ts', 'src/cli/run.ts'] },
 ]
 
-interface Graph {
-  getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
-}
+type Graph = { getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null }
 
 /** Returns the given modules and everything that they import. */
 function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {

@@ -32,9 +32,7 @@ export interface RequestHandler {
   close(): void
 }
 
-export interface HttpListener extends AsyncDisposable {
-  readonly url: string
-}
+export type HttpListener = AsyncDisposable & { readonly url: string }
 
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
