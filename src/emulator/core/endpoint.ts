@@ -86,23 +86,23 @@ export interface Endpoint extends Declared {
 
 export type Endpoints = Readonly<Record<string, Endpoint>>
 
+type Undocumented = { doc(doc: string): Endpoint }
+
 /** @param request the method and the path, which is relative to the path of the item */
 // biome-ignore lint/complexity/noBannedTypes: a row without `accepts` adds `{}` to the parameters of its path.
 export function endpoint<const R extends Request, const E extends v.ObjectEntries = {}>(
   request: R,
   needs: Needs,
-  doc: string,
   row: Row<R, E>,
-): Endpoint
+): Undocumented
 export function endpoint(
   request: Request,
   needs: Needs,
-  doc: string,
   { accepts = {}, run, ...row }: Row<Request, v.ObjectEntries>,
-): Endpoint {
+): Undocumented {
   const { read, ...route } = requestOf(request, accepts)
   const perform: Endpoint['perform'] = (core, args, caller) => run(core, read(args), caller)
-  return { ...row, ...route, needs, doc, accepts: Object.keys(accepts), perform }
+  return { doc: (doc) => ({ ...row, ...route, needs, doc, accepts: Object.keys(accepts), perform }) }
 }
 
 /** Adds a description for the documentation to an option. */

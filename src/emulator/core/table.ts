@@ -24,7 +24,7 @@ const MANAGERS = {
 } as const satisfies Record<string, Endpoints>
 
 /** The only endpoint of the section `app`, `/api/app/<id>…`: the web APIs of apps. Each app defines its own paths. */
-const requestApp = endpoint('GET /', 'homey.app.control', "Sends a request to the app's own web API.", {
+const requestApp = endpoint('GET /', 'homey.app.control', {
   accepts: {
     id: v.string(),
     method: v.picklist(METHODS),
@@ -36,7 +36,7 @@ const requestApp = endpoint('GET /', 'homey.app.control', "Sends a request to th
     if (!apps.records.has(id)) throw new HubError(404, 'not_found', 'App Not Found')
     return apps.request(id, { method, path, query, body })
   },
-})
+}).doc("Sends a request to the app's own web API.")
 
 export type Entry = { readonly name: OperationName; readonly item: string; readonly endpoint: Endpoint }
 

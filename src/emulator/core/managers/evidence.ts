@@ -33,18 +33,16 @@ function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppR
 }
 
 export const DEVICES = {
-  getDevices: endpoint(
-    'GET /device',
-    'homey.device.readonly',
-    'All devices by id. A device is unavailable while its app is not running.',
-    { only: WIRE, run: (core) => byId(core, (record) => devicesOf(core, record)) },
-  ),
+  getDevices: endpoint('GET /device', 'homey.device.readonly', {
+    only: WIRE,
+    run: (core) => byId(core, (record) => devicesOf(core, record)),
+  }).doc('All devices by id. A device is unavailable while its app is not running.'),
 } as const satisfies Endpoints
 
 const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enabled: true, broken: enabled !== true })
 
 export const FLOWS = {
-  getFlows: endpoint('GET /flow', 'homey.flow.readonly', 'All flows by id. Each app has one flow.', {
+  getFlows: endpoint('GET /flow', 'homey.flow.readonly', {
     only: WIRE,
     run: (core) =>
       byId(core, ({ id, enabled }) => {
@@ -52,15 +50,15 @@ export const FLOWS = {
         const cards = { trigger: { uri, id: 'changed' }, conditions: [], actions: [{ uri, id: 'act', args: {} }] }
         return [{ id: `flow-${id}`, ...flowOf(id, enabled), ...cards }]
       }),
-  }),
-  getAdvancedFlows: endpoint('GET /advancedflow', 'homey.flow.readonly', 'All advanced flows by id.', {
+  }).doc('All flows by id. Each app has one flow.'),
+  getAdvancedFlows: endpoint('GET /advancedflow', 'homey.flow.readonly', {
     only: WIRE,
     run: (core) =>
       byId(core, ({ id, enabled }) => {
         const cards = { one: { type: 'trigger', id: `homey:app:${id}:changed` }, two: { type: 'delay' } }
         return numberOf(id, 2) === 1 ? [{ id: `advanced-${id}`, ...flowOf(id, enabled), cards }] : []
       }),
-  }),
+  }).doc('All advanced flows by id.'),
 } as const satisfies Endpoints
 
 const HOUR_MS = 3_600_000
@@ -74,53 +72,40 @@ const RESOLUTIONS = {
 const FIGURES = { cpu: '%', memory: 'B' } as const
 
 export const INSIGHTS = {
-  getLogs: endpoint(
-    'GET /log',
-    'homey.insights.readonly',
-    'The logs of CPU and memory of each app. On newer hubs the id contains the owner.',
-    {
-      only: WIRE,
-      run: ({ apps, flavour }) =>
-        [...apps.records.keys()].flatMap((app) => {
-          const uri = `homey:app:${app}`
-          return Object.entries(FIGURES).map(([name, units]) =>
-            flavour === 'older'
-              ? { id: name, uri, type: 'number', units }
-              : { id: `${uri}:${name}`, uri, ownerUri: uri, type: 'number', units },
-          )
-        }),
+  getLogs: endpoint('GET /log', 'homey.insights.readonly', {
+    only: WIRE,
+    run: ({ apps, flavour }) =>
+      [...apps.records.keys()].flatMap((app) => {
+        const uri = `homey:app:${app}`
+        return Object.entries(FIGURES).map(([name, units]) =>
+          flavour === 'older'
+            ? { id: name, uri, type: 'number', units }
+            : { id: `${uri}:${name}`, uri, ownerUri: uri, type: 'number', units },
+        )
+      }),
+  }).doc('The logs of CPU and memory of each app. On newer hubs the id contains the owner.'),
+  getLogEntries: endpoint('GET /log/:owner/:log/entry', 'homey.insights.readonly', {
+    only: WIRE,
+    accepts: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
+    run({ apps, clock }, { owner, log, resolution = 'lastHour' }) {
+      const usage = apps.records.get(owner.replace('homey:app:', ''))?.usage
+      const name = log.replace(`${owner}:`, '')
+      if (usage === undefined || !Object.hasOwn(FIGURES, name)) throw new HubError(404, 'not_found', 'Log Not Found')
+      const { span, step } = RESOLUTIONS[resolution]
+      const latest = name === 'cpu' ? usage.cpu * 100 : usage.mem
+      const count = span / step
+      const end = Math.floor(clock.now() / step) * step
+      const values = Array.from({ length: count }, (_, at) => {
+        const back = count - 1 - at
+        return { t: new Date(end - back * step).toISOString(), v: latest * (1 - 0.1 * Math.sin(back / 3)) }
+      })
+      return { id: log, uri: owner, step, values }
     },
-  ),
-  getLogEntries: endpoint(
-    'GET /log/:owner/:log/entry',
-    'homey.insights.readonly',
-    'The values of a log. The latest value is the current usage.',
-    {
-      only: WIRE,
-      accepts: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
-      run({ apps, clock }, { owner, log, resolution = 'lastHour' }) {
-        const usage = apps.records.get(owner.replace('homey:app:', ''))?.usage
-        const name = log.replace(`${owner}:`, '')
-        if (usage === undefined || !Object.hasOwn(FIGURES, name)) throw new HubError(404, 'not_found', 'Log Not Found')
-        const { span, step } = RESOLUTIONS[resolution]
-        const latest = name === 'cpu' ? usage.cpu * 100 : usage.mem
-        const count = span / step
-        const end = Math.floor(clock.now() / step) * step
-        const values = Array.from({ length: count }, (_, at) => {
-          const back = count - 1 - at
-          return { t: new Date(end - back * step).toISOString(), v: latest * (1 - 0.1 * Math.sin(back / 3)) }
-        })
-        return { id: log, uri: owner, step, values }
-      },
-    },
-  ),
+  }).doc('The values of a log. The latest value is the current usage.'),
 } as const satisfies Endpoints
 
 export const UPDATES = {
-  getUpdates: endpoint(
-    'GET /update',
-    'homey.updates.readonly',
+  getUpdates: endpoint('GET /update', 'homey.updates.readonly', { only: WIRE, run: () => [] }).doc(
     "The available updates of the hub's firmware; the list is always empty.",
-    { only: WIRE, run: () => [] },
   ),
 } as const satisfies Endpoints
