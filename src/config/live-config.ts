@@ -50,9 +50,7 @@ export class LiveConfig implements Live {
     if (this.#hubFiles === 0) this.#awaitHubs()
   }
 
-  stop(): void {
-    this.#cancelRecheck()
-  }
+  readonly stop = (): void => this.#cancelRecheck()
 
   /** Applies the changes that can take effect at run time, and logs all others. Ignores an invalid configuration. */
   readonly reload = (): void => {

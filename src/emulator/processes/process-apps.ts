@@ -90,18 +90,14 @@ export class ProcessApps implements HubApps {
     removal.catch(() => {})
   }
 
-  enable(id: string): void {
-    const app = this.#must(id)
-    if (app.stored.enabled) return
-    app.change({ enabled: true }, { enabled: true })
-    void app.start()
-  }
+  readonly enable = (id: string): void => this.#enable(id, true)
+  readonly disable = (id: string): void => this.#enable(id, false)
 
-  disable(id: string): void {
+  #enable(id: string, enabled: boolean): void {
     const app = this.#must(id)
-    if (!app.stored.enabled) return
-    app.change({ enabled: false }, { enabled: false })
-    void app.stop()
+    if (app.stored.enabled === enabled) return
+    app.change({ enabled }, { enabled })
+    void (enabled ? app.start() : app.stop())
   }
 
   restart(id: string): void {
