@@ -15,12 +15,7 @@ type RetainedMessages = ReadonlyMap<string, string>
 const WAYS = { static: 'by number', leases: 'by leases' } as const
 
 /** Compares this configuration with its running fleet. @param topics the topics of a member with this configuration */
-export function examineFleet(
-  messages: RetainedMessages,
-  topics: Topics,
-  membership: Membership,
-  hubs: Config['hubs'],
-): Finding[] {
+export function examineFleet(messages: RetainedMessages, topics: Topics, membership: Membership, hubs: Config['hubs']) {
   const { ok, problem } = about('fleet')
   const { mode, member } = membership
   const own = messages.get(topics.of('bridgeState', {}))

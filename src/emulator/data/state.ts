@@ -157,11 +157,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
 }
 
 /** Adds missing settings and returns their names. Keeps the values of settings that already exist. */
-export function addSettings(
-  state: SqliteState,
-  id: string,
-  settings: Readonly<Record<string, unknown>> = {},
-): string[] {
+export function addSettings(state: SqliteState, id: string, settings: Readonly<Record<string, unknown>> = {}) {
   const existing = state.settings(id)
   const added = Object.keys(settings).filter((name) => !existing.has(name))
   for (const name of added) state.setSetting(id, name, settings[name])

@@ -123,11 +123,7 @@ async function replyTo(
   }
 }
 
-async function route(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { routes, handler }: HttpOptions,
-): Promise<Reply | undefined> {
+async function route(request: IncomingMessage, response: ServerResponse, { routes, handler }: HttpOptions) {
   const path = pathOf(request)
   const fixed = Object.hasOwn(routes, path) ? routes[path] : undefined
   if (fixed !== undefined) return isGet(request) ? await fixed() : GET_ONLY
