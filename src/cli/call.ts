@@ -18,11 +18,7 @@ import { shownJson } from '../observability/controls.ts'
 import { type Body, type ConfigFlag, exitCodes } from './command.ts'
 import { waiting } from './progress.ts'
 
-interface Flags extends ConfigFlag {
-  readonly topic: string
-  readonly payload: string | undefined
-  readonly timeout: number
-}
+type Flags = ConfigFlag & { readonly topic: string; readonly payload: string | undefined; readonly timeout: number }
 
 export const callCommand: Body<Flags> = async ({ env, print }, { config: file, topic, payload = '', timeout }) => {
   const { mqtt } = loadConfig({ file, env, requireHub: false }).config
@@ -105,11 +101,7 @@ function withTransaction({ target, command, argument }: CommandTopic, payload: s
   return isRecord(value) && !('transaction' in value) ? JSON.stringify({ ...value, transaction: mark }) : payload
 }
 
-interface Answer {
-  readonly text: string
-  readonly ok: boolean
-  readonly transaction: unknown
-}
+type Answer = { readonly text: string; readonly ok: boolean; readonly transaction: unknown }
 
 /** Parses an answer. Returns `undefined` if the message is not an answer. */
 function readAnswer(text: string): Answer | undefined {

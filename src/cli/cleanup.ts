@@ -78,6 +78,9 @@ const MAX_READS = 20
 /** Time within which a running bridge answers a ping. */
 const PING_MS = 3_000
 
+type Messages = ReadonlyMap<string, string>
+type Read = (filters: readonly string[]) => Promise<Messages>
+
 /**
  * Finds the retained topics of a bridge and, with `clear`, clears them. `left`: the topics that the broker refused to
  * clear. `isComplete`: all topics were found. @throws ExpectedError if the rules or a running bridge prevent this
@@ -136,11 +139,7 @@ export async function cleanup(options: CleanupOptions) {
 }
 
 /** Reads filters one at a time until no new message arrives. Resolves to `true` if certainly all messages arrived. */
-async function readInParts(
-  read: (filters: readonly string[]) => Promise<ReadonlyMap<string, string>>,
-  filters: readonly string[],
-  seen: ReadonlyMap<string, string>,
-): Promise<boolean> {
+async function readInParts(read: Read, filters: readonly string[], seen: Messages): Promise<boolean> {
   let isComplete = false
   for (let reads = 0, before = -1; reads < MAX_READS && seen.size > before; reads += 1) {
     before = seen.size
@@ -173,11 +172,7 @@ function partsOf(filter: string, topics: readonly string[]): string[] {
  * Returns the topics of the bridge and of a fleet's members. Includes a hub's topics only if the hub is configured, is
  * listed in `bridge/info`, or belongs to a fleet according to its own `info`.
  */
-function ownTopics(
-  messages: ReadonlyMap<string, string>,
-  seen: ReadonlyMap<string, string>,
-  { topics, hubs }: CleanupOptions,
-): string[] {
+function ownTopics(messages: Messages, seen: Messages, { topics, hubs }: CleanupOptions): string[] {
   const known = new Set(hubs)
   const former = [...seen].flatMap(([topic, payload]) => {
     const own = topics.parse(topic)
@@ -201,7 +196,7 @@ function ownTopics(
 }
 
 /** If a bridge is running, returns what the user must do before the cleanup. */
-async function runningIn(messages: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
+async function runningIn(messages: Messages, options: CleanupOptions): Promise<string | undefined> {
   const { topics } = options
   const members = [...messages].flatMap(([topic, state]) => {
     const found = topics.parseMember(topic)
@@ -229,11 +224,7 @@ async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): 
 }
 
 /** Clears topics. Resolves to those that the broker refused to clear. */
-async function cleared(
-  connection: Connection,
-  topics: readonly string[],
-  onProgress: CleanupOptions['onProgress'],
-): Promise<string[]> {
+async function cleared(connection: Connection, topics: readonly string[], onProgress: CleanupOptions['onProgress']) {
   const refused: string[] = []
   const remaining = topics.values()
   let done = 0

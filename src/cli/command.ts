@@ -23,15 +23,12 @@ export interface Io {
 /** The function that executes a command. Returns the exit code. */
 export type Body<T> = (io: Io, flags: T) => number | Promise<number>
 
-export interface ConfigFlag {
-  readonly config: string | undefined
-}
+export type ConfigFlag = { readonly config: string | undefined }
 
-export type Command = ReturnType<typeof command>
+export type Command = ReturnType<ReturnType<typeof command>['doc']>
 
 /** Defines a command. @param row.body - Imports the body when the command runs, so that only its modules are loaded. */
 export function command<F, P = Record<never, never>>(row: {
-  readonly summary: string
   readonly flags: Flags<F>
   /** Arguments without a flag. Optional arguments must be last. */
   readonly positionals?: Flags<P>
@@ -39,19 +36,16 @@ export function command<F, P = Record<never, never>>(row: {
   readonly lasts?: true
   readonly body: () => Promise<Body<F & P>>
 }) {
-  const { summary, body, lasts = false } = row
+  const { body, lasts = false } = row
   const flags: Readonly<Record<string, Flag>> = row.flags
   const positionals: Readonly<Record<string, Flag>> = row.positionals ?? {}
-  return {
-    ...{ summary, flags, positionals, lasts },
-    read(given: ReadonlyMap<string, readonly string[]>) {
-      const all = Object.entries({ ...flags, ...positionals })
-      const values = all.map(([name, flag]) => [name, flag.read(given.get(name) ?? [], name)])
-      // The assertion is safe, because the object has each key of `F` and `P`, with a value of that flag's type.
-      const read = Object.fromEntries(values) as F & P
-      return { flags: Object.fromEntries(values), run: async (io: Io) => (await body())(io, read) }
-    },
+  const read = (given: ReadonlyMap<string, readonly string[]>) => {
+    const all = Object.entries({ ...flags, ...positionals })
+    const values = Object.fromEntries(all.map(([name, flag]) => [name, flag.read(given.get(name) ?? [], name)]))
+    // The assertion is safe, because the object has each key of `F` and `P`, with a value of that flag's type.
+    return { flags: values, run: async (io: Io) => (await body())(io, values as F & P) }
   }
+  return { doc: (summary: string) => ({ summary, flags, positionals, lasts, read }) }
 }
 
 export interface Flag<T = unknown> {

@@ -81,14 +81,10 @@ export const cleanupFlags = {
 
 /** The commands of hub2mqtt. Without a command, the first one runs. */
 export const commands = {
-  run: command({
-    summary: 'connect the configured hubs to MQTT until the command is stopped',
-    lasts: true,
-    flags: { config },
-    body: async () => (await import('./run.ts')).run,
-  }),
+  run: command({ lasts: true, flags: { config }, body: async () => (await import('./run.ts')).run }).doc(
+    'connect the configured hubs to MQTT until the command is stopped',
+  ),
   demo: command({
-    summary: 'run the bridge with an emulated hub and an embedded broker, without hardware',
     lasts: true,
     flags: {
       config,
@@ -98,88 +94,70 @@ export const commands = {
       ),
     },
     body: async () => (await import('./demo.ts')).demo,
-  }),
+  }).doc('run the bridge with an emulated hub and an embedded broker, without hardware'),
   emulate: command({
-    summary: 'run only the emulated hub; prints its address when it is ready',
     lasts: true,
     flags: emulateFlags,
     body: async () => (await import('./emulate.ts')).emulateHub,
-  }),
+  }).doc('run only the emulated hub; prints its address when it is ready'),
   'emulate new-app': command({
-    summary: 'create a folder with a working app and its test',
     flags: {},
     positionals: {
       id: argument('id of the app, such as com.example.lights'),
       folder: optionalArgument('folder to create; default: a folder named after the id'),
     },
     body: async () => (await import('./emulate.ts')).newApp,
-  }),
+  }).doc('create a folder with a working app and its test'),
   'emulate keys create': command({
-    summary: 'create an API key of an emulated hub and print it once',
     flags: {
       data,
       scope: required(texts('SCOPE', 'a permission, such as hub.app')),
       name: text('TEXT', 'purpose of the key, shown in the list'),
     },
     body: async () => (await import('./emulate.ts')).createKey,
-  }),
-  'emulate keys list': command({
-    summary: 'list the API keys of an emulated hub: id, creation time, scopes, name',
-    flags: { data },
-    body: async () => (await import('./emulate.ts')).listKeys,
-  }),
+  }).doc('create an API key of an emulated hub and print it once'),
+  'emulate keys list': command({ flags: { data }, body: async () => (await import('./emulate.ts')).listKeys }).doc(
+    'list the API keys of an emulated hub: id, creation time, scopes, name',
+  ),
   'emulate keys revoke': command({
-    summary: 'revoke an API key of an emulated hub; its sessions end within a second',
     flags: { data },
     positionals: { id: argument('id of the key, as shown in the list') },
     body: async () => (await import('./emulate.ts')).revokeKey,
-  }),
+  }).doc('revoke an API key of an emulated hub; its sessions end within a second'),
   health: command({
-    summary:
-      'print the health of the running daemon, as its HTTP listener reports it; exit code 0 if the daemon needs no restart, otherwise 1; ignores mistakes in the configuration other than invalid values of http.host and http.port, because the daemon may still use the previous version; if the file is not valid YAML or JSON, searches its text for the options of http, and uses the default of an option that is not found or invalid there',
     flags: { config, ready: given('check instead whether the broker is connected and a hub has been read') },
     body: async () => (await import('./running.ts')).health,
-  }),
-  open: command({
-    summary: "print the page's address with the start-up token, which logs in a browser if no password is set",
-    flags: { config },
-    body: async () => (await import('./running.ts')).open,
-  }),
+  }).doc(
+    'print the health of the running daemon, as its HTTP listener reports it; exit code 0 if the daemon needs no restart, otherwise 1; ignores mistakes in the configuration other than invalid values of http.host and http.port, because the daemon may still use the previous version; if the file is not valid YAML or JSON, searches its text for the options of http, and uses the default of an option that is not found or invalid there',
+  ),
+  open: command({ flags: { config }, body: async () => (await import('./running.ts')).open }).doc(
+    "print the page's address with the start-up token, which logs in a browser if no password is set",
+  ),
   call: command({
-    summary:
-      'send a command to a running bridge through its broker and print the answer; fails unless the answer is ok',
     flags: { config, timeout: timeout('how long to wait for the answer') },
     positionals: {
       topic: argument('topic of the command, such as home/app/com.athom.hue/cmd/restart'),
       payload: optionalArgument('payload of the command; put -- before it if it begins with -'),
     },
     body: async () => (await import('./call.ts')).callCommand,
-  }),
+  }).doc('send a command to a running bridge through its broker and print the answer; fails unless the answer is ok'),
   'check-config': command({
-    summary: 'check the configuration and print its effective values, with secrets masked',
     flags: { config, connect: given('also test the hubs and the broker, as doctor does') },
     body: async () => (await import('./check-config.ts')).checkConfig,
-  }),
-  doctor: command({
-    summary: 'test the configuration, the hubs, the broker and the permissions; print a fix for each problem',
-    flags: { config },
-    body: async () => (await import('./check-config.ts')).doctor,
-  }),
+  }).doc('check the configuration and print its effective values, with secrets masked'),
+  doctor: command({ flags: { config }, body: async () => (await import('./check-config.ts')).doctor }).doc(
+    'test the configuration, the hubs, the broker and the permissions; print a fix for each problem',
+  ),
   conformance: command({
-    summary: 'print the kind of hub at an address, and how it differs from the expected behaviour',
     flags: conformanceFlags,
     body: async () => (await import('./conformance/conformance.ts')).conformance,
-  }),
-  'hash-password': command({
-    summary: 'read a password from standard input and print its hash for http.password',
-    flags: {},
-    body: async () => (await import('./hash-password.ts')).printHash,
-  }),
-  cleanup: command({
-    summary: 'clear all retained messages of a bridge on its broker; without --yes, only list these messages',
-    flags: cleanupFlags,
-    body: async () => (await import('./cleanup.ts')).cleanupCommand,
-  }),
+  }).doc('print the kind of hub at an address, and how it differs from the expected behaviour'),
+  'hash-password': command({ flags: {}, body: async () => (await import('./hash-password.ts')).printHash }).doc(
+    'read a password from standard input and print its hash for http.password',
+  ),
+  cleanup: command({ flags: cleanupFlags, body: async () => (await import('./cleanup.ts')).cleanupCommand }).doc(
+    'clear all retained messages of a bridge on its broker; without --yes, only list these messages',
+  ),
 }
 
 export type CommandName = keyof typeof commands

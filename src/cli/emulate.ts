@@ -62,11 +62,9 @@ export const newApp: Body<{ readonly id: string; readonly folder: string | undef
   return exitCodes.ok.code
 }
 
-export const createKey: Body<{
-  readonly data: string
-  readonly scope: readonly string[]
-  readonly name: string | undefined
-}> = async ({ print, warn }, { data, scope, name = '' }) => {
+type NewKey = { readonly data: string; readonly scope: readonly string[]; readonly name: string | undefined }
+
+export const createKey: Body<NewKey> = async ({ print, warn }, { data, scope, name = '' }) => {
   using keys = await keysIn(data, { make: true })
   const { id, key } = keys.create(scope, name)
   print(key)

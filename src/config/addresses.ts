@@ -39,11 +39,7 @@ function url({ schemes, withPath, example, credentials }: UrlRules) {
 
 const WEB = { schemes: ['http', 'https'], withPath: ['http', 'https'] }
 
-export const hubUrl = url({
-  ...WEB,
-  example: 'http://192.168.1.20',
-  credentials: 'the hub accepts only an api_key',
-})
+export const hubUrl = url({ ...WEB, example: 'http://192.168.1.20', credentials: 'the hub accepts only an api_key' })
 
 export const publicUrl = url({
   ...WEB,
@@ -149,8 +145,6 @@ export const token = v.pipe(
   v.readonly(),
   v.metadata({ name: 'token', secretOf: ({ token: secret }: { readonly token: string }) => secret }),
 )
-
-/** An origin that may show the page in a frame. */
 export const ancestor = v.pipe(
   v.union([v.literal('self'), origin], 'expected self, or an origin such as https://dashboard.lan'),
   v.metadata({ name: 'origin' }),

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { MEMBER_NAME } from '../base/member-name.ts'
 import { natsUrls, password } from './addresses.ts'
 import { duration, integer, label, secret, text } from './schemas.ts'
-import { defineOptions } from './table.ts'
+import { defineOptions, option } from './table.ts'
 
 const shard = v.pipe(
   text({
@@ -34,51 +34,30 @@ const bucket = text({
 })
 
 export const fleetOptions = defineOptions({
-  'fleet.shard': {
-    doc: 'Share of the hubs that this bridge serves, if several bridges divide the hubs by number: `3/8` is the third of eight shares.',
-    schema: shard,
-    example: '3/8',
-  },
-  'fleet.index': {
-    doc: 'Number of this bridge, counted from 0 as in Kubernetes; needs `fleet.count`.',
-    schema: integer(0, 998),
-    example: 2,
-  },
-  'fleet.count': {
-    doc: 'Number of bridges; needs `fleet.index`.',
-    schema: integer(1, 999),
-    example: 8,
-  },
+  'fleet.shard': option(shard, { example: '3/8' }).doc(
+    'Share of the hubs that this bridge serves, if several bridges divide the hubs by number: `3/8` is the third of eight shares.',
+  ),
+  'fleet.index': option(integer(0, 998), { example: 2 }).doc(
+    'Number of this bridge, counted from 0 as in Kubernetes; needs `fleet.count`.',
+  ),
+  'fleet.count': option(integer(1, 999), { example: 8 }).doc('Number of bridges; needs `fleet.index`.'),
   'fleet.nats': {
     doc: 'NATS servers with JetStream, which the bridges of a fleet use to share the hubs by leases: if a bridge dies, the other bridges take over its hubs.',
     schema: natsUrls,
     default: [],
     example: ['nats://nats-0:4222', 'nats://nats-1:4222'],
   },
-  'fleet.username': {
-    doc: 'User name for NATS.',
-    schema: label,
-    example: 'hub2mqtt',
-    live: { ifSame: 'fleet.nats' },
-  },
-  'fleet.password': {
-    doc: 'Password for NATS.',
-    ...secret(password, 'put-the-password-here'),
-    live: { ifSame: 'fleet.nats' },
-  },
-  'fleet.bucket': {
-    doc: 'Name of the key-value bucket in NATS; each fleet needs its own bucket.',
-    schema: bucket,
-    default: 'hub2mqtt',
-  },
-  'fleet.lease': {
-    doc: 'Duration of a lease. A bridge that no longer renews its lease loses its hubs after this time.',
-    schema: duration('5s', '5m'),
-    default: '15s',
-  },
-  'fleet.member': {
-    doc: 'Unique name of this bridge in the fleet; default: the name of the machine.',
-    schema: member,
-    example: 'bridge-0',
-  },
+  'fleet.username': option(label, { example: 'hub2mqtt', live: { ifSame: 'fleet.nats' } }).doc('User name for NATS.'),
+  'fleet.password': secret(password, 'put-the-password-here', { live: { ifSame: 'fleet.nats' } }).doc(
+    'Password for NATS.',
+  ),
+  'fleet.bucket': option(bucket, { default: 'hub2mqtt' }).doc(
+    'Name of the key-value bucket in NATS; each fleet needs its own bucket.',
+  ),
+  'fleet.lease': option(duration('5s', '5m'), { default: '15s' }).doc(
+    'Duration of a lease. A bridge that no longer renews its lease loses its hubs after this time.',
+  ),
+  'fleet.member': option(member, { example: 'bridge-0' }).doc(
+    'Unique name of this bridge in the fleet; default: the name of the machine.',
+  ),
 })

@@ -1,8 +1,21 @@
 import * as v from 'valibot'
 import { isCron, isTimeZone } from '../base/cron.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
-import { boolean, choice, duration, fixedKeys, integer, list, longDuration, map, show, size, text } from './schemas.ts'
-import { liveOptions } from './table.ts'
+import {
+  boolean,
+  choice,
+  duration,
+  fixedKeys,
+  integer,
+  list,
+  listOf,
+  longDuration,
+  map,
+  show,
+  size,
+  text,
+} from './schemas.ts'
+import { liveOptions, option } from './table.ts'
 
 export const appPattern = text({
   name: 'pattern',
@@ -36,11 +49,11 @@ const quietHours = text({
  * @param such an example for messages
  * @param written the example as written in a file
  */
-const byApp = <S extends v.GenericSchema>(value: S, such: string, written: unknown = such) => ({
-  schema: map(value, `values by app such as {com.athom.hue: ${such}}`),
-  default: new Map<string, never>(),
-  example: { 'com.athom.hue': written },
-})
+const byApp = <S extends v.GenericSchema>(value: S, such: string, written: unknown = such) =>
+  option(map(value, `values by app such as {com.athom.hue: ${such}}`), {
+    default: new Map<string, never>(),
+    example: { 'com.athom.hue': written },
+  })
 
 const webProbe = text({
   name: 'probe',
@@ -62,155 +75,98 @@ const unavailable = v.pipe(
 )
 
 export const guardOptions = liveOptions({
-  'guard.watch': {
-    doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. If the list is empty, the guardian is off.',
-    schema: list(appPattern),
-    default: [],
-    example: ['*'],
-  },
-  'guard.ignore': {
-    doc: 'Apps that the guardian ignores; overrides `guard.watch`.',
-    schema: list(appPattern),
-    default: [],
-    example: ['com.example.experiment'],
-  },
-  'guard.backoff': {
-    doc: 'Delay before the first restart of an app; doubles after each restart.',
-    schema: duration('1s', '1h'),
-    default: '10s',
-  },
-  'guard.backoff_max': {
-    doc: 'The longest delay before a restart.',
-    schema: duration('1s', '24h'),
-    default: '10m',
-  },
-  'guard.max_restarts': {
-    doc: 'Number of restarts of an app within `guard.window` after which the guardian gives up, until the app has run for an hour, has a new version, or a command resets the count.',
-    schema: integer(1, 100),
-    default: 5,
-  },
-  'guard.window': {
-    doc: 'See `guard.max_restarts`.',
-    schema: duration('1s', '24h'),
-    default: '30m',
-  },
-  'guard.hub_max_restarts': {
-    doc: 'Maximum number of restarts of all apps of a hub together within `guard.window`; other restarts wait.',
-    schema: integer(1, 1000),
-    default: 20,
-  },
+  'guard.watch': listOf(appPattern, ['*']).doc(
+    'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. If the list is empty, the guardian is off.',
+  ),
+  'guard.ignore': listOf(appPattern, ['com.example.experiment']).doc(
+    'Apps that the guardian ignores; overrides `guard.watch`.',
+  ),
+  'guard.backoff': option(duration('1s', '1h'), { default: '10s' }).doc(
+    'Delay before the first restart of an app; doubles after each restart.',
+  ),
+  'guard.backoff_max': option(duration('1s', '24h'), { default: '10m' }).doc('The longest delay before a restart.'),
+  'guard.max_restarts': option(integer(1, 100), { default: 5 }).doc(
+    'Number of restarts of an app within `guard.window` after which the guardian gives up, until the app has run for an hour, has a new version, or a command resets the count.',
+  ),
+  'guard.window': option(duration('1s', '24h'), { default: '30m' }).doc('See `guard.max_restarts`.'),
+  'guard.hub_max_restarts': option(integer(1, 1000), { default: 20 }).doc(
+    'Maximum number of restarts of all apps of a hub together within `guard.window`; other restarts wait.',
+  ),
   'guard.retry': {
     doc: 'After the guardian has given up on an app, it restarts the app once after each of these delays, and then repeatedly after the last delay, until the app has run for an hour. `[]`: never.',
     schema: list(longDuration('1s', '7d')),
     default: ['15m', '1h', '6h', '24h'],
   },
-  'guard.storm.apps': {
-    doc: 'Number of apps of a hub that must crash within `guard.storm.within` to count as a storm, during which no app is restarted.',
-    schema: integer(2, 1000),
-    default: 3,
-  },
-  'guard.storm.within': {
-    doc: 'See `guard.storm.apps`. A storm is over when no app has crashed for this long.',
-    schema: duration('1s', '1h'),
-    default: '60s',
-  },
-  'guard.after_boot': {
-    doc: 'Delay by app: the app is restarted once, when this time has passed since its hub started.',
-    ...byApp(duration('1s', '24h'), '5m'),
-  },
-  'guard.quiet_hours': {
-    doc: 'Time of day during which the guardian only watches.',
-    schema: quietHours,
-    example: '23:00-07:00',
-  },
-  'guard.time_zone': {
-    doc: "Time zone of `guard.quiet_hours` and `guard.schedule`; default: the machine's.",
-    schema: timeZone,
-    example: 'Europe/Berlin',
-  },
-  'guard.memory_limit': {
-    doc: 'Memory limit by app; an app above its limit is restarted.',
-    ...byApp(size('1MiB', '65536MiB'), '120MiB'),
-  },
-  'guard.cpu_limit': {
-    doc: 'CPU limit by app in per cent of one core; an app above its limit is restarted.',
-    ...byApp(integer(1, 1600), '80', 80),
-  },
-  'guard.change_limit': {
-    doc: 'Time limit by app: a running app is restarted if nothing about it, not even its usage, has changed for this time.',
-    ...byApp(duration('1m', '720h'), '2h'),
-  },
+  'guard.storm.apps': option(integer(2, 1000), { default: 3 }).doc(
+    'Number of apps of a hub that must crash within `guard.storm.within` to count as a storm, during which no app is restarted.',
+  ),
+  'guard.storm.within': option(duration('1s', '1h'), { default: '60s' }).doc(
+    'See `guard.storm.apps`. A storm is over when no app has crashed for this long.',
+  ),
+  'guard.after_boot': byApp(duration('1s', '24h'), '5m').doc(
+    'Delay by app: the app is restarted once, when this time has passed since its hub started.',
+  ),
+  'guard.quiet_hours': option(quietHours, { example: '23:00-07:00' }).doc(
+    'Time of day during which the guardian only watches.',
+  ),
+  'guard.time_zone': option(timeZone, { example: 'Europe/Berlin' }).doc(
+    "Time zone of `guard.quiet_hours` and `guard.schedule`; default: the machine's.",
+  ),
+  'guard.memory_limit': byApp(size('1MiB', '65536MiB'), '120MiB').doc(
+    'Memory limit by app; an app above its limit is restarted.',
+  ),
+  'guard.cpu_limit': byApp(integer(1, 1600), '80', 80).doc(
+    'CPU limit by app in per cent of one core; an app above its limit is restarted.',
+  ),
+  'guard.change_limit': byApp(duration('1m', '720h'), '2h').doc(
+    'Time limit by app: a running app is restarted if nothing about it, not even its usage, has changed for this time.',
+  ),
   'guard.probe': {
-    doc: "Path by app in the app's own web API, requested with GET at each read of the app list, and the expected status if it is not 200 to 299.",
-    ...byApp(webProbe, '/status'),
+    ...byApp(webProbe, '/status').doc(
+      "Path by app in the app's own web API, requested with GET at each read of the app list, and the expected status if it is not 200 to 299.",
+    ),
     example: { 'com.athom.hue': '/status', 'com.example.bridge': '/login 401' },
   },
-  'guard.for_reads': {
-    doc: 'Number of consecutive reads of the app list after which an app counts as above a limit, silent, or failing its probe.',
-    schema: integer(1, 1000),
-    default: 3,
-  },
-  'guard.silent': {
-    doc: 'Apps that are restarted if the hub stops reporting their usage, but still reports the usage of other apps. Other apps only get an entry in `attention`.',
-    schema: list(appPattern),
-    default: [],
-    example: ['com.athom.hue'],
-  },
-  'guard.unavailable': {
-    doc: 'Limit by app: the number of its devices (or `all`) that must be unavailable, and for how long, before the app is restarted.',
-    ...byApp(unavailable, '{devices: all, for: 10m}', { devices: 'all', for: '10m' }),
-  },
-  'guard.schedule': {
-    doc: 'Scheduled restarts, as cron expressions by app; on each hub, one app is restarted at a time.',
-    ...byApp(cron, '"0 4 * * 1"', '0 4 * * 1'),
-  },
-  'guard.history': {
-    doc: 'Number of events that the history of an app contains.',
-    schema: integer(1, MAX_HISTORY),
-    default: 20,
-  },
-  'updates.policy': {
-    doc: 'Whether the guardian updates apps: never (`manual`), or one at a time in the update window (`window`).',
-    schema: choice(['manual', 'window']),
-    default: 'manual',
-  },
-  'updates.window.start': {
-    doc: 'Start of the update window, as a cron expression.',
-    schema: cron,
-    example: '0 4 * * *',
-  },
-  'updates.window.length': {
-    doc: 'Length of the update window; an update that has started is completed.',
-    schema: duration('1m', '24h'),
-    default: '2h',
-  },
-  'updates.time_zone': {
-    doc: "Time zone of the update window; default: the machine's.",
-    schema: timeZone,
-    example: 'Europe/Berlin',
-  },
-  'updates.hold_days': {
-    doc: 'Number of days for which the bridge must have seen a version on offer before it is installed. Hubs that do not report versions are skipped.',
-    schema: integer(0, 365),
-    default: 0,
-  },
-  'updates.severity': {
-    doc: 'Largest version step, by app, that is installed in the update window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
-    ...byApp(choice(['patch', 'minor', 'major']), 'minor'),
-  },
-  'updates.store': {
-    doc: 'Whether to query the public app store once a day for each installed app, to get the newest version if the hub does not report it, and the changelog.',
-    schema: boolean,
-    default: false,
-  },
-  'updates.backup': {
-    doc: 'Whether the hub makes a backup before an update; if the backup fails, the app is not updated.',
-    schema: boolean,
-    default: false,
-  },
-  'updates.off_when_bad': {
-    doc: 'Whether automatic updates of an app are turned off when it crashes three times within 30 minutes after an update.',
-    schema: boolean,
-    default: false,
-  },
+  'guard.for_reads': option(integer(1, 1000), { default: 3 }).doc(
+    'Number of consecutive reads of the app list after which an app counts as above a limit, silent, or failing its probe.',
+  ),
+  'guard.silent': listOf(appPattern, ['com.athom.hue']).doc(
+    'Apps that are restarted if the hub stops reporting their usage, but still reports the usage of other apps. Other apps only get an entry in `attention`.',
+  ),
+  'guard.unavailable': byApp(unavailable, '{devices: all, for: 10m}', { devices: 'all', for: '10m' }).doc(
+    'Limit by app: the number of its devices (or `all`) that must be unavailable, and for how long, before the app is restarted.',
+  ),
+  'guard.schedule': byApp(cron, '"0 4 * * 1"', '0 4 * * 1').doc(
+    'Scheduled restarts, as cron expressions by app; on each hub, one app is restarted at a time.',
+  ),
+  'guard.history': option(integer(1, MAX_HISTORY), { default: 20 }).doc(
+    'Number of events that the history of an app contains.',
+  ),
+  'updates.policy': option(choice(['manual', 'window']), { default: 'manual' }).doc(
+    'Whether the guardian updates apps: never (`manual`), or one at a time in the update window (`window`).',
+  ),
+  'updates.window.start': option(cron, { example: '0 4 * * *' }).doc(
+    'Start of the update window, as a cron expression.',
+  ),
+  'updates.window.length': option(duration('1m', '24h'), { default: '2h' }).doc(
+    'Length of the update window; an update that has started is completed.',
+  ),
+  'updates.time_zone': option(timeZone, { example: 'Europe/Berlin' }).doc(
+    "Time zone of the update window; default: the machine's.",
+  ),
+  'updates.hold_days': option(integer(0, 365), { default: 0 }).doc(
+    'Number of days for which the bridge must have seen a version on offer before it is installed. Hubs that do not report versions are skipped.',
+  ),
+  'updates.severity': byApp(choice(['patch', 'minor', 'major']), 'minor').doc(
+    'Largest version step, by app, that is installed in the update window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
+  ),
+  'updates.store': option(boolean, { default: false }).doc(
+    'Whether to query the public app store once a day for each installed app, to get the newest version if the hub does not report it, and the changelog.',
+  ),
+  'updates.backup': option(boolean, { default: false }).doc(
+    'Whether the hub makes a backup before an update; if the backup fails, the app is not updated.',
+  ),
+  'updates.off_when_bad': option(boolean, { default: false }).doc(
+    'Whether automatic updates of an app are turned off when it crashes three times within 30 minutes after an update.',
+  ),
 })

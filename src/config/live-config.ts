@@ -10,10 +10,7 @@ import { differences, takeOver } from './reload.ts'
 
 export type Load = () => Loaded
 
-export interface Reloaded {
-  readonly before: Config
-  readonly after: Config
-}
+export type Reloaded = { readonly before: Config; readonly after: Config }
 
 /** How long the hubs are kept after `hubs_dir` has become empty, because its volume may be unmounted only briefly. */
 export const EMPTY_MS = 60_000
@@ -53,9 +50,7 @@ export class LiveConfig implements Live {
     if (this.#hubFiles === 0) this.#awaitHubs()
   }
 
-  stop(): void {
-    this.#cancelRecheck()
-  }
+  readonly stop = (): void => this.#cancelRecheck()
 
   /** Applies the changes that can take effect at run time, and logs all others. Ignores an invalid configuration. */
   readonly reload = (): void => {

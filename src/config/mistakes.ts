@@ -40,9 +40,7 @@ export class Mistakes {
   }
 
   /** Returns whether a mistake was added with this `path`. */
-  concerns(path: string): boolean {
-    return this.#failed.has(path)
-  }
+  readonly concerns = (path: string): boolean => this.#failed.has(path)
 
   /** Returns `, but it is "abc"` for a refused value that may be shown, otherwise an empty string. */
   quote(value: unknown): string {
@@ -73,9 +71,7 @@ export class Mistakes {
   }
 
   /** Adds a line that already names its key. */
-  addLine(line: string): void {
-    this.#lines.add(line)
-  }
+  readonly addLine = (line: string): void => void this.#lines.add(line)
 
   get lines(): readonly string[] {
     return [...this.#lines]

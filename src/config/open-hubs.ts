@@ -11,9 +11,7 @@ import { connectGate } from '../hub/session.ts'
 import type { HubConfig, Live } from './options.ts'
 import { camelKeys } from './table.ts'
 
-interface OpenHub extends BridgedHub {
-  readonly pulse: Pulse
-}
+type OpenHub = BridgedHub & { readonly pulse: Pulse }
 
 interface HubsOptions {
   /** `renewKey` reads a key again after its hub has refused it, and returns whether the key has changed. */

@@ -14,13 +14,17 @@ type IsWrong = (path: string) => boolean
 
 const useTls = (urls: readonly string[] | null) => urls?.some((url) => /^(mqtts|wss):/.test(url)) === true
 
-const passwordNeedsName = (part: 'mqtt' | 'fleet'): Rule => ({
-  paths: [`${part}.username`, `${part}.password`],
-  check: ({ [part]: { username, password } }) =>
-    password !== null &&
-    username === null &&
-    `${part}.username: missing; a password is sent only together with a user name`,
-})
+const mistake = (paths: Rule['paths'], check: Rule['check']): Rule => ({ paths, check })
+const warning = (paths: Rule['paths'], check: Rule['check']): Rule => ({ paths, check, isWarning: true })
+
+const passwordNeedsName = (part: 'mqtt' | 'fleet') =>
+  mistake(
+    [`${part}.username`, `${part}.password`],
+    ({ [part]: { username, password } }) =>
+      password !== null &&
+      username === null &&
+      `${part}.username: missing; a password is sent only together with a user name`,
+  )
 
 /** Returns how many ways of sharing hubs are configured. Also counts options that have mistakes. */
 function waysToShare({ shard, index, count, nats }: Config['fleet'], isWrong: IsWrong): number {
@@ -30,84 +34,72 @@ function waysToShare({ shard, index, count, nats }: Config['fleet'], isWrong: Is
 }
 
 const rules: readonly Rule[] = [
-  {
-    paths: ['mqtt.url', 'mqtt.embedded.host', 'mqtt.username', 'mqtt.password'],
-    check: ({ mqtt: { url, embedded, username, password } }) =>
+  mistake(
+    ['mqtt.url', 'mqtt.embedded.host', 'mqtt.username', 'mqtt.password'],
+    ({ mqtt: { url, embedded, username, password } }) =>
       url === null &&
       !isLoopback(embedded.host) &&
       (username === null || password === null) &&
       'mqtt.embedded.host: the embedded broker listens beyond this machine only with mqtt.username and mqtt.password; give both, or listen on 127.0.0.1',
-  },
+  ),
   passwordNeedsName('mqtt'),
-  {
-    paths: ['mqtt.cert_file', 'mqtt.key_file'],
-    check: ({ mqtt: { cert_file, key_file } }) => {
-      if ((cert_file === null) === (key_file === null)) return false
-      const [lacking, given] = cert_file === null ? ['cert_file', 'key_file'] : ['key_file', 'cert_file']
-      return `mqtt.${lacking}: missing; mqtt.${given} needs it`
-    },
-  },
-  {
-    paths: ['mqtt.url', 'mqtt.reject_unauthorized'],
-    isWarning: true,
-    check: ({ mqtt: { url, reject_unauthorized } }) =>
+  mistake(['mqtt.cert_file', 'mqtt.key_file'], ({ mqtt: { cert_file, key_file } }) => {
+    if ((cert_file === null) === (key_file === null)) return false
+    const [lacking, given] = cert_file === null ? ['cert_file', 'key_file'] : ['key_file', 'cert_file']
+    return `mqtt.${lacking}: missing; mqtt.${given} needs it`
+  }),
+  warning(
+    ['mqtt.url', 'mqtt.reject_unauthorized'],
+    ({ mqtt: { url, reject_unauthorized } }) =>
       useTls(url) &&
       !reject_unauthorized &&
       "mqtt.reject_unauthorized: the broker's certificate is not checked; name its authority in mqtt.ca_file instead",
-  },
-  {
-    paths: ['mqtt.url', 'mqtt.ca_file', 'mqtt.cert_file'],
-    isWarning: true,
-    check: ({ mqtt: { url, ca_file, cert_file } }) =>
+  ),
+  warning(
+    ['mqtt.url', 'mqtt.ca_file', 'mqtt.cert_file'],
+    ({ mqtt: { url, ca_file, cert_file } }) =>
       !useTls(url) &&
       (ca_file !== null || cert_file !== null) &&
       'mqtt.url: certificates are configured, but the address is not encrypted; use mqtts:// or wss://',
-  },
-  {
-    paths: ['mqtt.base_topic', 'discovery.prefix'],
-    isWarning: true,
+  ),
+  warning(
+    ['mqtt.base_topic', 'discovery.prefix'],
     // Other devices may have topics there that look like those of a hub.
-    check: ({ mqtt: { base_topic }, discovery: { prefix } }) =>
+    ({ mqtt: { base_topic }, discovery: { prefix } }) =>
       `${base_topic}/`.startsWith(`${prefix}/`) &&
       'mqtt.base_topic: this is discovery.prefix or a topic below it, where other devices publish; use another, such as hub2mqtt',
-  },
-  {
-    paths: ['mqtt.url'],
-    check: ({ mqtt, fleet }, isWrong) =>
+  ),
+  mistake(
+    ['mqtt.url'],
+    ({ mqtt, fleet }, isWrong) =>
       mqtt.url === null &&
       waysToShare(fleet, isWrong) > 0 &&
       'mqtt.url: missing; the bridges of a fleet share a broker',
-  },
-  {
-    paths: [],
-    check: ({ fleet }, isWrong) =>
+  ),
+  mistake(
+    [],
+    ({ fleet }, isWrong) =>
       waysToShare(fleet, isWrong) > 1 &&
       'fleet.shard: expected one of fleet.shard, fleet.index with fleet.count, and fleet.nats',
-  },
-  {
-    paths: ['fleet.index', 'fleet.count'],
-    check: ({ fleet: { index, count } }) => {
-      if (index === null && count === null) return false
-      if (index === null || count === null) return 'fleet.index: expected together with fleet.count'
-      return index >= count && `fleet.index: expected a number from 0 to ${count - 1}`
-    },
-  },
+  ),
+  mistake(['fleet.index', 'fleet.count'], ({ fleet: { index, count } }) => {
+    if (index === null && count === null) return false
+    if (index === null || count === null) return 'fleet.index: expected together with fleet.count'
+    return index >= count && `fleet.index: expected a number from 0 to ${count - 1}`
+  }),
   passwordNeedsName('fleet'),
-  {
-    paths: ['http.tokens'],
-    check: ({ http: { tokens } }) => {
-      const names = Map.groupBy(tokens.keys(), (name) => tokens.get(name)?.token)
-      const same = names.values().find(({ length }) => length > 1)
-      return same !== undefined && `http.tokens: ${same.join(' and ')} have the same token; give each its own`
-    },
-  },
-  {
-    paths: ['updates.policy', 'updates.window.start'],
-    check: ({ updates: { policy, window } }) =>
+  mistake(['http.tokens'], ({ http: { tokens } }) => {
+    const names = Map.groupBy(tokens.keys(), (name) => tokens.get(name)?.token)
+    const same = names.values().find(({ length }) => length > 1)
+    return same !== undefined && `http.tokens: ${same.join(' and ')} have the same token; give each its own`
+  }),
+  mistake(
+    ['updates.policy', 'updates.window.start'],
+    ({ updates: { policy, window } }) =>
       policy === 'window' &&
       window.start === null &&
       'updates.window.start: missing; updates.policy: window requires it',
-  },
+  ),
 ]
 
 export function checkRules(config: Omit<Config, 'hubs'>, isWrong: IsWrong = () => false) {

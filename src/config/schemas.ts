@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
 import { nearest } from '../base/nearest.ts'
+import { type Option, option } from './table.ts'
 
 /** The properties of a schema that tables and messages need. */
 export interface About {
@@ -132,16 +133,16 @@ export function list<S extends v.GenericSchema>(item: S) {
   )
 }
 
-export const flag = (fallback: boolean) => ({ schema: boolean, default: fallback })
+export const flag = (fallback: boolean) => option(boolean, { default: fallback })
 
-export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput<S>[]) => ({
-  schema: list(item),
-  default: [],
-  example,
-})
+export const listOf = <S extends v.GenericSchema>(
+  item: S,
+  example: v.InferInput<S>[],
+  fallback: v.InferInput<S>[] = [],
+) => ({ doc: (doc: string) => ({ doc, schema: list(item), default: fallback, example }) })
 
-export const secret = <S extends v.GenericSchema>(schema: S, example: string) =>
-  ({ schema, sensitive: true, example }) as const
+export const secret = <S extends v.GenericSchema>(schema: S, example: string, more: Pick<Option, 'live'> = {}) =>
+  option(schema, { ...more, sensitive: true, example })
 
 /** A string, or a list of at least `least` strings (in the environment, separated by commas). The value is a list. */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {

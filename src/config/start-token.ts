@@ -9,10 +9,7 @@ const MAX_BYTES = 256
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
 
 /** Returns `http.token_file`, or a path beside the configuration file; `null` if neither is configured. */
-export function tokenFileOf(
-  { token_file }: { readonly token_file: string | null },
-  configFile: string | null,
-): string | null {
+export function tokenFileOf({ token_file }: { readonly token_file: string | null }, configFile: string | null) {
   return token_file ?? (configFile === null ? null : `${configFile}.token`)
 }
 

@@ -3,10 +3,7 @@
 import convict from 'convict'
 import * as v from 'valibot'
 
-interface OptionBase<S extends v.GenericSchema> {
-  readonly doc: string
-  /** The schema of the value as written in a file. Without a default, an omitted option is `null`. */
-  readonly schema: S
+interface Traits {
   /** Set if a change takes effect at run time. With `ifSame`, the named option must also be set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
   /** Set for a secret, which is masked in the log and wherever it is shown, and can be read from a file (`…_file`). */
@@ -19,11 +16,19 @@ interface OptionBase<S extends v.GenericSchema> {
 }
 
 /** Default and example are written as in a file. An option without a default needs an example. */
-export type Option<S extends v.GenericSchema = v.GenericSchema> = OptionBase<S> &
+type Rest<S extends v.GenericSchema> = Traits &
   (
     | { readonly default: v.InferInput<S> | null; readonly required?: never; readonly example?: unknown }
     | { readonly default?: never; readonly required?: true; readonly example: unknown }
   )
+
+/** The schema is that of the value as written in a file. Without a default, an omitted option is `null`. */
+export type Option<S extends v.GenericSchema = v.GenericSchema> = { readonly doc: string; readonly schema: S } & Rest<S>
+
+/** Defines an option. Its documentation comes last, because it is long. */
+export const option = <S extends v.GenericSchema, const R extends Rest<S>>(schema: S, rest: R) => ({
+  doc: (doc: string) => ({ doc, schema, ...rest }),
+})
 
 export type Table = Readonly<Record<string, Option>>
 

@@ -71,12 +71,7 @@ export function checkVariables(env: Environment, known: readonly string[], mista
 }
 
 /** Checks the keys below the path `at` in the file (empty: the whole file). `allowed` are paths below `at`. */
-export function checkKeys(
-  file: ConfigFile,
-  at: readonly string[],
-  allowed: readonly string[],
-  mistakes: Mistakes,
-): void {
+export function checkKeys(file: ConfigFile, at: readonly string[], allowed: readonly string[], mistakes: Mistakes) {
   const walk = (node: FileMap, place: readonly string[], known: readonly string[]): void => {
     for (const [key, value] of node) {
       const keys = [...place, String(key)]

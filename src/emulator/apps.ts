@@ -17,9 +17,7 @@ import {
 import type { Timers } from './timers.ts'
 
 /** How to make a change. `silent` suppresses its event. */
-export interface How {
-  silent?: boolean
-}
+export type How = { silent?: boolean }
 
 interface AppsOptions extends Pick<Settled, 'flavour' | 'settleMs' | 'store'> {
   timers: Timers
@@ -45,24 +43,15 @@ export class Apps implements HubApps {
     return new Map(this.records.has(id) ? this.#settings.get(id) : [])
   }
 
-  setSetting(id: string, name: string, value: unknown): void {
-    this.#settings.get(id)?.set(name, value)
-  }
+  readonly setSetting = (id: string, name: string, value: unknown): void =>
+    void this.#settings.get(id)?.set(name, value)
+  readonly unsetSetting = (id: string, name: string): void => void this.#settings.get(id)?.delete(name)
 
-  unsetSetting(id: string, name: string): void {
-    this.#settings.get(id)?.delete(name)
-  }
-
-  output(): undefined {}
-
-  locales(id: string): Readonly<Record<string, unknown>> {
-    return { en: { title: this.#must(id).name } }
-  }
+  readonly output = () => undefined
+  readonly locales = (id: string) => ({ en: { title: this.#must(id).name } })
 
   /** Rejects every request to the app's web API, because a simulated app has no process that could answer. */
-  request(): Promise<never> {
-    return Promise.reject(new HubError(404, 'not_found', 'Not Found'))
-  }
+  readonly request = (): Promise<never> => Promise.reject(new HubError(404, 'not_found', 'Not Found'))
 
   /** Installs an app as declared. Settings that remain from an earlier installation are kept. */
   add(seed: AppSeed, how: How = {}): void {

@@ -21,15 +21,17 @@ interface ControlRow extends Pick<Endpoint, 'doc' | 'method' | 'path'> {
 }
 
 interface Row<R extends Request, E extends v.ObjectEntries> {
-  readonly doc: string
-  readonly request: R
   readonly accepts?: E
   run(hub: EmulatedHub, input: Input<R, E>): unknown
 }
 
 // biome-ignore lint/complexity/noBannedTypes: a row without `accepts` adds `{}` to the parameters of its path.
-function row<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): ControlRow
-function row({ doc, request, accepts = {}, run }: Row<Request, v.ObjectEntries>): ControlRow {
+function row<const R extends Request, const E extends v.ObjectEntries = {}>(
+  request: R,
+  doc: string,
+  row: Row<R, E>,
+): ControlRow
+function row(request: Request, doc: string, { accepts = {}, run }: Row<Request, v.ObjectEntries>): ControlRow {
   const { read, ...route } = requestOf(request, accepts)
   return { doc, accepts, ...route, perform: (hub, args) => run(hub, read(args)) }
 }
@@ -60,65 +62,39 @@ function behave(hub: EmulatedHub, name: string, options: unknown): void {
 }
 
 export const CONTROL: readonly ControlRow[] = [
-  row({
-    doc: 'The active behaviours, and how many more times each will happen.',
-    request: 'GET /behaviours',
+  row('GET /behaviours', 'The active behaviours, and how many more times each will happen.', {
     run: (hub) => hub.behaviours,
   }),
-  row({
-    doc: 'Sets a behaviour. The body contains its options.',
-    request: 'PUT /behaviours/:name',
+  row('PUT /behaviours/:name', 'Sets a behaviour. The body contains its options.', {
     accepts: OPTIONS,
     run: (hub, { name, options }) => behave(hub, name, options),
   }),
-  row({
-    doc: 'Clears all variants of a behaviour.',
-    request: 'DELETE /behaviours/:name',
+  row('DELETE /behaviours/:name', 'Clears all variants of a behaviour.', {
     run: (hub, { name }) => hub.behave(behaviourNamed(name), false),
   }),
-  row({
-    doc: 'Clears all behaviours.',
-    request: 'DELETE /behaviours',
-    run: (hub) => hub.behaveWell(),
-  }),
-  row({
-    doc: 'The latest requests to the hub, oldest first, without keys.',
-    request: 'GET /requests',
+  row('DELETE /behaviours', 'Clears all behaviours.', { run: (hub) => hub.behaveWell() }),
+  row('GET /requests', 'The latest requests to the hub, oldest first, without keys.', {
     run: (hub) => hub.requests.map(({ key: _, ...request }) => request),
   }),
-  row({
-    doc: 'Clears the list of requests.',
-    request: 'DELETE /requests',
-    run: (hub) => hub.forgetRequests(),
-  }),
-  row({
-    doc: 'The latest spoken texts, oldest first.',
-    request: 'GET /spoken',
-    run: (hub) => hub.spoken,
-  }),
-  row({
-    doc: 'The number of connections, of realtime sessions, and of sessions that are subscribed to the apps.',
-    request: 'GET /connections',
-    run: (hub) => hub.connections,
-  }),
-  row({
-    doc: 'Makes an app crash. A simulated app crashes with the given message.',
-    request: 'POST /apps/:id/crash',
+  row('DELETE /requests', 'Clears the list of requests.', { run: (hub) => hub.forgetRequests() }),
+  row('GET /spoken', 'The latest spoken texts, oldest first.', { run: (hub) => hub.spoken }),
+  row(
+    'GET /connections',
+    'The number of connections, of realtime sessions, and of sessions that are subscribed to the apps.',
+    { run: (hub) => hub.connections },
+  ),
+  row('POST /apps/:id/crash', 'Makes an app crash. A simulated app crashes with the given message.', {
     accepts: { message: optional(v.string(), 'The message of the crash.') },
     run: (hub, { id, message }) => {
       if (!isUp(installed(hub, id).state)) throw new HubError(503, 'not_running', 'The app is not running')
       return hub.provokeCrash(id, message)
     },
   }),
-  row({
-    doc: "Makes an app's devices unavailable, or available again.",
-    request: 'PUT /apps/:id/devices',
+  row('PUT /apps/:id/devices', "Makes an app's devices unavailable, or available again.", {
     accepts: { state: described(v.picklist(['away', 'back']), '`away`: unavailable; `back`: available.') },
     run: (hub, { id, state }) => hub.setDevices(installed(hub, id).id, state),
   }),
-  row({
-    doc: 'Ends all realtime sessions.',
-    request: 'POST /realtime/drop',
+  row('POST /realtime/drop', 'Ends all realtime sessions.', {
     accepts: {
       how: optional(
         v.picklist(['goodbye', 'cut']),
@@ -127,9 +103,7 @@ export const CONTROL: readonly ControlRow[] = [
     },
     run: (hub, { how }) => hub.dropRealtime(how),
   }),
-  row({
-    doc: 'Reboots the hub; answers when it is back.',
-    request: 'POST /reboot',
+  row('POST /reboot', 'Reboots the hub; answers when it is back.', {
     accepts: {
       downMs: optional(v.pipe(whole, v.maxValue(3_600_000)), 'How long the hub is down, in milliseconds; default 0.'),
       version: optional(v.string(), 'The firmware after the reboot.'),

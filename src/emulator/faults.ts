@@ -90,9 +90,10 @@ export function foreign(status: number, headers: Outcome['headers'], text: strin
 export const gatewayPage = (status: number) =>
   `<!doctype html><html><head><title>${status}</title></head><body><h1>${status}</h1><hr>gateway</body></html>\n`
 
-export function reworded(change: (text: string) => string): Fault {
-  return { executes: true, answer: (exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }) }
-}
+const executed = (answer: Fault['answer']): Fault => ({ executes: true, answer })
+
+export const reworded = (change: (text: string) => string) =>
+  executed((exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }))
 
 export function altered(change: (answer: Record<string, unknown>) => unknown): Fault {
   return reworded((text) => {
@@ -118,28 +119,22 @@ export function renamed(answer: Record<string, unknown>, suffix: string): unknow
 
 export function staleReads(): Fault {
   const first = new Map<string, Outcome>()
-  return {
-    executes: true,
-    answer(exchange, outcome) {
-      const { method, url = '' } = exchange.request
-      if (method !== 'GET') return exchange.send(outcome)
-      const remembered = first.get(url) ?? outcome
-      first.set(url, remembered)
-      exchange.send(remembered)
-    },
-  }
+  return executed((exchange, outcome) => {
+    const { method, url = '' } = exchange.request
+    if (method !== 'GET') return exchange.send(outcome)
+    const remembered = first.get(url) ?? outcome
+    first.set(url, remembered)
+    exchange.send(remembered)
+  })
 }
 
 export function bigBody(megabytes: number): Fault {
-  return {
-    executes: true,
-    answer({ response, head }) {
-      head(200, JSON_TYPE)
-      Readable.from(padding(megabytes))
-        .on('error', () => {})
-        .pipe(response)
-    },
-  }
+  return executed(({ response, head }) => {
+    head(200, JSON_TYPE)
+    Readable.from(padding(megabytes))
+      .on('error', () => {})
+      .pipe(response)
+  })
 }
 
 /** Generates a large answer of complete and valid JSON, so that only its size is a problem. */
@@ -151,13 +146,10 @@ function* padding(megabytes: number): Generator<string> {
 }
 
 export function slowHeaders(ms: number): Fault {
-  return {
-    executes: true,
-    answer(exchange, outcome) {
-      const cancel = exchange.timers.after(ms, () => exchange.send(outcome))
-      exchange.response.once('close', cancel)
-    },
-  }
+  return executed((exchange, outcome) => {
+    const cancel = exchange.timers.after(ms, () => exchange.send(outcome))
+    exchange.response.once('close', cancel)
+  })
 }
 
 export function drippingBody(ms: number, bytes: number): Fault {
@@ -168,13 +160,10 @@ export function drippingBody(ms: number, bytes: number): Fault {
     response.write(rest.subarray(0, bytes))
     timers.after(ms, () => drip(exchange, rest.subarray(bytes)))
   }
-  return {
-    executes: true,
-    answer(exchange, { status, headers, text }) {
-      exchange.head(status, headers)
-      drip(exchange, Buffer.from(text))
-    },
-  }
+  return executed((exchange, { status, headers, text }) => {
+    exchange.head(status, headers)
+    drip(exchange, Buffer.from(text))
+  })
 }
 
 export function reset(executes: boolean): Fault {

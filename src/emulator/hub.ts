@@ -120,9 +120,7 @@ export class EmulatedHub implements AsyncDisposable {
     return this.#apps.records
   }
 
-  settings(id: string): Record<string, unknown> {
-    return Object.fromEntries(this.#apps.settings(id))
-  }
+  readonly settings = (id: string): Record<string, unknown> => Object.fromEntries(this.#apps.settings(id))
 
   /** The recorded requests, oldest first. */
   get requests(): readonly RequestRecord[] {
@@ -175,9 +173,7 @@ export class EmulatedHub implements AsyncDisposable {
   readonly change = (id: string, patch: Patch, how?: How): void => this.#simulatedApps.change(id, patch, how)
 
   /** Makes an app of any kind crash; only simulated apps use the message. */
-  provokeCrash(id: string, message?: string): void | Promise<void> {
-    return this.#apps.crash(id, message)
-  }
+  readonly provokeCrash = (id: string, message?: string): void | Promise<void> => this.#apps.crash(id, message)
 
   setDevices(app: string, state: 'away' | 'back'): void {
     if (state === 'away') this.#away.add(app)
@@ -185,9 +181,7 @@ export class EmulatedHub implements AsyncDisposable {
   }
 
   /** Sends an event as given. Does not change the state, and ignores behaviours. */
-  emit(event: string, payload: unknown): void {
-    this.#realtime.send(APPS_URI, event, payload)
-  }
+  readonly emit = (event: string, payload: unknown): void => this.#realtime.send(APPS_URI, event, payload)
 
   /** Replaces the keys from the options, and ends the sessions of removed keys. */
   setKeys(keys: Readonly<Record<string, readonly string[]>>): void {

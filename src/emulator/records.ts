@@ -12,10 +12,7 @@ export const FLAVOURS = ['older', 'newer', 'self-hosted', 'reference'] as const
 export type Flavour = (typeof FLAVOURS)[number]
 export type AppState = 'stopped' | 'stopping' | 'starting' | 'running' | 'crashed'
 
-export interface Usage {
-  cpu: number
-  mem: number
-}
+export type Usage = { cpu: number; mem: number }
 
 /** An app's record as the hub sends it. Tests may override any field. */
 export interface AppRecord {

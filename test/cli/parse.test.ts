@@ -136,17 +136,17 @@ describe('a command line', () => {
 
   it('passes a command the values of its own flags and arguments, with the types of the table', async () => {
     const echo = command({
-      ...{ summary: '', flags: { url: required(text('URL', '')), yes: given('') } },
+      flags: { url: required(text('URL', '')), yes: given('') },
       body:
         async () =>
         (_io, { url, yes }: { readonly url: string; readonly yes: boolean }) =>
           yes ? url.length : 0,
-    })
+    }).doc('')
     const io = { env: {}, stdin: process.stdin, print() {}, warn() {} }
     expect(await echo.read(new Map(Object.entries({ url: ['abc'], yes: [''] }))).run(io)).toBe(3)
     const wrong = (_io: object, { url }: { readonly url: number }) => url
     // @ts-expect-error A string is not a number.
-    command({ summary: '', flags: { url: text('URL', '') }, body: async () => wrong })
+    command({ flags: { url: text('URL', '') }, body: async () => wrong })
   })
 })
 

@@ -162,6 +162,7 @@ const errorBody: Judge = ({ reading: { answers } }) => {
     : verdict(errorOf(seen.value) !== null, `${seen.status}, ${seen.content}`)
 }
 
+const isFalse = (value: unknown): boolean => value === false
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null
 
 const isUpdate = (value: unknown, kind: Kind): boolean =>
@@ -233,13 +234,7 @@ const ROWS: readonly Row[] = [
   ['prefix-managers', 'R', 'Managers answer below /api/managers/.', ping('managers'), ['reference']],
   ['prefix-manager', 'S', 'Managers answer below /api/manager/.', ping('manager'), WIRE],
   ['ping-identity', 'S', PING_IDENTITY, pingIdentity, WIRE],
-  [
-    'ping-other',
-    'S',
-    'A ping for the id of another hub returns false.',
-    answer('pingOther', (it) => it === false),
-    WIRE,
-  ],
+  ['ping-other', 'S', 'A ping for the id of another hub returns false.', answer('pingOther', isFalse), WIRE],
   ['no-key', 'M', 'A request without a key returns 401.', refusal('noKey', ANY, is401)],
   ['unknown-key', 'M', 'A request with an unknown key returns 401.', refusal('unknownKey', ANY, is401)],
   ['session-me', 'S', 'The hub reports the scopes of the key.', answer('getSessionMe'), WIRE],

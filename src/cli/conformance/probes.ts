@@ -131,12 +131,7 @@ export async function greetings(client: Client): Promise<Reading['pings']> {
 const NO_APP = 'hub2mqtt.conformance.no-such-app'
 
 /** Sends all read requests. @param wanted the id of the app to read; default: a running app */
-export async function read(
-  client: Client,
-  pings: Reading['pings'],
-  prefix: ApiPrefix,
-  wanted: string | undefined,
-): Promise<Reading> {
+export async function read(client: Client, pings: Reading['pings'], prefix: ApiPrefix, wanted?: string) {
   const answers: Reading['answers'] = new Map()
   const readOperation = async (name: ProbeName, app?: string, setting?: string) => {
     answers.set(name, await operate(client, prefix, name, { ...(app && { app }), ...(setting && { setting }) }))

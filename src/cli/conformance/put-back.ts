@@ -10,6 +10,7 @@ export const SETTING = 'hub2mqtt-conformance'
 
 /** The parts of an app that a trial can change. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
+type Items = ReadonlySet<Item>
 
 export interface Leftovers {
   /** Items that could not be restored. */
@@ -31,12 +32,7 @@ const LATE_MS = 90_000
 const MAX_REQUESTS = 3
 
 /** Restores the changed items. @param lost items whose request got no answer; the hub may still carry it out */
-export async function putBack(
-  options: Subject,
-  before: AppRecord,
-  touched: ReadonlySet<Item>,
-  lost: ReadonlySet<Item>,
-): Promise<Leftovers> {
+export async function putBack(options: Subject, before: AppRecord, touched: Items, lost: Items): Promise<Leftovers> {
   const { clock } = options
   const app = subjectOf(options, before)
   const requests = new Map<Item, number>()
@@ -63,15 +59,10 @@ export async function putBack(
 }
 
 type Fate = 'done' | 'left' | 'unseen'
+type Next = Fate | 'restore' | 'wait'
 
 /** Returns the next step for an item. @param isLost - `true` if the request to change the item got no answer. */
-function nextFor(
-  item: Item,
-  result: CheckResult,
-  times: number,
-  waited: number,
-  isLost: boolean,
-): Fate | 'restore' | 'wait' {
+function nextFor(item: Item, result: CheckResult, times: number, waited: number, isLost: boolean): Next {
   switch (result) {
     case 'right':
       // The hub may still carry out the unanswered install, so do not request another one.

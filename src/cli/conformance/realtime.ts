@@ -23,10 +23,7 @@ interface Steps {
 }
 export type SessionSeen = Readonly<Steps>
 
-export interface HubEvent {
-  readonly name: string
-  readonly payload: Record<string, unknown>
-}
+export type HubEvent = { readonly name: string; readonly payload: Record<string, unknown> }
 
 /** A connection to the hub's realtime channel, which receives events while it is open. */
 export type Session = Awaited<ReturnType<typeof openSession>>

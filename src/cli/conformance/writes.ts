@@ -31,10 +31,7 @@ export type Trial =
   | 'std-message'
   | 'downgrade'
 
-export interface WritesSeen extends Leftovers {
-  readonly trials: ReadonlyMap<Trial, Verdict>
-  readonly stopped: boolean
-}
+export type WritesSeen = Leftovers & { readonly trials: ReadonlyMap<Trial, Verdict>; readonly stopped: boolean }
 
 export interface WritesOptions {
   readonly client: Client

@@ -3,17 +3,7 @@ import { JetStreamApiCodes, type JetStreamManager, jetstream, jetstreamManager }
 import { Kvm, type KvStatus } from '@nats-io/kv'
 import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
 import { listed } from '../../base/text.ts'
-import {
-  accessTo,
-  bucketOptions,
-  CONFIRMS_TWICE,
-  codeOf,
-  keyIn,
-  MARK_KEY,
-  mayConfirmTwice,
-  nameIn,
-  REPLICAS,
-} from '../../cluster/nats.ts'
+import * as cluster from '../../cluster/nats.ts'
 import { memberKey, memberOf, ROSTER_KEY, readMember, readRoster } from '../../cluster/records.ts'
 import type { Config } from '../../config/options.ts'
 import { camelKeys } from '../../config/table.ts'
@@ -47,8 +37,8 @@ export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   }
   const [first, ...others] = connections
   if (first === undefined) return
-  if (connections.some(({ connection }) => mayConfirmTwice(connection.info))) {
-    yield problem(CONFIRMS_TWICE, 'upgrade all servers of the cluster to NATS 2.10 or newer')
+  if (connections.some(({ connection }) => cluster.mayConfirmTwice(connection.info))) {
+    yield problem(cluster.CONFIRMS_TWICE, 'upgrade all servers of the cluster to NATS 2.10 or newer')
   }
   const clusterOf = ({ info }: NatsConnection) => info?.cluster ?? info?.server_id
   for (const { url, connection } of others) {
@@ -65,7 +55,7 @@ export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
 
 function connectTo(url: string, fleet: Fleet): Promise<NatsConnection> {
   const { nats, username, password } = camelKeys(fleet)
-  const access = accessTo(nats, () => ({ username, password }))
+  const access = cluster.accessTo(nats, () => ({ username, password }))
   return connect({ ...access, servers: [url], name: 'hub2mqtt doctor', timeout: TIMEOUT_MS, reconnect: false })
 }
 
@@ -89,7 +79,8 @@ async function* examineJetStream(connection: NatsConnection, fleet: Fleet): Asyn
   const jsm = await jetstreamManager(connection, options)
   const kvm = new Kvm(jetstream(connection, options))
   const bucket = await open(kvm, jsm, fleet.bucket)
-  if (bucket === undefined) yield* tryBucket(kvm, fleet.bucket, connection.info?.cluster === undefined ? 1 : REPLICAS)
+  if (bucket === undefined)
+    yield* tryBucket(kvm, fleet.bucket, connection.info?.cluster === undefined ? 1 : cluster.REPLICAS)
   else {
     yield* examineCopies(bucket.status, fleet)
     yield* examineContent(bucket)
@@ -104,7 +95,7 @@ async function open(kvm: Kvm, jsm: JetStreamManager, name: string) {
     const status = await kv.status()
     return { kv, jsm, status, stream: status.streamInfo.config.name, subject: `$KV.${status.bucket}.` }
   } catch (error) {
-    if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return undefined
+    if (cluster.codeOf(error) === JetStreamApiCodes.StreamNotFound) return undefined
     throw error
   }
 }
@@ -113,7 +104,7 @@ async function open(kvm: Kvm, jsm: JetStreamManager, name: string) {
 async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGenerator<Finding> {
   const name = `${bucket}-doctor-${randomBytes(4).toString('hex')}`
   try {
-    await kvm.create(name, bucketOptions(replicas))
+    await kvm.create(name, cluster.bucketOptions(replicas))
     yield ok(`the bucket ${bucket} does not exist yet; the first member can make it, on ${counted(replicas, 'server')}`)
     if (replicas === 1) yield alone()
   } catch (error) {
@@ -137,9 +128,9 @@ function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: 
     const text = `${where}, and ${missing.map(({ name }) => name).join(', ')} cannot keep up`
     yield problem(text, 'check that these servers are running and reach each other')
   } else yield ok(where)
-  if (replicas < REPLICAS && fleet.nats.length >= REPLICAS) {
+  if (replicas < cluster.REPLICAS && fleet.nats.length >= cluster.REPLICAS) {
     const text = `of the ${fleet.nats.length} servers, only ${counted(replicas, 'server')} ${replicas === 1 ? 'holds' : 'hold'} the leases`
-    yield problem(text, `add replicas: nats stream edit KV_${bucket} --replicas ${REPLICAS}`)
+    yield problem(text, `add replicas: nats stream edit KV_${bucket} --replicas ${cluster.REPLICAS}`)
   } else if (replicas === 1) yield alone()
   else if (fleet.nats.length === 1) {
     yield note(
@@ -155,7 +146,7 @@ function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: 
 async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
   const { kv, status, subject } = open
   const { bucket } = status
-  const name = await nameIn(kv, ROSTER_KEY)
+  const name = await cluster.nameIn(kv, ROSTER_KEY)
   const entry = typeof name === 'string' ? await kv.get(name) : null
   const roster = entry?.operation === 'PUT' ? readRoster(entry.string()) : undefined
   const foreign = name === null ? ['mark'] : entry?.operation === 'PUT' && roster === undefined ? [ROSTER_KEY] : []
@@ -176,7 +167,7 @@ async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
     // The server checks the permission first, and then refuses the wrong revision, so nothing is written.
     await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
   } catch (error) {
-    if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')
+    if (cluster.codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')
     const remedy = `let the user publish on ${subject}>, and check that more than half of the servers are running`
     yield problem(`it cannot be written: ${detailOf(error)}`, remedy)
   }
@@ -213,8 +204,8 @@ async function strayNames(open: Bucket): Promise<string[]> {
 }
 
 function isOwn(name: string): boolean {
-  const key = keyIn(name)
-  return name === MARK_KEY || key === ROSTER_KEY || (key !== undefined && memberOf(key) !== undefined)
+  const key = cluster.keyIn(name)
+  return name === cluster.MARK_KEY || key === ROSTER_KEY || (key !== undefined && memberOf(key) !== undefined)
 }
 
 function* failed(error: unknown): Generator<Finding> {

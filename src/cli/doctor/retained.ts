@@ -10,18 +10,12 @@ import type { Topics } from '../../contract/topics.ts'
 import type { Connection } from '../../mqtt/connection.ts'
 import { about, counted, type Finding } from './finding.ts'
 
-/** Retained payloads by topic. */
 type RetainedMessages = ReadonlyMap<string, string>
 
 const WAYS = { static: 'by number', leases: 'by leases' } as const
 
 /** Compares this configuration with its running fleet. @param topics the topics of a member with this configuration */
-export function examineFleet(
-  messages: RetainedMessages,
-  topics: Topics,
-  membership: Membership,
-  hubs: Config['hubs'],
-): Finding[] {
+export function examineFleet(messages: RetainedMessages, topics: Topics, membership: Membership, hubs: Config['hubs']) {
   const { ok, note, problem } = about('fleet')
   const { mode, member } = membership
   const own = messages.get(topics.of('bridgeState', {}))

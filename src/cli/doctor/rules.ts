@@ -26,12 +26,7 @@ interface Echoing {
 }
 
 /** Subscribes to all topics of the bridge, and sends messages on one topic of each kind. */
-export async function examineRules(
-  connection: Connection,
-  topics: Topics,
-  config: Config,
-  echoing: Echoing,
-): Promise<Finding[]> {
+export async function examineRules(connection: Connection, topics: Topics, config: Config, echoing: Echoing) {
   const { discovery } = config
   const [hub = 'home'] = Object.keys(config.hubs)
   const refused: string[] = []
@@ -70,12 +65,7 @@ export async function examineRules(
 }
 
 /** Sends a message through the broker to this client. If it does not arrive, resolves to the forbidden action. */
-async function sendToItself(
-  connection: Connection,
-  topic: string,
-  payload: string,
-  { echoes, clock }: Echoing,
-): Promise<string | undefined> {
+async function sendToItself(connection: Connection, topic: string, payload: string, { echoes, clock }: Echoing) {
   if (!(await connection.subscribe(topic, { qos: 1 }))) return 'read'
   const { promise, resolve } = Promise.withResolvers<string | undefined>()
   echoes.set(topic, () => resolve(undefined))

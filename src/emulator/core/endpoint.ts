@@ -57,8 +57,6 @@ export function requestOf(request: Request, accepts: v.ObjectEntries) {
 }
 
 interface Declared {
-  readonly doc: string
-  readonly needs: Needs
   /** The path in the API documentation, if it differs. The flavour `reference` accepts only this path, others both. */
   readonly alias?: string
   /** Set if apps need no permission, because the endpoint concerns only the calling app. */
@@ -70,17 +68,16 @@ interface Declared {
 }
 
 interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
-  /** The method and the path, which is relative to the path of the item. */
-  readonly request: R
   /** The parameters outside the path: in the query for GET and DELETE, otherwise in the body. */
   readonly accepts?: E
   run(core: Core, input: Input<R, E>, caller: Caller): unknown
 }
 
 export interface Endpoint extends Declared {
+  readonly doc: string
+  readonly needs: Needs
   readonly method: Method
   readonly path: string
-  /** Names of the parameters outside the path. */
   readonly accepts: readonly string[]
   /** Checks the parameters and runs the operation. `undefined` means that there is no result. @throws HubError */
   perform(core: Core, args: Args, caller: Caller): unknown
@@ -88,19 +85,24 @@ export interface Endpoint extends Declared {
 
 export type Endpoints = Readonly<Record<string, Endpoint>>
 
-// biome-ignore lint/complexity/noBannedTypes: a row without `accepts` adds `{}` to the parameters of its path.
-export function endpoint<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): Endpoint
-export function endpoint({ request, accepts = {}, run, ...row }: Row<Request, v.ObjectEntries>): Endpoint {
-  const { read, ...route } = requestOf(request, accepts)
-  return {
-    ...row,
-    ...route,
-    accepts: Object.keys(accepts),
-    perform: (core, args, caller) => run(core, read(args), caller),
-  }
-}
+type Undocumented = { doc(doc: string): Endpoint }
 
-/** Adds a description for the documentation to an option. */
+/** @param request the method and the path, which is relative to the path of the item */
+// biome-ignore lint/complexity/noBannedTypes: a row without `accepts` adds `{}` to the parameters of its path.
+export function endpoint<const R extends Request, const E extends v.ObjectEntries = {}>(
+  request: R,
+  needs: Needs,
+  row: Row<R, E>,
+): Undocumented
+export function endpoint(
+  request: Request,
+  needs: Needs,
+  { accepts = {}, run, ...row }: Row<Request, v.ObjectEntries>,
+): Undocumented {
+  const { read, ...route } = requestOf(request, accepts)
+  const perform: Endpoint['perform'] = (core, args, caller) => run(core, read(args), caller)
+  return { doc: (doc) => ({ ...row, ...route, needs, doc, accepts: Object.keys(accepts), perform }) }
+}
 export const described = <const S extends v.GenericSchema>(schema: S, text: string) =>
   v.pipe(schema, v.description(text))
 

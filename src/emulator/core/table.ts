@@ -24,10 +24,7 @@ const MANAGERS = {
 } as const satisfies Record<string, Endpoints>
 
 /** The only endpoint of the section `app`, `/api/app/<id>…`: the web APIs of apps. Each app defines its own paths. */
-const requestApp = endpoint({
-  doc: "Sends a request to the app's own web API.",
-  request: 'GET /',
-  needs: 'homey.app.control',
+const requestApp = endpoint('GET /', 'homey.app.control', {
   accepts: {
     id: v.string(),
     method: v.picklist(METHODS),
@@ -39,13 +36,9 @@ const requestApp = endpoint({
     if (!apps.records.has(id)) throw new HubError(404, 'not_found', 'App Not Found')
     return apps.request(id, { method, path, query, body })
   },
-})
+}).doc("Sends a request to the app's own web API.")
 
-export interface Entry {
-  readonly name: OperationName
-  readonly item: string
-  readonly endpoint: Endpoint
-}
+export type Entry = { readonly name: OperationName; readonly item: string; readonly endpoint: Endpoint }
 
 type Managers = typeof MANAGERS
 /** The name of an endpoint. No two items have endpoints of the same name. */

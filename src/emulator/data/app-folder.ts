@@ -8,12 +8,7 @@ import { isBelow, ManifestError, real } from './manifest.ts'
 
 const COPY_LIMITS = { bytes: 100 * 1024 * 1024, entries: 20_000, depth: 32 }
 
-interface Copy {
-  readonly root: string
-  readonly limits: typeof COPY_LIMITS
-  bytes: number
-  entries: number
-}
+type Copy = { readonly root: string; readonly limits: typeof COPY_LIMITS; bytes: number; entries: number }
 
 /**
  * Copies an app to `target`, which must not exist. Replaces a link to a file of the app with a copy of that file.

@@ -107,8 +107,6 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
         note('populated', 'yes')
       })
     },
-
-    /** Returns the apps in the order in which they were added. */
     apps: () => all(AppRow, 'SELECT * FROM app ORDER BY rowid').map(located),
 
     app: (id: string) => all(AppRow, 'SELECT * FROM app WHERE id = ?', id).map(located)[0],
@@ -159,11 +157,7 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
 }
 
 /** Adds missing settings and returns their names. Keeps the values of settings that already exist. */
-export function addSettings(
-  state: SqliteState,
-  id: string,
-  settings: Readonly<Record<string, unknown>> = {},
-): string[] {
+export function addSettings(state: SqliteState, id: string, settings: Readonly<Record<string, unknown>> = {}) {
   const existing = state.settings(id)
   const added = Object.keys(settings).filter((name) => !existing.has(name))
   for (const name of added) state.setSetting(id, name, settings[name])
@@ -189,7 +183,6 @@ export async function openHubData(
   const keys = storedKeys(database)
   const resources = opened.move()
   return {
-    /** Absolute path of the data folder. */
     folder: database.folder,
     state,
     packages,

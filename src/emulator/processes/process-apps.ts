@@ -40,9 +40,7 @@ export class ProcessApps implements HubApps {
     for (const stored of state.apps()) this.#add(this.#codeOf(stored), stored)
   }
 
-  settings(id: string): ReadonlyMap<string, unknown> {
-    return this.#world.state.settings(id)
-  }
+  readonly settings = (id: string): ReadonlyMap<string, unknown> => this.#world.state.settings(id)
 
   setSetting(id: string, name: string, value: unknown): void {
     this.#world.state.setSetting(id, name, value)
@@ -92,18 +90,14 @@ export class ProcessApps implements HubApps {
     removal.catch(() => {})
   }
 
-  enable(id: string): void {
-    const app = this.#must(id)
-    if (app.stored.enabled) return
-    app.change({ enabled: true }, { enabled: true })
-    void app.start()
-  }
+  readonly enable = (id: string): void => this.#enable(id, true)
+  readonly disable = (id: string): void => this.#enable(id, false)
 
-  disable(id: string): void {
+  #enable(id: string, enabled: boolean): void {
     const app = this.#must(id)
-    if (!app.stored.enabled) return
-    app.change({ enabled: false }, { enabled: false })
-    void app.stop()
+    if (app.stored.enabled === enabled) return
+    app.change({ enabled }, { enabled })
+    void (enabled ? app.start() : app.stop())
   }
 
   restart(id: string): void {
@@ -130,30 +124,15 @@ export class ProcessApps implements HubApps {
     }
   }
 
-  collectGarbage(id: string): Promise<void> {
-    return this.#must(id).collectGarbage()
-  }
-
-  output(id: string): string {
-    return this.#must(id).output.toString()
-  }
-
-  locales(id: string): Readonly<Record<string, unknown>> {
-    return localesIn(this.#must(id).stored.folder)
-  }
-
-  request(id: string, request: AppRequest): Promise<unknown> {
-    return Promise.try(() => this.#must(id).process.request(request))
-  }
-
-  crash(id: string): void {
-    this.#must(id).process.send({ type: 'crash' })
-  }
+  readonly collectGarbage = (id: string): Promise<void> => this.#must(id).collectGarbage()
+  readonly output = (id: string): string => this.#must(id).output.toString()
+  readonly locales = (id: string): Readonly<Record<string, unknown>> => localesIn(this.#must(id).stored.folder)
+  readonly request = (id: string, request: AppRequest): Promise<unknown> =>
+    Promise.try(() => this.#must(id).process.request(request))
+  readonly crash = (id: string): void => this.#must(id).process.send({ type: 'crash' })
 
   /** Returns the id of the app's process; `undefined` while the app is not running. */
-  pid(id: string): number | undefined {
-    return this.#must(id).pid
-  }
+  readonly pid = (id: string): number | undefined => this.#must(id).pid
 
   async start(): Promise<void> {
     this.#isDown = false

@@ -22,11 +22,7 @@ const FILES = [
   { name: 'daemon', of: ['src/app.ts', 'src/cli/run.ts'] },
 ]
 
-interface Graph {
-  getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
-}
-
-/** Returns the given modules and everything that they import. */
+type Graph = { getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null }
 function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
   for (const module of from.filter((one) => !found.has(one))) {
     found.add(module)

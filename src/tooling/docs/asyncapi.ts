@@ -136,12 +136,7 @@ export function asyncapi(): string {
   })
   const document = {
     asyncapi: '3.0.0',
-    info: {
-      title: 'hub2mqtt',
-      version: `${CONTRACT_VERSION}.0.0`,
-      description: DESCRIPTION,
-      license: { name: 'MIT' },
-    },
+    info: { title: 'hub2mqtt', version: `${CONTRACT_VERSION}.0.0`, description: DESCRIPTION, license: { name: 'MIT' } },
     defaultContentType: 'application/json',
     servers: {
       broker: {

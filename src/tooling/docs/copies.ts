@@ -4,11 +4,7 @@ import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
 import { ExpectedError } from '../../base/errors.ts'
 
-const MANIFEST = v.object({
-  version: v.string(),
-  description: v.string(),
-  homepage: v.pipe(v.string(), v.url()),
-})
+const MANIFEST = v.object({ version: v.string(), description: v.string(), homepage: v.pipe(v.string(), v.url()) })
 
 const { version, description, homepage } = v.parse(
   MANIFEST,

@@ -58,8 +58,6 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
     ),
   }
 }
-
-/** Returns the answers that all commands share. */
 const commandResponses = () =>
   Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 

@@ -57,9 +57,7 @@ export class AccessControl {
     this.#cookie = `hub2mqtt_${config().port}`
   }
 
-  senderOf(request: IncomingMessage): Sender {
-    return senderOf(request, this.#config())
-  }
+  readonly senderOf = (request: IncomingMessage): Sender => senderOf(request, this.#config())
 
   /** How callers can log in. The start-up token is valid only on this machine. Other machines need a password. */
   get loginBy(): Session['login'] {

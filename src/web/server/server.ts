@@ -20,8 +20,6 @@ export interface HttpOptions {
   readonly handler?: RequestHandler | undefined
   readonly log: { warn(fields: object, message: string): void }
 }
-
-/** Handles the paths that are not in `routes`. */
 export interface RequestHandler {
   /** Returns the requested host name, which a proxy may have stated; `null` if no check is needed. */
   hostOf(request: IncomingMessage): string | undefined | null
@@ -32,9 +30,7 @@ export interface RequestHandler {
   close(): void
 }
 
-export interface HttpListener extends AsyncDisposable {
-  readonly url: string
-}
+export type HttpListener = AsyncDisposable & { readonly url: string }
 
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
@@ -127,11 +123,7 @@ async function replyTo(
   }
 }
 
-async function route(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { routes, handler }: HttpOptions,
-): Promise<Reply | undefined> {
+async function route(request: IncomingMessage, response: ServerResponse, { routes, handler }: HttpOptions) {
   const path = pathOf(request)
   const fixed = Object.hasOwn(routes, path) ? routes[path] : undefined
   if (fixed !== undefined) return isGet(request) ? await fixed() : GET_ONLY

@@ -33,22 +33,16 @@ function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppR
 }
 
 export const DEVICES = {
-  getDevices: endpoint({
-    doc: 'All devices by id. A device is unavailable while its app is not running.',
-    request: 'GET /device',
-    needs: 'homey.device.readonly',
+  getDevices: endpoint('GET /device', 'homey.device.readonly', {
     only: WIRE,
     run: (core) => byId(core, (record) => devicesOf(core, record)),
-  }),
+  }).doc('All devices by id. A device is unavailable while its app is not running.'),
 } as const satisfies Endpoints
 
 const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enabled: true, broken: enabled !== true })
 
 export const FLOWS = {
-  getFlows: endpoint({
-    doc: 'All flows by id. Each app has one flow.',
-    request: 'GET /flow',
-    needs: 'homey.flow.readonly',
+  getFlows: endpoint('GET /flow', 'homey.flow.readonly', {
     only: WIRE,
     run: (core) =>
       byId(core, ({ id, enabled }) => {
@@ -56,18 +50,15 @@ export const FLOWS = {
         const cards = { trigger: { uri, id: 'changed' }, conditions: [], actions: [{ uri, id: 'act', args: {} }] }
         return [{ id: `flow-${id}`, ...flowOf(id, enabled), ...cards }]
       }),
-  }),
-  getAdvancedFlows: endpoint({
-    doc: 'All advanced flows by id.',
-    request: 'GET /advancedflow',
-    needs: 'homey.flow.readonly',
+  }).doc('All flows by id. Each app has one flow.'),
+  getAdvancedFlows: endpoint('GET /advancedflow', 'homey.flow.readonly', {
     only: WIRE,
     run: (core) =>
       byId(core, ({ id, enabled }) => {
         const cards = { one: { type: 'trigger', id: `homey:app:${id}:changed` }, two: { type: 'delay' } }
         return numberOf(id, 2) === 1 ? [{ id: `advanced-${id}`, ...flowOf(id, enabled), cards }] : []
       }),
-  }),
+  }).doc('All advanced flows by id.'),
 } as const satisfies Endpoints
 
 const HOUR_MS = 3_600_000
@@ -81,10 +72,7 @@ const RESOLUTIONS = {
 const FIGURES = { cpu: '%', memory: 'B' } as const
 
 export const INSIGHTS = {
-  getLogs: endpoint({
-    doc: 'The logs of CPU and memory of each app. On newer hubs the id contains the owner.',
-    request: 'GET /log',
-    needs: 'homey.insights.readonly',
+  getLogs: endpoint('GET /log', 'homey.insights.readonly', {
     only: WIRE,
     run: ({ apps, flavour }) =>
       [...apps.records.keys()].flatMap((app) => {
@@ -95,11 +83,8 @@ export const INSIGHTS = {
             : { id: `${uri}:${name}`, uri, ownerUri: uri, type: 'number', units },
         )
       }),
-  }),
-  getLogEntries: endpoint({
-    doc: 'The values of a log. The latest value is the current usage.',
-    request: 'GET /log/:owner/:log/entry',
-    needs: 'homey.insights.readonly',
+  }).doc('The logs of CPU and memory of each app. On newer hubs the id contains the owner.'),
+  getLogEntries: endpoint('GET /log/:owner/:log/entry', 'homey.insights.readonly', {
     only: WIRE,
     accepts: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
     run({ apps, clock }, { owner, log, resolution = 'lastHour' }) {
@@ -116,15 +101,11 @@ export const INSIGHTS = {
       })
       return { id: log, uri: owner, step, values }
     },
-  }),
+  }).doc('The values of a log. The latest value is the current usage.'),
 } as const satisfies Endpoints
 
 export const UPDATES = {
-  getUpdates: endpoint({
-    doc: "The available updates of the hub's firmware; the list is always empty.",
-    request: 'GET /update',
-    needs: 'homey.updates.readonly',
-    only: WIRE,
-    run: () => [],
-  }),
+  getUpdates: endpoint('GET /update', 'homey.updates.readonly', { only: WIRE, run: () => [] }).doc(
+    "The available updates of the hub's firmware; the list is always empty.",
+  ),
 } as const satisfies Endpoints

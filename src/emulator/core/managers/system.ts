@@ -4,17 +4,11 @@ import * as v from 'valibot'
 import { type Endpoints, endpoint } from '../endpoint.ts'
 
 export const SYSTEM = {
-  ping: endpoint({
-    doc: 'Needs no key. The headers X-Homey-ID and X-Homey-Version identify the hub, except for the kind `reference`.',
-    request: 'GET /ping',
-    needs: 'nothing',
+  ping: endpoint('GET /ping', 'nothing', {
     accepts: { id: v.optional(v.string()) },
     run: (core, { id }) => (id ?? core.id) === core.id,
-  }),
-  getInfo: endpoint({
-    doc: 'The type and the health of the hub. Only hubs with their own hardware report a temperature.',
-    request: 'GET /',
-    needs: 'homey.system.readonly',
+  }).doc('Needs no key. The headers X-Homey-ID and X-Homey-Version identify the hub, except for the kind `reference`.'),
+  getInfo: endpoint('GET /', 'homey.system.readonly', {
     run: ({ version, uptime, flavour }) => ({
       homeyVersion: version,
       homeyModelName: 'Emulated hub',
@@ -31,11 +25,8 @@ export const SYSTEM = {
         videoCoreThrottled: false,
       }),
     }),
-  }),
-  getMemoryInfo: endpoint({
-    doc: 'The memory of the machine, and the memory use of each app.',
-    request: 'GET /memory',
-    needs: 'homey.system.readonly',
+  }).doc('The type and the health of the hub. Only hubs with their own hardware report a temperature.'),
+  getMemoryInfo: endpoint('GET /memory', 'homey.system.readonly', {
     run: ({ apps }) => ({
       total: totalmem(),
       free: freemem(),
@@ -43,26 +34,20 @@ export const SYSTEM = {
         [...apps.records].map(([id, { name, usage }]) => [id, { name, type: 'app', size: usage.mem }]),
       ),
     }),
-  }),
-  getStorageInfo: endpoint({
-    doc: 'The total and the free disk space of the machine.',
-    request: 'GET /storage',
-    needs: 'homey.system.readonly',
+  }).doc('The memory of the machine, and the memory use of each app.'),
+  getStorageInfo: endpoint('GET /storage', 'homey.system.readonly', {
     async run() {
       const { bsize, blocks, bavail } = await statfs(tmpdir())
       return { total: bsize * blocks, free: bsize * bavail }
     },
-  }),
+  }).doc('The total and the free disk space of the machine.'),
 } as const satisfies Endpoints
 
 export const SESSIONS = {
-  getSessionMe: endpoint({
-    doc: 'The permissions of the key.',
-    request: 'GET /session/me',
-    needs: 'key',
+  getSessionMe: endpoint('GET /session/me', 'key', {
     only: ['older', 'newer', 'self-hosted'],
     run: (_core, _input, { scopes }) => ({ type: 'pat', scopes, intersectedScopes: scopes }),
-  }),
+  }).doc('The permissions of the key.'),
 } as const satisfies Endpoints
 
 /** The owner of the stored time of the last backup. It cannot be an app, because app ids contain no colon. */
@@ -70,20 +55,14 @@ const BACKUP_OWNER = 'manager:backup'
 const LAST_BACKUP = 'lastSuccessfulBackup'
 
 export const BACKUP = {
-  createBackup: endpoint({
-    doc: 'Starts a backup.',
-    request: 'POST /backup',
-    needs: 'homey.system',
+  createBackup: endpoint('POST /backup', 'homey.system', {
     run({ store, clock }) {
       store.setSetting(BACKUP_OWNER, LAST_BACKUP, new Date(clock.now()).toISOString())
       return { id: 'backup-1' }
     },
-  }),
-  getOptionLastSuccessfulBackup: endpoint({
-    doc: 'The time of the last backup; `null` before the first one.',
-    request: 'GET /option/lastSuccessfulBackup',
-    needs: 'homey.system.readonly',
+  }).doc('Starts a backup.'),
+  getOptionLastSuccessfulBackup: endpoint('GET /option/lastSuccessfulBackup', 'homey.system.readonly', {
     only: ['older', 'newer', 'self-hosted'],
     run: ({ store }) => store.settings(BACKUP_OWNER).get(LAST_BACKUP) ?? null,
-  }),
+  }).doc('The time of the last backup; `null` before the first one.'),
 } as const satisfies Endpoints

@@ -3,10 +3,7 @@ import { isRecord } from '../../../base/json.ts'
 import { Limiter } from '../../../base/limiter.ts'
 import type { Hub } from '../../../hub/hub.ts'
 
-interface Icon {
-  readonly type: string
-  readonly body: Buffer
-}
+type Icon = { readonly type: string; readonly body: Buffer }
 
 export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call' | 'file'> }>
 

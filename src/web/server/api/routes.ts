@@ -108,14 +108,14 @@ interface SetupStep<S extends v.GenericSchema> extends Pick<Route, 'path' | 'doc
   readonly act: (setup: Setup, given: v.InferOutput<S>, request: ApiRequest) => Promise<object>
 }
 
-function setupStep<S extends v.GenericSchema>({ request, answer, act, ...row }: SetupStep<S>): Route {
+function setupStep<S extends v.GenericSchema>({ path, doc, request, answer, act }: SetupStep<S>): Route {
   const answers = { 200: answer, ...SET_UP }
   const run: Route['run'] = (context, apiRequest) => {
     const given = readJson(request, apiRequest.body.toString())
     if (given === undefined) return refuse(400, 'invalid', 'Expected the fields that the documentation names.')
     return withSetup(context, (setup) => act(setup, given, apiRequest))
   }
-  return { ...row, method: 'POST', access: 'full', request, answers, slow: true, run }
+  return post(path, 'full', { doc, request, answers, slow: true, run })
 }
 
 const reports = new WeakMap<AppContext, Promise<string>>()
@@ -133,11 +133,12 @@ async function examineNow({ live: { value: config }, version, clock }: AppContex
   return `${findings.map(lineOf).join('\n')}\n\nFor a bug report:\n\n${reportOf(findings, config, version)}`
 }
 
+type Row = Omit<Route, 'method' | 'path' | 'access'>
+const get = (path: string, access: Needed, row: Row): Route => ({ method: 'GET', path, access, ...row })
+const post = (path: string, access: Needed, row: Row): Route => ({ method: 'POST', path, access, ...row })
+
 export const ROUTES: readonly Route[] = [
-  {
-    method: 'GET',
-    path: 'api/session',
-    access: 'open',
+  get('api/session', 'open', {
     doc: 'The access of the client, and how to log in.',
     answers: { 200: { doc: "The client's session.", schema: protocol.SESSION } },
     run({ access, topics, version, setup }, { incoming, sender, caller }) {
@@ -151,11 +152,8 @@ export const ROUTES: readonly Route[] = [
       }
       return { ...json(200, session), headers: access.renew(incoming, sender) }
     },
-  },
-  {
-    method: 'POST',
-    path: 'api/login',
-    access: 'open',
+  }),
+  post('api/login', 'open', {
     doc: 'Logs a browser in. The answer sets a cookie.',
     request: LOGIN,
     answers: {
@@ -171,19 +169,13 @@ export const ROUTES: readonly Route[] = [
       if (login === undefined) return refuse(401, 'password', 'The password is not correct.')
       return 'cookie' in login ? cookie(login.cookie) : tooMany(login.waitMs)
     },
-  },
-  {
-    method: 'POST',
-    path: 'api/logout',
-    access: 'open',
+  }),
+  post('api/logout', 'open', {
     doc: 'Ends the session of a browser.',
     answers: { 204: { doc: 'Logged out.' } },
     run: ({ access }, { incoming, sender }) => cookie(access.logout(incoming, sender)),
-  },
-  {
-    method: 'GET',
-    path: 'api/live',
-    access: 'local',
+  }),
+  get('api/live', 'local', {
     doc: 'A WebSocket: a snapshot, then changes, events and answers, one JSON text per message.',
     answers: {
       101: { doc: 'Frames of this form follow.', schema: protocol.LIVE_FRAME },
@@ -191,29 +183,20 @@ export const ROUTES: readonly Route[] = [
     },
     // The listener handles WebSockets, so only requests without an upgrade arrive here.
     run: () => refuse(426, 'websocket', 'Expected a WebSocket.', { upgrade: 'websocket' }),
-  },
-  {
-    method: 'GET',
-    path: 'api/state',
-    access: 'local',
+  }),
+  get('api/state', 'local', {
     doc: 'All retained messages of the bridge; in a fleet also the states of other members and their hubs.',
     answers: { 200: { doc: 'Topic → payload.', schema: protocol.STATE } },
     run: ({ feed }, { caller }) => json(200, Object.fromEntries(feed.state(caller.access !== 'local'))),
-  },
-  {
-    method: 'POST',
-    path: 'api/commands/{topic…}',
-    access: 'full',
+  }),
+  post('api/commands/{topic…}', 'full', {
     doc: 'Sends a command. The path ends with the topic of the command, without the base topic and `cmd`; the body is the payload.',
     answers: COMMAND_ANSWERS,
     slow: true,
     commands: true,
     run: runCommand,
-  },
-  {
-    method: 'GET',
-    path: 'api/hubs/{hub}/apps/{app}/icon',
-    access: 'local',
+  }),
+  get('api/hubs/{hub}/apps/{app}/icon', 'local', {
     shown: true,
     doc: 'The icon of an app from the hub; needs no login if `http.public_url` is set.',
     answers: { 200: { doc: 'PNG, JPEG, WebP or SVG.', type: 'image/*' }, 404: refused('No icon.') },
@@ -222,11 +205,8 @@ export const ROUTES: readonly Route[] = [
       const icon = await icons.get(hub, app).catch(noneIfHubFailed)
       return icon === undefined ? refuse(404, 'no_icon', 'There is no icon.') : { status: 200, ...icon, headers: ICON }
     },
-  },
-  {
-    method: 'GET',
-    path: 'api/hubs/{hub}/apps/{app}/history/{hours}',
-    access: 'local',
+  }),
+  get('api/hubs/{hub}/apps/{app}/history/{hours}', 'local', {
     doc: 'CPU and memory of an app in the last 1 to 168 hours, as the bridge recorded them, in the format of `get-history`; empty for an unknown app.',
     answers: { 200: { doc: 'The history.', schema: USAGE_HISTORY }, 400: refused('Hours out of range.') },
     run({ bridge }, { parameters: { hub = '', app = '', hours = '' } }) {
@@ -234,44 +214,32 @@ export const ROUTES: readonly Route[] = [
       if (!wanted.success) return refuse(400, 'invalid', 'Expected 1 to 168 hours.')
       return json(200, bridge.evidence.history(hub, app, wanted.output))
     },
-  },
-  {
-    method: 'GET',
-    path: 'api/config',
-    access: 'read',
+  }),
+  get('api/config', 'read', {
     doc: 'The current configuration, with secrets masked.',
     answers: { 200: { doc: 'The configuration in the format of a file.', schema: protocol.CONFIG_REPORT } },
     run: ({ live, path }) => json(200, { text: describeConfig(live.value), path } satisfies protocol.ConfigReport),
-  },
-  {
-    method: 'GET',
-    path: 'api/log',
-    access: 'full',
+  }),
+  get('api/log', 'full', {
     doc: 'The latest 2,000 lines of the log; with `?after=` and the value of `next` in an earlier answer, the lines that follow.',
     query: { after: '`next` of the previous answer.' },
     answers: { 200: { doc: 'The lines, and the level of the log.', schema: protocol.LOG_LINES } },
     run({ logLines }, { incoming }) {
       return json(200, logLines(new URLSearchParams(incoming.url?.split('?')[1]).get('after') ?? ''))
     },
-  },
-  {
-    method: 'GET',
-    path: 'api/doctor',
-    access: 'full',
+  }),
+  get('api/doctor', 'full', {
     doc: 'Tests the hubs and the broker as `hub2mqtt doctor` does, which takes a while.',
     answers: { 200: { doc: 'The result.', schema: protocol.DOCTOR_REPORT } },
     slow: true,
     run: async (context) => json(200, { text: await doctorReport(context) } satisfies protocol.DoctorReport),
-  },
-  {
-    method: 'GET',
-    path: 'api/setup',
-    access: 'full',
+  }),
+  get('api/setup', 'full', {
     doc: 'While no hub is configured: the initial data of the setup page. Searches for hubs for up to three seconds.',
     answers: { 200: { doc: 'The file, the broker and the hubs found.', schema: protocol.SETUP }, ...SET_UP },
     slow: true,
     run: (context) => withSetup(context, (setup) => setup.read()),
-  },
+  }),
   setupStep({
     path: 'api/setup/test-hub',
     doc: 'While no hub is configured: tests a hub as `hub2mqtt doctor` does. Limited to one test at a time, and 20 tests a minute.',
@@ -299,12 +267,9 @@ export const ROUTES: readonly Route[] = [
       return done
     },
   }),
-  {
-    method: 'GET',
-    path: 'api/openapi.json',
-    access: 'open',
+  get('api/openapi.json', 'open', {
     doc: 'This API as an OpenAPI document.',
     answers: { 200: { doc: 'OpenAPI 3.1.' } },
     run: async () => ({ status: 200, body: await readFile(OPENAPI) }),
-  },
+  }),
 ]

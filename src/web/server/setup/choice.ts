@@ -13,10 +13,7 @@ import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
 /** The user's choice on the setup page. `broker` is `undefined` to keep the current broker. */
-export interface Choice {
-  readonly hub: SetupHub
-  readonly broker: ChosenBroker | undefined
-}
+export type Choice = { readonly hub: SetupHub; readonly broker: ChosenBroker | undefined }
 
 /** The result of a check: the checked value, or `wrong` with one line for each error. */
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }

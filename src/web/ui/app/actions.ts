@@ -98,24 +98,26 @@ function tomorrow(): number {
   return at.setHours(MORNING, 0, 0, 0)
 }
 
-const GUARDIAN = { command: 'guard', fits: isGuarded } as const
-
-function snooze(key: Key, name: () => string, until: () => number): Action {
-  const payload = () => ({ snooze: `${Math.ceil((until() - Date.now()) / 1000)}s` })
-  return { ...GUARDIAN, key, name, glyph: 'dark', many: text.many.snooze, payload }
-}
-
 const dangerous = (confirmation: typeof text.disable) => (entry: AppEntry) => {
   return { title: confirmation.title({ name: entry.name.value }), text: confirmation.text, danger: true }
 }
 
 const isOn = ({ app }: AppEntry) => app.value.enabled !== false
 
-export const UPDATE: Action = {
-  key: 'install',
-  command: 'install',
-  glyph: 'update',
-  fits: ({ app }) => app.value.update_available === true,
+function action(key: AppCommand, glyph: GlyphName, fits: Action['fits'], more: Partial<Action> = {}): Action {
+  return { key, command: key, glyph, fits, ...more }
+}
+
+function guardian(key: Key, glyph: GlyphName, more: Partial<Action>): Action {
+  return { key, command: 'guard', glyph, fits: isGuarded, ...more }
+}
+
+function snooze(key: Key, name: () => string, until: () => number): Action {
+  const payload = () => ({ snooze: `${Math.ceil((until() - Date.now()) / 1000)}s` })
+  return guardian(key, 'dark', { name, many: text.many.snooze, payload })
+}
+
+export const UPDATE = action('install', 'update', ({ app }) => app.value.update_available === true, {
   question: (entry) => ({
     title: text.update.title({ name: entry.name.value }),
     text: text.update.text,
@@ -123,60 +125,35 @@ export const UPDATE: Action = {
   }),
   many: text.many.install,
   about: newIn,
-}
+})
 
 const ACTIONS: readonly Action[] = [
-  { key: 'restart', command: 'restart', glyph: 'restart', fits: isOn, many: text.many.restart },
+  action('restart', 'restart', isOn, { many: text.many.restart }),
   UPDATE,
-  { key: 'enable', command: 'enable', glyph: 'power', fits: (entry) => !isOn(entry), many: text.many.enable },
-  {
-    key: 'disable',
-    command: 'disable',
-    glyph: 'power',
-    fits: isOn,
-    question: dangerous(text.disable),
-    many: text.many.disable,
-  },
-  {
-    key: 'garbage-collect',
-    command: 'garbage-collect',
-    glyph: 'broom',
-    fits: ({ app }) => app.value.state === 'running',
-  },
-  {
-    key: 'watch',
-    command: 'guard',
+  action('enable', 'power', (entry) => !isOn(entry), { many: text.many.enable }),
+  action('disable', 'power', isOn, { question: dangerous(text.disable), many: text.many.disable }),
+  action('garbage-collect', 'broom', ({ app }) => app.value.state === 'running'),
+  guardian('watch', 'eye', {
     name: (entry) => (entry && isGuarded(entry) ? text.guardian.watchAgain : text.guardian.watch),
-    glyph: 'eye',
     fits: (entry) => ['off', 'snoozed', 'given_up'].includes(guardOf(entry) ?? ''),
     many: text.many.watch,
     payload: () => ({ enabled: true }),
-  },
+  }),
   snooze('snooze-1h', () => text.guardian.snoozeHour, inHours(1)),
   snooze('snooze-8h', () => text.guardian.snoozeHours, inHours(8)),
   snooze('snooze-tomorrow', () => text.guardian.snoozeTomorrow({ time: formatClock(tomorrow()) }), tomorrow),
-  {
-    ...GUARDIAN,
-    key: 'unwatch',
+  guardian('unwatch', 'pause', {
     name: () => text.guardian.unwatch,
-    glyph: 'pause',
     many: text.many.unwatch,
     payload: () => ({ enabled: false }),
-  },
-  {
-    ...GUARDIAN,
-    key: 'forget',
+  }),
+  guardian('forget', 'broom', {
     name: () => text.guardian.forget,
-    glyph: 'broom',
     question: dangerous(text.forget),
     payload: () => ({ forget: true }),
-  },
-  {
-    key: 'uninstall',
-    command: 'uninstall',
-    glyph: 'trash',
+  }),
+  action('uninstall', 'trash', () => true, {
     danger: true,
-    fits: () => true,
     question: ({ name, id }) => ({
       title: text.uninstall.title({ name: name.value }),
       text: text.uninstall.text({ id }),
@@ -184,7 +161,7 @@ const ACTIONS: readonly Action[] = [
       danger: true,
     }),
     payload: ({ id }, { option }) => ({ confirm: id, ...(option && { purge_settings: true }) }),
-  },
+  }),
 ]
 
 export const MANY = ACTIONS.filter(({ many }) => many !== undefined)

@@ -63,12 +63,7 @@ function outcomeOf(command: string, ended: Ended): Outcome {
 const SHOWN_MS = 8_000
 
 /** Runs a command and shows its progress in the app's row. @param isQuiet whether to suppress the result's notice */
-export async function actOn(
-  entry: AppEntry,
-  command: AppCommand,
-  payload?: object | string,
-  isQuiet = false,
-): Promise<Ended> {
+export async function actOn(entry: AppEntry, command: AppCommand, payload?: object | string, isQuiet = false) {
   entry.running.value = command
   entry.outcome.value = undefined
   const ended = await sendCommand(entry.target, command, payload)

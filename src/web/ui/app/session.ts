@@ -7,9 +7,7 @@ import { parseJson, read } from './live/payload.ts'
 import { Store } from './live/store.ts'
 import { defineStrings, terms } from './terms.ts'
 
-const text = defineStrings('session', {
-  noLogin: 'You have no access to this page. Set http.password and log in.',
-})
+const text = defineStrings('session', { noLogin: 'You have no access to this page. Set http.password and log in.' })
 
 export interface PageContext {
   readonly session: Session

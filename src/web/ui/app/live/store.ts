@@ -128,20 +128,13 @@ export class Store {
     return owner === member ? undefined : owner
   }
 
-  hub(name: string): HubEntry | undefined {
-    return this.hubs.value.find((hub) => hub.name === name)
-  }
-
-  app(hub: string, id: string): AppEntry | undefined {
-    return this.hub(hub)?.apps.value.get(id)
-  }
+  readonly hub = (name: string): HubEntry | undefined => this.hubs.value.find((hub) => hub.name === name)
+  readonly app = (hub: string, id: string): AppEntry | undefined => this.hub(hub)?.apps.value.get(id)
 
   /** The bridge's own hubs that are offline. The page has only the last known state of their apps. */
   readonly away = computed(() => this.own.value.filter(({ state }) => state.value === 'offline'))
 
-  isAway(hub: string): boolean {
-    return this.away.value.some(({ name }) => name === hub)
-  }
+  readonly isAway = (hub: string): boolean => this.away.value.some(({ name }) => name === hub)
 
   /** Explains why the hub cannot be used, or can be used only partly. */
   reasonOf({ name, info }: HubEntry): string | undefined {

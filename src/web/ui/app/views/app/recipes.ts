@@ -48,11 +48,7 @@ sequence:
   const sent = payload === '' ? '-n' : `-m ${word(payload)}`
   const press = { ...node('inject', label, 140), props: [{ p: 'payload' }], payload, payloadType: 'str' }
   const out = { ...node('mqtt out', label, 380), topic, qos: '1', retain: 'false', broker: '' }
-  return {
-    homeAssistant,
-    nodeRed: flowOf(press, out),
-    shell: `mosquitto_pub -q 1 -t ${word(topic)} ${sent}`,
-  }
+  return { homeAssistant, nodeRed: flowOf(press, out), shell: `mosquitto_pub -q 1 -t ${word(topic)} ${sent}` }
 }
 
 export function eventRecipe(label: string, topic: string) {
@@ -66,11 +62,7 @@ actions:
       message: "{{ trigger.payload_json.event_type }}"`
   const source = { ...node('mqtt in', label, 140), topic, qos: '1', datatype: 'json', broker: '' }
   const shown = { ...node('debug', label, 380), complete: 'payload' }
-  return {
-    homeAssistant,
-    nodeRed: flowOf(source, shown),
-    shell: `mosquitto_sub -q 1 -t ${word(topic)}`,
-  }
+  return { homeAssistant, nodeRed: flowOf(source, shown), shell: `mosquitto_sub -q 1 -t ${word(topic)}` }
 }
 
 /** Returns a node of Node-RED, which assigns a new id if this id is already in use. */

@@ -137,15 +137,8 @@ function noteOn({ hours, at, history, points }: Answered): string {
 
 /** Maximum time between two reports of the same event, in seconds. */
 const SAME_SECONDS = 30
-/** Type of an event, or of an entry in the guardian's history → kind of the mark. */
-const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
-  ['crash', 'crash'],
-  ['crashed', 'crash'],
-  ['restart', 'restart'],
-  ['restarted', 'restart'],
-  ['update', 'update'],
-  ['updated', 'update'],
-])
+/** Finds the kind of a mark by the type of an event, such as `crashed`, or of an entry in the history, such as `crash`. */
+const kindOf = (what: string) => KINDS.find((kind) => [kind, `${kind}d`, `${kind}ed`].includes(what))
 
 /** Returns the marks of the charts, from the guardian's history, the latest crash and the latest events. */
 function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
@@ -169,7 +162,7 @@ function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
   const marks: Mark[] = []
   for (const { at: when, what } of reports) {
     const at = Math.round(new Date(when).getTime() / 1000)
-    const kind = KIND_OF.get(what)
+    const kind = kindOf(what)
     const isKnown = marks.some((mark) => mark.kind === kind && Math.abs(mark.at - at) < SAME_SECONDS)
     if (kind !== undefined && !isKnown) marks.push({ at, kind })
   }

@@ -26,10 +26,7 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings, NONE, terms } from '../../terms.ts'
 
-const text = defineStrings('columns', {
-  enabledOf: '{name} enabled',
-  running: '{command}…',
-})
+const text = defineStrings('columns', { enabledOf: '{name} enabled', running: '{command}…' })
 
 /** A column of the list of apps. `COLUMN_KEYS` has the keys of the columns and their order. */
 interface Column {
@@ -48,11 +45,7 @@ const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1,
 export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
   name: { value: ({ name, id }) => name ?? id, cell: Name },
   version: { value: ({ version }) => version ?? '', cell: Version, width: [144, 116] },
-  state: {
-    value: (app) => (isCrashed(app) ? 0 : (STATE_ORDER[app.state ?? ''] ?? 5)),
-    cell: State,
-    width: [210, 156],
-  },
+  state: { value: (app) => (isCrashed(app) ? 0 : (STATE_ORDER[app.state ?? ''] ?? 5)), cell: State, width: [210, 156] },
   guardian: { value: (_, entry) => guardOrder(entry), cell: GuardCell, width: [132, 132] },
   enabled: { value: ({ enabled }) => Number(enabled), isDescending: true, cell: Enabled, width: [84, 80] },
   cpu: usage('cpu', [152, 72]),
