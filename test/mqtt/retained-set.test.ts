@@ -202,18 +202,6 @@ describe('a held message', () => {
 })
 
 describe('a new connection', () => {
-  test('is sent what the read-back did not find, and nothing else', () => {
-    holding({ a: '1', b: '1', c: '1', d: '1' })
-    set.forget()
-    set.found('a', '1')
-    set.found('b', 'other')
-    const before = order.next
-    set.settle((topic) => topic !== 'd')
-    expect(set.waiting).toBe(3)
-    expect(set.peek()?.seq).toBe(before)
-    expect(flush()).toEqual(['b=1', 'c=1', 'd=1'])
-  })
-
   test('clears what was found, whatever happened to it before the read-back ended', () => {
     holding({ a: '1' })
     set.forget()
@@ -279,14 +267,6 @@ describe('an unowned message', () => {
     expect(flush()).toEqual(['a=null', 'c=null'])
     expect(unowned()).toEqual(['b=of b'])
     expect(set.concerns('a')).toBe(false)
-  })
-
-  test('is cleared when its topic is cleared, and becomes owned when its topic is held', () => {
-    for (const topic of ['a', 'b']) set.found(topic, 'theirs')
-    set.settle(all)
-    expect([set.hold('a', null), set.hold('b', 'ours')]).toEqual([true, true])
-    expect(flush()).toEqual(['a=null', 'b=ours'])
-    expect(unowned()).toEqual([])
   })
 
   test('is forgotten with the connection, and when it is cleared', () => {
