@@ -105,13 +105,11 @@ describe('a JSON object', () => {
   })
 })
 
-describe('a nested object', () => {
-  test('is not an array', () => {
-    const outer = object({ filter: inner({ state: v.optional(v.string()) }) })
-    expect(read(outer, '{"filter":{"state":"x"}}')).toEqual({ filter: { state: 'x' } })
-    expect(refusal(outer, '{"filter":[]}')).toBe('filter: expected Object.')
-    expect(refusal(outer, '{"filter":{"stat":1}}')).toBe('filter.stat: there is no such key.')
-  })
+test('a nested object is not an array', () => {
+  const outer = object({ filter: inner({ state: v.optional(v.string()) }) })
+  expect(read(outer, '{"filter":{"state":"x"}}')).toEqual({ filter: { state: 'x' } })
+  expect(refusal(outer, '{"filter":[]}')).toBe('filter: expected Object.')
+  expect(refusal(outer, '{"filter":{"stat":1}}')).toBe('filter.stat: there is no such key.')
 })
 
 describe('an object that requires one key', () => {
