@@ -90,20 +90,6 @@ describe('the facts about an owner', () => {
 })
 
 describe('an owner that is removed', () => {
-  test('leaves nothing', () => {
-    const { app, take } = start()
-    const { rows, set } = app('x')
-    set()
-    take()
-    rows.clear()
-    expect(take()).toEqual([
-      'b/home/app/x cleared',
-      'b/home/app/x/update cleared',
-      'b/home/app/x/links cleared',
-      'b/home/app/x/crash cleared',
-    ])
-  })
-
   test('is rendered again when it returns unchanged', () => {
     const { app, take } = start()
     const { rows, set } = app('x')

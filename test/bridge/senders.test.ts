@@ -126,20 +126,6 @@ describe('a command that sends other commands', () => {
     return desk
   }
 
-  test('does not wait in the queue, and runs one at a time for each hub', async () => {
-    const desk = await begun()
-    expect(await desk.ask(UPDATE_ALL)).toMatchObject({
-      error: { code: 'busy', message: 'This command is already running on this hub.' },
-    })
-    await until('the end', () => desk.sent.length === 2)
-    expect(desk.sent[1]?.answer).toMatchObject({ ok: true, data: { updated: ['a', 'b'] } })
-    expect(desk.audit.filter(({ by }) => by === 'update-all').map((line) => [line['command'], line['app']])).toEqual([
-      ['install', 'a'],
-      ['install', 'b'],
-    ])
-    expect(await desk.ask(UPDATE_ALL)).toMatchObject({ ok: true })
-  })
-
   test.each([
     ['its connection is lost', '', ({ world }: Desk) => (world.connection = 2)],
     [
