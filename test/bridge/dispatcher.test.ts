@@ -1,8 +1,6 @@
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
-import { APP, openDesk, test } from './desk.ts'
-
-const app = (command: string) => `home/app/${APP}/cmd/${command}`
+import { APP, app, openDesk, test } from './desk.ts'
 
 describe('an answer', () => {
   test('names its command and the result', async ({ desk }) => {

@@ -110,23 +110,10 @@ describe('an owner that is removed', () => {
 describe('the topics of the table', () => {
   test('are read back with the fewest filters that match them all', () => {
     expect(topics.retainedFilters.toSorted()).toEqual([
-      'b/+/app/+',
-      'b/+/app/+/crash',
-      'b/+/app/+/guard',
-      'b/+/app/+/guard-memory',
-      'b/+/app/+/history',
-      'b/+/app/+/links',
-      'b/+/app/+/setting/+',
-      'b/+/app/+/update',
-      'b/+/guard-memory',
-      'b/+/health',
-      'b/+/info',
-      'b/+/state',
-      'b/+/summary',
-      'b/bridge/discovery',
-      'b/bridge/log-level',
-      'b/fleet',
-      'b/rollout/+',
+      ...['b/+/app/+', 'b/+/app/+/crash', 'b/+/app/+/guard', 'b/+/app/+/guard-memory', 'b/+/app/+/history'],
+      ...['b/+/app/+/links', 'b/+/app/+/setting/+', 'b/+/app/+/update'],
+      ...['b/+/guard-memory', 'b/+/health', 'b/+/info', 'b/+/state', 'b/+/summary'],
+      ...['b/bridge/discovery', 'b/bridge/log-level', 'b/fleet', 'b/rollout/+'],
     ])
   })
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { bytesOf, Samples, SIZES } from '../../src/bridge/samples.ts'
 import { type App, patchApp } from '../../src/hub/app.ts'
 import type { AppsListener } from '../../src/hub/app-manager.ts'
-import type { HubStatus } from '../../src/hub/status.ts'
+import { type HubStatus, UNKNOWN_STATUS } from '../../src/hub/status.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const MINUTE = 60_000
@@ -45,17 +45,7 @@ function fakeHub() {
       for (const listener of listeners) listener({ changes: [], silent: false, read: true })
     },
     offline() {
-      const gone: HubStatus = {
-        online: false,
-        reason: 'unreachable',
-        id: 'x',
-        firmware: null,
-        api: 'manager',
-        realtime: 'polling',
-        scopes: undefined,
-        missing: new Set(),
-      }
-      for (const listener of status) listener(gone)
+      for (const listener of status) listener({ ...UNKNOWN_STATUS, reason: 'unreachable' })
     },
   }
 }

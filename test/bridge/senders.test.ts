@@ -2,9 +2,8 @@
 import { describe, expect } from 'vitest'
 import type { Reply, Requester } from '../../src/bridge/requests.ts'
 import { until } from '../support/until.ts'
-import { APP, type Desk, openDesk, test } from './desk.ts'
+import { APP, app, type Desk, openDesk, test } from './desk.ts'
 
-const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 const RESTART = { item: 'apps', method: 'POST', path: `/app/${APP}/restart` }
 
 /** Sends a command like another part of the same process, such as the page. Resolves to the reply. */

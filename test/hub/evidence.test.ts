@@ -116,20 +116,15 @@ test.concurrent('a newer hub lacks speech and garbage collection without a reque
   expect(emulated.requests.filter(({ path }) => path.includes('voice'))).toHaveLength(1)
 })
 
-describe.concurrent.each(['Subscription Inactive', 'Invalid Serial Number'])(
-  'a hub that answers "%s"',
-  (description) => {
-    test.for([undefined, 'getApps'] as const)(
-      'is offline for that reason, and the key is not blamed (to %s)',
-      async (operation, { emulated, hold }) => {
-        const refusal = { status: 403, error: 'forbidden', description, ...(operation && { operation }) }
-        emulated.behave('answer-status', refusal)
-        const { hub, history } = hold(emulated.url, POLLS)
-        await until('offline', () => history[0])
-        expect(history[0]).toBe('offline polling subscription')
-        await expect(hub.call('getApps', {})).rejects.toMatchObject({ code: 'subscription', status: 403 })
-      },
-    )
+test.concurrent.for([undefined, 'getApps'] as const)(
+  'a hub without a licence is offline for that reason, and the key is not blamed (to %s)',
+  async (operation, { emulated, hold }) => {
+    const refusal = { status: 403, error: 'forbidden', description: 'Subscription Inactive' }
+    emulated.behave('answer-status', { ...refusal, ...(operation && { operation }) })
+    const { hub, history } = hold(emulated.url, POLLS)
+    await until('offline', () => history[0])
+    expect(history[0]).toBe('offline polling subscription')
+    await expect(hub.call('getApps', {})).rejects.toMatchObject({ code: 'subscription', status: 403 })
   },
 )
 

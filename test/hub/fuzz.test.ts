@@ -142,45 +142,18 @@ describe('a server that speaks the realtime protocol', () => {
     }
   }
 
-  test.each([
-    '0',
-    '0null',
-    '0{}',
-    '0not json',
-    '0{"sid":"s","upgrades":5}',
-    '0{"sid":"s","upgrades":[],"pingInterval":-1,"pingTimeout":-9}',
-    '40',
-    '40null',
-    '44',
-    '44null',
-    '44"no"',
-    '44{}',
-    '44{"message":{"toString":1}}',
-    '44/api,',
-    '44/api,{"message":[{"toString":1}]}',
-    '43',
-    '430',
-    '430[]',
-    '430["no"]',
-    '430[{"statusCode":{"toString":1}}]',
-    '430[null,{"namespace":{}}]',
-    '42',
-    '42[]',
-    '42["connect_error"]',
-    '42/api,["homey:manager:apps"]',
-    '42/api,7["homey:manager:apps","app.update",{"id":"a"}]',
-    '42/api,["homey:manager:apps",{"toString":1},[]]',
-    '451-["homey:manager:apps",{"_placeholder":true,"num":7}]',
-    '41',
-    '1',
-    '6',
-    '9',
-    '',
-    'b!',
-    '4',
-    '49',
-    '4999999',
-  ])('may send %s at any point', async (packet) => {
+  /** Packets of the server, one group per line, separated by `¦`. */
+  const PACKETS = [
+    '0¦0null¦0{}¦0not json¦0{"sid":"s","upgrades":5}¦0{"sid":"s","upgrades":[],"pingInterval":-1,"pingTimeout":-9}',
+    '40¦40null',
+    '44¦44null¦44"no"¦44{}¦44{"message":{"toString":1}}¦44/api,¦44/api,{"message":[{"toString":1}]}',
+    '43¦430¦430[]¦430["no"]¦430[{"statusCode":{"toString":1}}]¦430[null,{"namespace":{}}]',
+    '42¦42[]¦42["connect_error"]¦42/api,["homey:manager:apps"]',
+    '42/api,7["homey:manager:apps","app.update",{"id":"a"}]¦42/api,["homey:manager:apps",{"toString":1},[]]',
+    '451-["homey:manager:apps",{"_placeholder":true,"num":7}]¦41¦1¦6¦9¦¦b!¦4¦49¦4999999',
+  ].flatMap((group) => group.split('¦'))
+
+  test.each(PACKETS)('may send %s at any point', async (packet) => {
     await Promise.all(POSITIONS.map((at) => session(at, packet)))
   })
 
