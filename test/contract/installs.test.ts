@@ -128,12 +128,6 @@ describe('an install without an answer', () => {
     expect(await failure(carryOut(not, 'app install'))).toMatchObject({ code: 'nonsense' })
     expect([pauses(done), pauses(not)]).toEqual([[0], [0]])
   })
-
-  test('is a failure if the hub refuses it', async ({ aimed }) => {
-    aimed.emulated.behave('answer-status', { operation: 'installFromAppStore', status: 503 })
-    expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'failed' })
-    expect(pauses(aimed)).toEqual([])
-  })
 })
 
 describe('the update of an app', () => {

@@ -126,10 +126,9 @@ describe.concurrent('the pause between two reads', () => {
   })
 
   test('is the longer one as soon as realtime is connected', async ({ attach }) => {
-    const { emulated } = await attach({ pollInterval: 600_000, pollIntervalFallback: 1000 }, { clock: QUICK })
+    const { emulated } = await attach({ pollInterval: 60_000, pollIntervalFallback: 1000 })
     emulated.forgetRequests()
-    // Two of the shorter pauses.
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await new Promise((resolve) => setTimeout(resolve, 1500))
     expect(asked(emulated, 'getApps')).toBe(0)
   })
 })
