@@ -88,6 +88,7 @@ describe('an answer', () => {
     desk.emulated.behave('execute-then-reset', { operation: ['restartApp', 'getAppLocales'] })
     expect(await desk.ask(app('restart'))).toMatchObject({ error: { code: 'outcome_unknown' } })
     expect(await desk.ask(app('get-locales'))).toMatchObject({ error: { code: 'hub_unreachable' } })
+    expect(desk.writes()).toEqual(['restartApp'])
   })
 })
 

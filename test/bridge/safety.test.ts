@@ -91,24 +91,6 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(await command).toMatchObject({ ok: false, transaction: 'waits', error: { code: 'expired' } })
     expect(world.requestCount('restartApp')).toBe(0)
   })
-
-  test('a write that was not answered is not sent again, and its outcome is unknown', async ({ world }) => {
-    world.hub.behave('execute-then-reset', { operation: 'restartApp' })
-    const answer = await world.request(restartOf(world.app))
-    expect(answer.error).toMatchObject({ code: 'outcome_unknown', status: null })
-    expect(world.requestCount('restartApp')).toBe(1)
-  })
-
-  test('if a check of the hub shows the result of a write, the answer has it', async ({ world }) => {
-    world.hub.behave('execute-then-reset', { operation: ['disableApp', 'setAppSetting', 'updateApp'] })
-    expect(await world.request(`home/app/${world.app}/cmd/disable`)).toMatchObject({ ok: true })
-    const [app = ''] = world.hub.apps.keys()
-    expect(await world.request(`home/app/${app}/cmd/set-setting/x`, '{"a":[1]}')).toMatchObject({ ok: true })
-    expect(await world.request(`home/app/${app}/cmd/autoupdate`, 'OFF')).toMatchObject({ ok: true })
-    world.hub.behaveWell()
-    world.hub.behave('reset-before-executing', { operation: 'disableApp' })
-    expect((await world.request(`home/app/${world.app}/cmd/disable`)).error?.code).toBe('outcome_unknown')
-  })
 })
 
 describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true }, () => {
