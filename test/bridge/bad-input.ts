@@ -170,37 +170,15 @@ const KINDS: Readonly<Record<string, Make>> = {
   'hostile setting in the topic': (random) => {
     const command = random.pick(['get-setting', 'set-setting', 'unset-setting'])
     const name = random.pick([
-      '',
-      '%',
-      '%zz',
-      '%4',
-      '%FF',
-      '%C0%80',
-      '.',
-      '..',
-      '%2E',
-      '%2E%2E',
-      'a/b',
-      '../..',
+      ...'¦%¦%zz¦%4¦%FF¦%C0%80¦.¦..¦%2E¦%2E%2E¦a/b¦../..¦%ED%A0%80'.split('¦'),
       `a/${random.word()}/b`,
-      '%ED%A0%80',
     ])
     return invalid(app(`${command}/${name}`), '')
   },
   'unknown command': (random) => {
     const place = random.pick(['home', 'bridge', `home/app/${APP}`, `home/app/${random.word()}`])
     const name = random.pick([
-      'Restart',
-      'RESTART',
-      'reboot',
-      'constructor',
-      '__proto__',
-      'toString',
-      '$SYS',
-      '%',
-      '🔥',
-      ' ',
-      'restart ',
+      ...'Restart¦RESTART¦reboot¦constructor¦__proto__¦toString¦$SYS¦%¦🔥¦ ¦restart '.split('¦'),
       random.word(),
       `ping/${random.word()}`,
       'x'.repeat(1000),
@@ -230,36 +208,13 @@ const KINDS: Readonly<Record<string, Make>> = {
     code: 'unknown_command',
   }),
   'unknown hub': (random) => {
-    const hub = random.pick([
-      'Home',
-      'HOME',
-      'home ',
-      'hom',
-      '__proto__',
-      'constructor',
-      '%',
-      '🏠',
-      '$x',
-      random.word(),
-    ])
+    const hub = random.pick([...'Home¦HOME¦home ¦hom¦__proto__¦constructor¦%¦🏠¦$x'.split('¦'), random.word()])
     const [topic, right] = random.pick(OBJECTS.filter(([one]) => one.startsWith('home/')))
     return { topic: hub + topic.slice('home'.length), payload: bytes(right), code: 'unknown_hub' }
   },
   'unknown app': (random) => {
     const id = random.pick([
-      'The.App',
-      'the.app ',
-      '%zz',
-      '%FF',
-      '%',
-      '..',
-      '%2E%2E',
-      '%2E%2E%2F%2E%2E',
-      '__proto__',
-      'constructor',
-      '🔥',
-      '$x',
-      'a%00b',
+      ...'The.App¦the.app ¦%zz¦%FF¦%¦..¦%2E%2E¦%2E%2E%2F%2E%2E¦__proto__¦constructor¦🔥¦$x¦a%00b'.split('¦'),
       'x'.repeat(2000),
       random.word(),
     ])

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
-import { KEY, World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 import { APP, type Desk, openDesk, test } from './desk.ts'
 
 const TOPIC = 'home/cmd/call'
@@ -64,20 +64,10 @@ describe.concurrent('a call', () => {
 })
 
 describe.concurrent('a call reaches no further than other commands', () => {
-  test.each([
-    ['not the operation of a denied command', { deny: ['restart'] }, RESTART],
-    ['not this operation in another spelling', { deny: ['restart'] }, { ...RESTART, path: `/APP/${APP}/rest%61rt` }],
-    [
-      'not an operation that is off by default',
-      { allow: ['hub/call'] },
-      { item: 'apps', method: 'DELETE', path: `/app/${APP}` },
-    ],
-    ['not a write if only reading is allowed', { read_only: true }, RESTART],
-    ['not an operation that its list leaves out', { call: [{ item: 'apps', methods: ['GET' as const] }] }, RESTART],
-  ])('%s', async (_, policy, payload) => {
-    const desk = await openDesk()
-    desk.world.policy = { ...desk.world.policy, ...policy }
-    expect(await call(desk, payload)).toMatchObject({ ok: false, error: { code: 'not_allowed' } })
+  test('an operation of a denied command is not sent, in whatever spelling', async ({ desk }) => {
+    desk.world.policy = { ...desk.world.policy, deny: ['restart'] }
+    for (const path of [RESTART.path, `/APP/${APP}/rest%61rt`])
+      expect(await call(desk, { ...RESTART, path })).toMatchObject({ ok: false, error: { code: 'not_allowed' } })
     expect(desk.writes()).toEqual([])
   })
 
@@ -151,15 +141,6 @@ test.concurrent('a call that only reads is not audited, and its failure causes n
   await call(desk, { item: 'flow' })
   expect(desk.audit).toEqual([])
   expect(desk.failed).toEqual([])
-})
-
-test.concurrent('an API key in an answer is not passed on', async () => {
-  await using world = await World.start({
-    env: { COMMANDS_ALLOW: 'hub/call' },
-    hub: { apps: [{ id: 'the.app', settings: { x: `a ${KEY} b` } }] },
-  })
-  const answer = await world.request(TOPIC, '{"item":"apps","path":"/app/the.app/setting"}')
-  expect(answer.data).toEqual({ x: 'a *** b' })
 })
 
 test.concurrent('a token of the API in an answer is not passed on, nor one that a reload adds; a password is never audited', async () => {

@@ -15,6 +15,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
 
 export const APP = 'the.app'
+export const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 const APPS = [{ id: APP, settings: { x: 1 }, update: '2.0.0' }, { id: 'another.app' }]
 
 export interface Sent {

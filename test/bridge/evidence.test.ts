@@ -122,15 +122,6 @@ describe.concurrent('the evidence of a crash', () => {
     expect(data).toEqual({ markdown: expect.stringContaining('| Free memory of the hub |') })
   })
 
-  test('is removed with the app', async ({ world }) => {
-    const { app } = world
-    world.hub.crash(app, 'Error: oh')
-    await untilCrash(world, app)
-    world.hub.uninstall(app)
-    await until('nothing', () => world.observer.last(topicOf(app)) === '')
-    expect((await retainedOn(world.broker.port)).has(topicOf(app))).toBe(false)
-  })
-
   test('has the planned action of the guardian, and is removed for good by the command that resets the guardian', async () => {
     await using world = await World.start({ broker: BROKER, env: { GUARD_WATCH: '*', GUARD_BACKOFF: '5m' } })
     const { app } = world
@@ -157,21 +148,6 @@ describe.concurrent('the evidence of a crash', () => {
     expect(crashOf(world, app)).toBeDefined()
     expect(await world.request(`home/app/${app}/cmd/guard`, '{"forget":true}')).toMatchObject({ ok: true })
     await until('nothing', () => world.observer.last(topicOf(app)) === '')
-  })
-
-  test('is created once for an app that is found crashed, and its time is kept over restarts', async ({ world }) => {
-    const { app } = world
-    await world.bridge.stop()
-    world.hub.crash(app, 'Error: while away')
-    await world.restart()
-    // Wait for the firmware version, which arrives after the list.
-    const found = await untilCrash(world, app, ({ firmware }) => firmware !== null)
-    expect(found).toMatchObject({ message: 'Error: while away', samples: [], before: [], firmware: world.hub.version })
-    const published = world.observer.texts(topicOf(app)).length
-    await world.restart()
-    await world.settle()
-    expect(world.observer.texts(topicOf(app))).toHaveLength(published)
-    expect(crashOf(world, app)?.at).toBe(found.at)
   })
 
   test.for(['is still', 'was no longer'])(
@@ -266,31 +242,29 @@ test('evidence of another member is forgotten when that member publishes some th
   expect(evidence.of('home').crashes.get('x')).toBeUndefined()
 })
 
-describe('the reads of evidence', () => {
-  test('are allowed under read_only with the least scope, and need no request', async () => {
-    await using world = await World.start({
-      broker: BROKER,
-      env: { COMMANDS_READ_ONLY: 'true' },
-      hub: { keys: { [KEY]: ['hub.app.readonly'] } },
-    })
-    const { app, hub } = world
-    await until('its usage', () => world.state(app)?.['memory_bytes'])
-    hub.forgetRequests()
-    const { data } = await world.request(`home/app/${app}/cmd/get-history`, '{"hours":1}')
-    expect(data).toMatchObject({ resolution_seconds: 60, source: 'bridge' })
-    const { cpu_percent, memory_bytes } = v.parse(
-      v.object({ cpu_percent: v.array(v.tuple([v.number(), v.number()])), memory_bytes: v.array(v.array(v.number())) }),
-      data,
-    )
-    expect(cpu_percent).toHaveLength(1)
-    expect(memory_bytes[0]?.[1]).toBe(world.state(app)?.['memory_bytes'])
-    expect(Math.abs((cpu_percent[0]?.[0] ?? 0) * 1000 - Date.now())).toBeLessThan(120_000)
-    expect((await world.request(`home/app/${app}/cmd/get-history`)).data).toMatchObject({ resolution_seconds: 600 })
-    expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
-    expect(hub.requests.filter(({ operation }) => operation !== 'getApps')).toEqual([])
-    expect((await world.request(`home/app/${app}/cmd/get-history`, '{"hours":0}')).error?.code).toBe('invalid_payload')
-    expect((await world.request('home/app/not.there/cmd/get-crash')).error?.code).toBe('unknown_app')
+test('the reads of evidence are allowed under read_only with the least scope, and need no request', async () => {
+  await using world = await World.start({
+    broker: BROKER,
+    env: { COMMANDS_READ_ONLY: 'true' },
+    hub: { keys: { [KEY]: ['hub.app.readonly'] } },
   })
+  const { app, hub } = world
+  await until('its usage', () => world.state(app)?.['memory_bytes'])
+  hub.forgetRequests()
+  const { data } = await world.request(`home/app/${app}/cmd/get-history`, '{"hours":1}')
+  expect(data).toMatchObject({ resolution_seconds: 60, source: 'bridge' })
+  const { cpu_percent, memory_bytes } = v.parse(
+    v.object({ cpu_percent: v.array(v.tuple([v.number(), v.number()])), memory_bytes: v.array(v.array(v.number())) }),
+    data,
+  )
+  expect(cpu_percent).toHaveLength(1)
+  expect(memory_bytes[0]?.[1]).toBe(world.state(app)?.['memory_bytes'])
+  expect(Math.abs((cpu_percent[0]?.[0] ?? 0) * 1000 - Date.now())).toBeLessThan(120_000)
+  expect((await world.request(`home/app/${app}/cmd/get-history`)).data).toMatchObject({ resolution_seconds: 600 })
+  expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
+  expect(hub.requests.filter(({ operation }) => operation !== 'getApps')).toEqual([])
+  expect((await world.request(`home/app/${app}/cmd/get-history`, '{"hours":0}')).error?.code).toBe('invalid_payload')
+  expect((await world.request('home/app/not.there/cmd/get-crash')).error?.code).toBe('unknown_app')
 })
 
 describe("the hub's logs", () => {
@@ -346,12 +320,6 @@ describe("the hub's logs", () => {
     expect(memory_bytes.at(-1)?.[1]).toBe(world.state(world.app)?.['memory_bytes'])
     expect(cpu_percent.at(-1)?.[1]).toBe(world.state(world.app)?.['cpu_percent'])
     expect(asked(world)).toEqual(['getLogs', 'getLogEntries', 'getLogEntries'])
-  })
-
-  test('are not read without the permission', async () => {
-    await using world = await start([])
-    expect((await history(world, 24)).source).toBe('bridge')
-    expect(asked(world)).toEqual([])
   })
 
   test.each([

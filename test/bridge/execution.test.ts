@@ -3,9 +3,8 @@ import { retryRateLimited } from '../../src/hub/client.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { APP, type Desk, openDesk, test } from './desk.ts'
+import { APP, app, type Desk, openDesk, test } from './desk.ts'
 
-const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 const codes = ({ sent }: Desk) => sent.map(({ answer }) => answer['error']).map((error) => Object(error).code)
 
 describe('a command', () => {

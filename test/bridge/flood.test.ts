@@ -2,9 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { Message } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
-import { APP, openDesk, test } from './desk.ts'
-
-const app = (command: string) => `home/app/${APP}/cmd/${command}`
+import { APP, app, openDesk, test } from './desk.ts'
 
 describe('the same command again', () => {
   test('is not executed if it is a write, whatever reads and refused writes arrived in between', async () => {

@@ -1,4 +1,5 @@
 /** Sends bad commands to a bridge over a real broker, and counts the results. */
+import { inspect } from 'node:util'
 import { longestIn } from '../fuzz/run.ts'
 import type { BrokerKind } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
@@ -10,13 +11,13 @@ import { APP } from './payload-samples.ts'
 const BATCH = 200
 const PATIENCE_MS = 20_000
 
-export interface FuzzOptions {
+interface FuzzOptions {
   readonly count: number
   readonly seed: number
   readonly broker: BrokerKind
 }
 
-export interface FuzzReport {
+interface FuzzReport {
   readonly sent: Readonly<Record<string, number>>
   readonly answered: Readonly<Record<string, number>>
   readonly unanswered: number
@@ -127,20 +128,4 @@ class Tally {
 export const isGood = ({ wrong, unanswered, crashed, hubCalls, aliveAfter }: FuzzReport) =>
   wrong.length + unanswered + crashed + hubCalls === 0 && aliveAfter
 
-export function render({ sent, answered, ...rest }: FuzzReport): string {
-  const lines = (title: string, counts: Readonly<Record<string, number>>) => [
-    `${title}: ${Object.values(counts).reduce((sum, one) => sum + one, 0)}`,
-    ...Object.entries(counts).map(([name, count]) => `  ${name.padEnd(34)}${count}`),
-  ]
-  return [
-    ...lines('sent', sent),
-    ...lines('answered with the code of the contract', answered),
-    `answered with another code: ${rest.wrong.length}`,
-    ...rest.wrong.slice(0, 20).map((line) => `  ${line}`),
-    `unanswered: ${rest.unanswered}`,
-    `crashed: ${rest.crashed}`,
-    `hub calls caused: ${rest.hubCalls}`,
-    `alive afterwards: ${rest.aliveAfter}`,
-    `seconds: ${rest.seconds.toFixed(1)}`,
-  ].join('\n')
-}
+export const render = ({ wrong, ...counts }: FuzzReport): string => inspect({ ...counts, wrong: wrong.slice(0, 20) })

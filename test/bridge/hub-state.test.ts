@@ -115,18 +115,9 @@ test('a removed hub is cleared with everything below it', async () => {
   state.clear()
   expect(take()).toEqual([
     'clear b/home/app/x/setting/mode',
-    'clear b/home/app/x',
-    'clear b/home/app/x/update',
-    'clear b/home/app/x/links',
-    'clear b/home/app/x/crash',
-    'clear b/home/app/y',
-    'clear b/home/app/y/update',
-    'clear b/home/app/y/links',
-    'clear b/home/app/y/crash',
-    'clear b/home/state',
-    'clear b/home/info',
-    'clear b/home/summary',
-    'clear b/home/health',
+    ...['', '/update', '/links', '/crash'].map((row) => `clear b/home/app/x${row}`),
+    ...['', '/update', '/links', '/crash'].map((row) => `clear b/home/app/y${row}`),
+    ...['state', 'info', 'summary', 'health'].map((row) => `clear b/home/${row}`),
   ])
 })
 

@@ -15,26 +15,22 @@ const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
 })
 const test = worldTest.extend({ options: optionsWith() })
 
-describe.concurrent('an install that takes longer than a call may', () => {
-  const inProgress = ({ observer }: World) =>
-    JSON.parse(observer.last(`hub2mqtt/home/app/${APP}/update`) ?? '{}').in_progress
+const inProgress = ({ observer }: World) =>
+  JSON.parse(observer.last(`hub2mqtt/home/app/${APP}/update`) ?? '{}').in_progress
 
-  test('shows its progress until the hub has another version, and is then ok', async () => {
-    await using world = await World.start(optionsWith({ HUB_TIMEOUT: '300ms' }))
-    world.hub.behave('never-answer', { operation: 'installFromAppStore' })
-    const answer = world.request(cmd('install'))
-    await until('a check', () => {
-      const order = world.hub.requests.map(({ operation }) => operation)
-      return (
-        order.lastIndexOf('getApps') > order.indexOf('installFromAppStore') && order.includes('installFromAppStore')
-      )
-    })
-    expect(inProgress(world)).toBe(true)
-    world.hub.install(APP)
-    expect(await answer).toMatchObject({ ok: true })
-    await until('the end of the progress', () => inProgress(world) === false)
-    expect(world.requestCount('installFromAppStore')).toBe(1)
+test.concurrent('an install that takes longer than a call may shows its progress until the hub has another version, and is then ok', async () => {
+  await using world = await World.start(optionsWith({ HUB_TIMEOUT: '300ms' }))
+  world.hub.behave('never-answer', { operation: 'installFromAppStore' })
+  const answer = world.request(cmd('install'))
+  await until('a check', () => {
+    const order = world.hub.requests.map(({ operation }) => operation)
+    return order.lastIndexOf('getApps') > order.indexOf('installFromAppStore') && order.includes('installFromAppStore')
   })
+  expect(inProgress(world)).toBe(true)
+  world.hub.install(APP)
+  expect(await answer).toMatchObject({ ok: true })
+  await until('the end of the progress', () => inProgress(world) === false)
+  expect(world.requestCount('installFromAppStore')).toBe(1)
 })
 
 describe.concurrent('an install that the hub confirms before it is done', () => {

@@ -1,8 +1,7 @@
 /**
- * Tests every outcome of every command over a real broker. If run as a program, prints the table of outcomes. The
- * expectations do not depend on the command table, so that the test finds errors in the command table.
+ * Tests every outcome of every command over a real broker. The expectations do not depend on the command table, so that
+ * the test finds errors in the command table.
  */
-import { pathToFileURL } from 'node:url'
 import type { AppSeed } from '../../src/emulator/hub.ts'
 import { until } from '../support/until.ts'
 import { type Answer, KEY, World } from '../support/world.ts'
@@ -17,7 +16,7 @@ export const COLUMNS = [
   'retained',
   'duplicate',
 ] as const
-export type Column = (typeof COLUMNS)[number]
+type Column = (typeof COLUMNS)[number]
 
 const APP = 'the.app'
 const STORE_APP = 'com.harborlight.irrigation'
@@ -35,6 +34,7 @@ interface Row {
 }
 
 const READ_ONLY = ['hub.app.readonly']
+const SPEECH = ['hub.speech']
 const app = (command: string, payload: Row['payload'] = () => '', more: Partial<Row> = {}): Row => ({
   name: `app/cmd/${command}`,
   topic: (column) => `home/app/${APP}/cmd/${command.replace('<name>', `s-${column}`)}`,
@@ -43,6 +43,11 @@ const app = (command: string, payload: Row['payload'] = () => '', more: Partial<
   enveloped: true,
   ...more,
 })
+const ofHub = (command: string, ...rest: [payload?: Row['payload'], more?: Partial<Row>]): Row => ({
+  ...app(command, ...rest),
+  name: `hub/cmd/${command}`,
+  topic: () => `home/cmd/${command}`,
+})
 
 export const ROWS: readonly Row[] = [
   app('enable'),
@@ -50,12 +55,12 @@ export const ROWS: readonly Row[] = [
   app('enabled', () => 'OFF', { enveloped: false }),
   app('restart'),
   app('garbage-collect', () => '', { olderOnly: true }),
-  app('get', () => '', { lacking: ['hub.speech'] }),
-  app('get-std', () => '', { lacking: ['hub.speech'] }),
+  app('get', () => '', { lacking: SPEECH }),
+  app('get-std', () => '', { lacking: SPEECH }),
   app('get-settings'),
-  app('get-locales', () => '', { lacking: ['hub.speech'] }),
-  app('get-crash', () => '', { lacking: ['hub.speech'] }),
-  app('get-history', () => '{"hours":1}', { lacking: ['hub.speech'] }),
+  app('get-locales', () => '', { lacking: SPEECH }),
+  app('get-crash', () => '', { lacking: SPEECH }),
+  app('get-history', () => '{"hours":1}', { lacking: SPEECH }),
   app('guard', () => '{"snooze":"30m"}'),
   app('update', () => '{"autoupdate":false}'),
   app('autoupdate', () => 'ON', { enveloped: false }),
@@ -69,28 +74,12 @@ export const ROWS: readonly Row[] = [
   app('set-setting', (column) => `{"name":"s-${column}","value":1}`),
   app('unset-setting/<name>'),
   app('unset-setting', (column) => `{"name":"t-${column}"}`),
-  {
-    ...app('get-apps', () => '{"filter":{"enabled":true}}', { lacking: ['hub.speech'] }),
-    name: 'hub/cmd/get-apps',
-    topic: () => 'home/cmd/get-apps',
-  },
-  { ...app('install', () => `{"id":"${STORE_APP}"}`), name: 'hub/cmd/install', topic: () => 'home/cmd/install' },
-  { ...app('update-all'), name: 'hub/cmd/update-all', topic: () => 'home/cmd/update-all' },
-  {
-    ...app('speak', () => '{"text":"Hello"}', { olderOnly: true }),
-    name: 'hub/cmd/speak',
-    topic: () => 'home/cmd/speak',
-  },
-  {
-    ...app('call', () => '{"item":"apps","path":"/app","query":{"a":1}}', { lacking: ['hub.speech'] }),
-    name: 'hub/cmd/call',
-    topic: () => 'home/cmd/call',
-  },
-  {
-    ...app('refresh', () => '', { lacking: ['hub.speech'] }),
-    name: 'hub/cmd/refresh',
-    topic: () => 'home/cmd/refresh',
-  },
+  ofHub('get-apps', () => '{"filter":{"enabled":true}}', { lacking: SPEECH }),
+  ofHub('install', () => `{"id":"${STORE_APP}"}`),
+  ofHub('update-all'),
+  ofHub('speak', () => '{"text":"Hello"}', { olderOnly: true }),
+  ofHub('call', () => '{"item":"apps","path":"/app","query":{"a":1}}', { lacking: SPEECH }),
+  ofHub('refresh', () => '', { lacking: SPEECH }),
   { name: 'bridge/cmd/log-level', topic: () => 'bridge/cmd/log-level', payload: () => 'debug', enveloped: false },
   { name: 'bridge/cmd/ping', topic: () => 'bridge/cmd/ping', payload: () => '', enveloped: true },
   {
@@ -133,7 +122,7 @@ export function expected({ lacking, olderOnly, enveloped, repeatable }: Row, col
   }
 }
 
-export type Table = Map<string, Partial<Record<Column, string>>>
+type Table = Map<string, Partial<Record<Column, string>>>
 
 const seeds: AppSeed[] = [
   {
@@ -161,7 +150,7 @@ export async function runMatrix(): Promise<Table> {
     if (cells !== undefined) cells[column] = code(answer)
   }
   await useWorkingHub(put)
-  await Promise.all([useKey(READ_ONLY, put), useKey(['hub.speech'], put), useNewerHubThatFails(put)])
+  await Promise.all([useKey(READ_ONLY, put), useKey(SPEECH, put), useNewerHubThatFails(put)])
   return table
 }
 
@@ -214,19 +203,3 @@ async function askExpired(world: World, row: Row): Promise<Answer> {
   await ahead
   return answer
 }
-
-export function renderMatrix(table: Table): string {
-  const head = ['command', ...COLUMNS]
-  const lines = [...table].map(([name, cells]) => [name, ...COLUMNS.map((column) => cells[column] ?? '–')])
-  const widths = head.map((_, i) => Math.max(...[head, ...lines].map((line) => line[i]?.length ?? 0)))
-  return [head, ...lines]
-    .map((line) =>
-      line
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) console.log(renderMatrix(await runMatrix()))

@@ -88,16 +88,6 @@ describe.concurrent.each(BROKERS)('on %s, a second bridge on the same base topic
     await until('all well', () => JSON.parse(world.observer.last(HEALTH) ?? '{}').problems?.length === 0)
     expect(world.observer.texts(STATE).at(-1)).toBe('online')
   })
-
-  test('takes over when the first one ends', async ({ world }) => {
-    const second = await secondBridge(world)
-    await settled(second.bridge)
-    await world.bridge.stop()
-    await until('its hub on MQTT', () => world.observer.last('hub2mqtt/attic/state') === 'online')
-    await until('online', () => world.observer.last(STATE) === 'online')
-    expect((await answerTo(world, `attic/app/${world.app}/cmd/restart`)).ok).toBe(true)
-    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '').hubs).toHaveProperty('attic')
-  })
 })
 
 test.concurrent('a bridge takes over from one that was cut off, and steps back when that returns', async ({

@@ -105,8 +105,8 @@ describe('the memory of answers', () => {
 
   test('treats a write that failed before it was sent to the hub like a read, which needs no room', async () => {
     const replay = new Replay(new FakeClock())
-    const failed = () => Promise.resolve({ ok: false, error: new CommandError('unknown_app') } as const)
-    for (let i = 0; i < 100_000; i++) replay.remember(`refused${i}`, failed(), () => false)
+    const failed = Promise.resolve({ ok: false, error: new CommandError('unknown_app') } as const)
+    for (let i = 0; i < 100_000; i++) replay.remember(`refused${i}`, failed, () => false)
     await turn()
     expect(replay.hasRoom).toBe(true)
     expect([0, 99_999].map((i) => replay.recall(`refused${i}`) !== undefined)).toEqual([false, true])

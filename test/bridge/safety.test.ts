@@ -1,4 +1,4 @@
-/** Tests the contract's safety list. `stale.test.ts` tests the rules that need a controlled clock or connection. */
+/** Tests the contract's safety list. */
 import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
@@ -76,31 +76,20 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(world.observer.texts('hub2mqtt/bridge/state').at(-1)).toBe('offline')
   })
 
-  test('at most four requests reach the hub at a time', async ({ world }) => {
-    const apps = [...world.hub.apps.keys()].slice(0, 8)
-    world.hub.behave('never-answer', { operation: 'disableApp' })
-    for (const app of apps) await world.observer.publish(`hub2mqtt/home/app/${app}/cmd/disable`, '')
-    await until('four requests', () => world.requestCount('disableApp') === 4)
+  test('a command that expires while another request occupies the connection to the hub is refused', async () => {
+    await using world = await World.start({ broker, env: { HUB_TIMEOUT: '1m', HUB_MAX_REQUESTS: '1' } })
+    const { hub, clock, observer } = world
+    const reads = () => hub.requests.filter(({ operation }) => operation === 'getApps').length
+    const before = reads()
+    hub.behave('dripping-body', { operation: 'getApps', ms: 20, bytes: 40 })
+    await world.request('bridge/cmd/refresh')
+    await until('a slow read', () => reads() > before)
+    const command = world.request(`home/app/${world.app}/cmd/restart`, '{"transaction":"waits"}')
     await world.request('bridge/cmd/ping')
-    expect(world.requestCount('disableApp')).toBe(4)
-  })
-
-  test('a write that was not answered is not sent again, and its outcome is unknown', async ({ world }) => {
-    world.hub.behave('execute-then-reset', { operation: 'restartApp' })
-    const answer = await world.request(restartOf(world.app))
-    expect(answer.error).toMatchObject({ code: 'outcome_unknown', status: null })
-    expect(world.requestCount('restartApp')).toBe(1)
-  })
-
-  test('if a check of the hub shows the result of a write, the answer has it', async ({ world }) => {
-    world.hub.behave('execute-then-reset', { operation: ['disableApp', 'setAppSetting', 'updateApp'] })
-    expect(await world.request(`home/app/${world.app}/cmd/disable`)).toMatchObject({ ok: true })
-    const [app = ''] = world.hub.apps.keys()
-    expect(await world.request(`home/app/${app}/cmd/set-setting/x`, '{"a":[1]}')).toMatchObject({ ok: true })
-    expect(await world.request(`home/app/${app}/cmd/autoupdate`, 'OFF')).toMatchObject({ ok: true })
-    world.hub.behaveWell()
-    world.hub.behave('reset-before-executing', { operation: 'disableApp' })
-    expect((await world.request(`home/app/${world.app}/cmd/disable`)).error?.code).toBe('outcome_unknown')
+    expect(observer.texts(`hub2mqtt/home/app/${world.app}/result/restart`)).toEqual([])
+    clock.jump(11_000)
+    expect(await command).toMatchObject({ ok: false, transaction: 'waits', error: { code: 'expired' } })
+    expect(world.requestCount('restartApp')).toBe(0)
   })
 })
 
@@ -138,28 +127,45 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
     expect(refusal).toMatchObject({ ok: false, error: { code: 'expired' } })
     expect(world.requestCount('restartApp')).toBe(1)
   })
-})
 
-describe.concurrent('a command that configuration does not allow', () => {
-  test('can be allowed by name, and uninstall still requires a confirmation', async () => {
-    await using world = await World.start({ env: { COMMANDS_ALLOW: 'uninstall' } })
-    const topic = `home/app/${world.app}/cmd/uninstall`
-    expect((await world.request(topic, '')).error?.code).toBe('invalid_payload')
-    expect((await world.request(topic, '{"confirm":"another"}')).error?.code).toBe('invalid_payload')
-    expect(world.requestCount('uninstallApp')).toBe(0)
-    expect(await world.request(topic, JSON.stringify({ confirm: world.app }))).toMatchObject({ ok: true })
-    expect((await world.request('home/cmd/install', '{"id":"x"}')).error?.code).toBe('not_allowed')
+  test('an answer that the broker denies on the response topic is sent on the result topic, and one that it denies there is reported', async () => {
+    const open = ['topic readwrite hub2mqtt/#', 'topic readwrite homeassistant/#', 'topic readwrite requester/#']
+    const denied = 'hub2mqtt/home/app/+/result/get'
+    const acl = ['user bridge', `topic deny ${denied}`, ...open.slice(0, 2), 'user requester', ...open]
+    const broker = await Mosquitto.start({ acl, users: { bridge: 'b', requester: 'a' } })
+    const env = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'b' }
+    await using world = await World.start({ broker, env, login: { username: 'requester', password: 'a' } })
+    const options = { properties: { responseTopic: 'requester/inbox', correlationData: Buffer.from('1') } }
+    const answer = await world.request(`home/app/${world.app}/cmd/get-locales`, '', options)
+    expect(answer).toMatchObject({ ok: true, command: 'get-locales' })
+    expect(world.observer.seen.filter(({ topic }) => topic === 'requester/inbox')).toEqual([])
+    const problems = () => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').problems
+    await until('no problem', () => problems()?.length === 0)
+    await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/get`, '', options)
+    await until('the refusal', () => world.bridge.lines.some((line) => /not published to .*result\/get/.test(line)))
+    world.clock.jump(15_000)
+    await until('the problem', () => String(problems()).includes('answers were lost'))
   })
 })
 
-describe.concurrent('a command that the key does not permit', () => {
-  test('is reported the same way if only the hub knows, and the permissions are read again', async ({ world }) => {
-    world.hub.setKeys({ [KEY]: ['hub.app.readonly', 'hub.speech'] })
-    const answer = await world.request(restartOf(world.app))
-    expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: 403 })
-    await until('the new permissions', () => !world.observer.last('hub2mqtt/home/info')?.includes('"hub.app"'))
-    expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands).not.toContain('restart')
-  })
+test.concurrent('a command that configuration does not allow can be allowed by name, and uninstall still requires a confirmation', async () => {
+  await using world = await World.start({ env: { COMMANDS_ALLOW: 'uninstall' } })
+  const topic = `home/app/${world.app}/cmd/uninstall`
+  expect((await world.request(topic, '')).error?.code).toBe('invalid_payload')
+  expect((await world.request(topic, '{"confirm":"another"}')).error?.code).toBe('invalid_payload')
+  expect(world.requestCount('uninstallApp')).toBe(0)
+  expect(await world.request(topic, JSON.stringify({ confirm: world.app }))).toMatchObject({ ok: true })
+  expect((await world.request('home/cmd/install', '{"id":"x"}')).error?.code).toBe('not_allowed')
+})
+
+test.concurrent('a command that the key does not permit is reported the same way if only the hub knows, and the permissions are read again', async ({
+  world,
+}) => {
+  world.hub.setKeys({ [KEY]: ['hub.app.readonly', 'hub.speech'] })
+  const answer = await world.request(restartOf(world.app))
+  expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: 403 })
+  await until('the new permissions', () => !world.observer.last('hub2mqtt/home/info')?.includes('"hub.app"'))
+  expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands).not.toContain('restart')
 })
 
 describe.concurrent('secrets', () => {
@@ -180,28 +186,3 @@ describe.concurrent('secrets', () => {
     expect(world.bridge.lines.join('') + seen.map(({ text }) => text).join('')).not.toContain(KEY)
   })
 })
-
-describe.skipIf(mosquittoPath === undefined)(
-  'an answer that the broker denies on the response topic',
-  { concurrent: true },
-  () => {
-    test('is sent on the result topic, and one that is denied there too is reported in the health', async () => {
-      const open = ['topic readwrite hub2mqtt/#', 'topic readwrite homeassistant/#', 'topic readwrite requester/#']
-      const denied = 'hub2mqtt/home/app/+/result/get'
-      const acl = ['user bridge', `topic deny ${denied}`, ...open.slice(0, 2), 'user requester', ...open]
-      const broker = await Mosquitto.start({ acl, users: { bridge: 'b', requester: 'a' } })
-      const env = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'b' }
-      await using world = await World.start({ broker, env, login: { username: 'requester', password: 'a' } })
-      const options = { properties: { responseTopic: 'requester/inbox', correlationData: Buffer.from('1') } }
-      const answer = await world.request(`home/app/${world.app}/cmd/get-locales`, '', options)
-      expect(answer).toMatchObject({ ok: true, command: 'get-locales' })
-      expect(world.observer.seen.filter(({ topic }) => topic === 'requester/inbox')).toEqual([])
-      const problems = () => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').problems
-      await until('no problem', () => problems()?.length === 0)
-      await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/get`, '', options)
-      await until('the refusal', () => world.bridge.lines.some((line) => /not published to .*result\/get/.test(line)))
-      world.clock.jump(15_000)
-      await until('the problem', () => String(problems()).includes('answers were lost'))
-    })
-  },
-)

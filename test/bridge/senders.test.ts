@@ -2,9 +2,8 @@
 import { describe, expect } from 'vitest'
 import type { Reply, Requester } from '../../src/bridge/requests.ts'
 import { until } from '../support/until.ts'
-import { APP, type Desk, openDesk, test } from './desk.ts'
+import { APP, app, type Desk, openDesk, test } from './desk.ts'
 
-const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 const RESTART = { item: 'apps', method: 'POST', path: `/app/${APP}/restart` }
 
 /** Sends a command like another part of the same process, such as the page. Resolves to the reply. */
@@ -125,20 +124,6 @@ describe('a command that sends other commands', () => {
     await until('the first', () => desk.writes().length === 1)
     return desk
   }
-
-  test('does not wait in the queue, and runs one at a time for each hub', async () => {
-    const desk = await begun()
-    expect(await desk.ask(UPDATE_ALL)).toMatchObject({
-      error: { code: 'busy', message: 'This command is already running on this hub.' },
-    })
-    await until('the end', () => desk.sent.length === 2)
-    expect(desk.sent[1]?.answer).toMatchObject({ ok: true, data: { updated: ['a', 'b'] } })
-    expect(desk.audit.filter(({ by }) => by === 'update-all').map((line) => [line['command'], line['app']])).toEqual([
-      ['install', 'a'],
-      ['install', 'b'],
-    ])
-    expect(await desk.ask(UPDATE_ALL)).toMatchObject({ ok: true })
-  })
 
   test.each([
     ['its connection is lost', '', ({ world }: Desk) => (world.connection = 2)],

@@ -90,15 +90,6 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     expect(again.filter((topic) => topic.includes('/app/') || topic === 'hub2mqtt/home/state')).toEqual([])
   })
 
-  test('sees online again when another client publishes offline for a bridge that is online', async () => {
-    await using world = await World.start({ broker })
-    const { observer } = world
-    const said = observer.texts('hub2mqtt/bridge/state').length
-    await observer.publish('hub2mqtt/bridge/state', 'offline', { retain: true })
-    await until('online', () => observer.texts('hub2mqtt/bridge/state').length === said + 2)
-    expect(observer.last('hub2mqtt/bridge/state')).toBe('online')
-  })
-
   test('finds nothing of apps that were removed while the bridge was offline', async ({ world }) => {
     const app = world.app
     await world.bridge.stop()
@@ -142,10 +133,8 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 })
 
-test.skipIf(mosquittoPath === undefined)(
-  'a setting that is no longer published is cleared although the hub is offline when the bridge starts',
-  { concurrent: true },
-  async () => {
+describe.skipIf(mosquittoPath === undefined)('on Mosquitto', { concurrent: true }, () => {
+  test('a setting that is no longer published is cleared although the hub is offline when the bridge starts', async () => {
     const mosquitto = await Mosquitto.start()
     await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
     const app = `hub2mqtt/home/app/${world.app}`
@@ -157,13 +146,9 @@ test.skipIf(mosquittoPath === undefined)(
     await until('no setting', () => world.observer.last(`${app}/setting/pin`) === '')
     expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
     expect(world.observer.texts(app)).not.toContain('')
-  },
-)
+  })
 
-test.skipIf(mosquittoPath === undefined)(
-  'nothing is lost when the broker fails and has forgotten everything',
-  { concurrent: true },
-  async () => {
+  test('nothing is lost when the broker fails and has forgotten everything', async () => {
     const mosquitto = await Mosquitto.start()
     await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
     await mosquitto.stop('SIGKILL')
@@ -176,13 +161,9 @@ test.skipIf(mosquittoPath === undefined)(
       held = await retainedOn(mosquitto.port)
     }
     expect(await agrees(world)).toBe(true)
-  },
-)
+  })
 
-test.skipIf(mosquittoPath === undefined)(
-  'an app that another bridge published first is not cleared because of an older list',
-  { concurrent: true },
-  async () => {
+  test('an app that another bridge published first is not cleared because of an older list', async () => {
     const polls = { HUB_REALTIME: 'false', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
     await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge', ...polls } })
     const { broker, hub, observer } = world
@@ -194,8 +175,8 @@ test.skipIf(mosquittoPath === undefined)(
     await until('the app', () => observer.last(topic)?.includes('"name"'))
     expect(observer.texts(topic)).not.toContain('')
     await untilAgreed(world)
-  },
-)
+  })
+})
 
 describe.concurrent('an app that configuration leaves out', () => {
   test('is not on MQTT at all: no state, no event, no command', async () => {
@@ -239,15 +220,6 @@ describe.concurrent('a published setting', () => {
     expect(
       world.observer.seen.filter(({ topic: seen }) => seen.includes('/setting/') && !seen.includes('a%2Fb')),
     ).toEqual([])
-  })
-
-  test('is cleared when it is no longer configured', async () => {
-    await using world = await World.start({ file })
-    await world.request('home/app/com.athom.hue/cmd/set-setting/a%2Fb', '"x"')
-    const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
-    await until('the setting', () => world.observer.last(topic) === '"x"')
-    await world.restart({ SETTINGS_PUBLISH: '{}' })
-    await until('nothing', () => world.observer.last(topic) === '')
   })
 
   describe('that cannot be published with its current value', () => {
@@ -374,16 +346,14 @@ describe.concurrent('a published setting', () => {
   })
 })
 
-describe.concurrent('a hostile id', () => {
-  test('has its own topic, which is harmless and can be decoded', async () => {
-    const ids = ['a/b', '+', '#', '$SYS', 'x\0y', '.', '..', 'ü 😀', '__proto__', 'constructor', '%41']
-    await using world = await World.start({ hub: { apps: ids.map((id) => ({ id })) } })
-    const held = await retainedOn(world.broker.port)
-    const found = [...held.keys()].filter((topic) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic))
-    expect(found.map((topic) => JSON.parse(held.get(topic) ?? '').id).sort()).toEqual([...ids].sort())
-    expect((await world.request('home/app/a%2Fb/cmd/get')).data).toMatchObject({ id: 'a/b' })
-    expect((await world.request('home/app/%2E%2E/cmd/restart')).error?.code).toBe('invalid_payload')
-  })
+test.concurrent('a hostile id has its own topic, which is harmless and can be decoded', async () => {
+  const ids = ['a/b', '+', '#', '$SYS', 'x\0y', '.', '..', 'ü 😀', '__proto__', 'constructor', '%41']
+  await using world = await World.start({ hub: { apps: ids.map((id) => ({ id })) } })
+  const held = await retainedOn(world.broker.port)
+  const found = [...held.keys()].filter((topic) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic))
+  expect(found.map((topic) => JSON.parse(held.get(topic) ?? '').id).sort()).toEqual([...ids].sort())
+  expect((await world.request('home/app/a%2Fb/cmd/get')).data).toMatchObject({ id: 'a/b' })
+  expect((await world.request('home/app/%2E%2E/cmd/restart')).error?.code).toBe('invalid_payload')
 })
 
 describe.concurrent.each(['empty-list', 'half-list', 'foreign-ids'] as const)(

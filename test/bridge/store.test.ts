@@ -24,14 +24,6 @@ async function twoMinutes(world: World) {
   while (world.clock.elapsed() < end) await world.settle()
 }
 
-test('without the option the store gets no requests', async () => {
-  const { shop, world, update } = await open()
-  await twoMinutes(world)
-  expect(shop.requests).toEqual([])
-  expect(world.state(ID)).toMatchObject({ update_available: true, latest_version: null, update_severity: null })
-  expect(update()).not.toHaveProperty('release_summary')
-})
-
 test('with the option, state and update have the newest version and the changelog, also right after a restart', async () => {
   const { shop, world, update } = await open('updates: { store: true }')
   const { observer } = world
@@ -52,8 +44,12 @@ test('with the option, state and update have the newest version and the changelo
   expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
 })
 
-test('a reload turns the option on and off, and off clears the data from the store', async () => {
+test('without the option the store gets no requests; a reload turns it on and off, and off clears the data from the store', async () => {
   const { shop, world, update } = await open('updates: { store: false }')
+  await twoMinutes(world)
+  expect(shop.requests).toEqual([])
+  expect(world.state(ID)).toMatchObject({ update_available: true, latest_version: null, update_severity: null })
+  expect(update()).not.toHaveProperty('release_summary')
   world.bridge.reload('updates: { store: true }')
   await until('the line', () => world.bridge.lines.some((line) => line.includes('in the public store')))
   world.clock.jump(60_000)

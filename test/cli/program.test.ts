@@ -316,7 +316,7 @@ describe('the demo', () => {
   })
 
   test('uses no broker, hub or topic of the configuration', async () => {
-    await using broker = await startBroker('embedded')
+    await using broker = await startBroker('aedes')
     await using real = await EmulatedHub.start({ keys: { canary: [] } })
     const settings = {
       hubs: { cabin: { url: real.url, api_key: 'canary' }, flat: { url: real.url, api_key: 'canary' } },

@@ -139,9 +139,6 @@ describe('a command', () => {
     ['hub install', `{"id":"${'x'.repeat(256)}"}`],
     ['hub get-apps', '{"filter":{"name":null,"enabled":true,"crash_count":0,"state":"running"}}'],
     ['hub get-apps', '{"filter":{"state":null,"version":"1.0.0"}}'],
-    ['app enabled', 'true'],
-    ['app enabled', 'false'],
-    ['app enabled', 'OFF'],
   ])('accepts input of the maximum length: %s', (words, payload) => {
     expect(named(words).command.payload.read(payload).input()).toBeDefined()
   })

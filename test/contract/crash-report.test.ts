@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { CRASH, type Crash, fitted, MAX_CRASH_BYTES, stackHead, together } from '../../src/contract/crash.ts'
 import { reportOf } from '../../src/contract/crash-report.ts'
+import { runs } from '../support/runs.ts'
 
 const AT = '2026-11-24T12:00:00.000Z'
 const ago = (minutes: number) => new Date(Date.parse(AT) - minutes * 60_000).toISOString()
@@ -241,6 +242,8 @@ describe('the evidence', () => {
         if (fit.before.length > 0) expect(fit.samples).toEqual(crash.samples)
         expect(v.is(CRASH, fit)).toBe(true)
       }),
+      // Generating these texts takes most of the time.
+      { numRuns: runs(30) },
     )
   })
 

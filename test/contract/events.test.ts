@@ -56,10 +56,6 @@ describe('a subscriber gets an event', () => {
     expect(told({}, { state: 'stopping' })).toMatchObject([{ event_type: 'changed', changed: ['state'] }])
     expect(told({}, { autoupdate: true })).toMatchObject([{ event_type: 'changed', changed: ['autoupdate'] }])
   })
-
-  test('only if more than usage figures change', () => {
-    expect(told({ cpu_percent: 1, memory_bytes: 2 }, { cpu_percent: 3, memory_bytes: 4 })).toEqual([])
-  })
 })
 
 test('each key of an app causes an event when it changes, except usage figures', () => {

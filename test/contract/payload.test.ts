@@ -105,13 +105,11 @@ describe('a JSON object', () => {
   })
 })
 
-describe('a nested object', () => {
-  test('is not an array', () => {
-    const outer = object({ filter: inner({ state: v.optional(v.string()) }) })
-    expect(read(outer, '{"filter":{"state":"x"}}')).toEqual({ filter: { state: 'x' } })
-    expect(refusal(outer, '{"filter":[]}')).toBe('filter: expected Object.')
-    expect(refusal(outer, '{"filter":{"stat":1}}')).toBe('filter.stat: there is no such key.')
-  })
+test('a nested object is not an array', () => {
+  const outer = object({ filter: inner({ state: v.optional(v.string()) }) })
+  expect(read(outer, '{"filter":{"state":"x"}}')).toEqual({ filter: { state: 'x' } })
+  expect(refusal(outer, '{"filter":[]}')).toBe('filter: expected Object.')
+  expect(refusal(outer, '{"filter":{"stat":1}}')).toBe('filter.stat: there is no such key.')
 })
 
 describe('an object that requires one key', () => {
@@ -287,46 +285,30 @@ describe('the bytes of a command', () => {
 describe('a number', () => {
   const numbers = object({ value: v.number() })
 
-  test.each([
-    '1e400',
-    '-1e999',
-    '12345678901234567891',
-    '-9007199254740993',
-    '9007199254740993.0',
-    '-9007199254740993.000e0',
-    '123456789012345678901e0',
-    '900719925474099.3E+1',
-    '90071992547409930e-1',
-    `${'1'.repeat(300)}e3`,
-  ])('that would be rounded is refused: %s', (text) => {
+  const ROUNDED = [
+    '1e400 -1e999 12345678901234567891 -9007199254740993 9007199254740993.0 -9007199254740993.000e0',
+    '123456789012345678901e0 900719925474099.3E+1 90071992547409930e-1',
+  ].flatMap((group) => group.split(' '))
+
+  test.each([...ROUNDED, `${'1'.repeat(300)}e3`])('that would be rounded is refused: %s', (text) => {
     expect(() => anyValue.read(text).input()).toThrow('do not change')
     expect(() => anyValue.read(`{"deep":[${text}]}`).input()).toThrow('do not change')
     expect(() => numbers.read(`{"value":${text}}`)).toThrow('do not change')
     expect(() => numbers.read(`{"transaction":${text},"value":1}`)).toThrow('do not change')
   })
 
-  test.each([
-    '9007199254740991',
-    '9007199254740992',
-    '-1',
-    '1e3',
-    '1e21',
-    '1.7e308',
-    '-1.7976931348623157E+308',
-    '18446744073709551616',
-    '18446744073709551616.0e0',
-    '12345678901234567000',
-    '9007199254740993.5',
-    '0.1234567890123456789',
-    '1e-400',
-    '-0',
-    '0e99999999999999999999',
-    '0.0e-99999999999999999999',
-    `0.${'0'.repeat(60_000)}1e60001`,
-    `1${'0'.repeat(60_000)}e-60000`,
-  ])('that is exact is accepted: %s', (text) => {
-    expect(anyValue.read(text).input()).toBe(JSON.parse(text))
-  })
+  const EXACT = [
+    '9007199254740991 9007199254740992 -1 1e3 1e21 1.7e308 -1.7976931348623157E+308 18446744073709551616',
+    '18446744073709551616.0e0 12345678901234567000 9007199254740993.5 0.1234567890123456789 1e-400 -0',
+    '0e99999999999999999999 0.0e-99999999999999999999',
+  ].flatMap((group) => group.split(' '))
+
+  test.each([...EXACT, `0.${'0'.repeat(60_000)}1e60001`, `1${'0'.repeat(60_000)}e-60000`])(
+    'that is exact is accepted: %s',
+    (text) => {
+      expect(anyValue.read(text).input()).toBe(JSON.parse(text))
+    },
+  )
 
   test('in a text is left unchanged', () => {
     expect(anyValue.read('"12345678901234567891"').input()).toBe('12345678901234567891')

@@ -78,15 +78,13 @@ describe('a template', () => {
   })
 })
 
-describe('of several filters', () => {
-  test('those remain that no other includes, each once', () => {
-    expect(widest(['b/+/state', 'b/home/state', 'b/+/state', 'b/+/+/x', 'b/home'])).toEqual([
-      'b/+/state',
-      'b/+/+/x',
-      'b/home',
-    ])
-    expect(widest(['b/home/+', 'b/+/state'])).toEqual(['b/home/+', 'b/+/state'])
-    expect(widest(['b/+', 'b/+/+'])).toEqual(['b/+', 'b/+/+'])
-    expect(widest([])).toEqual([])
-  })
+test('of several filters those remain that no other includes, each once', () => {
+  expect(widest(['b/+/state', 'b/home/state', 'b/+/state', 'b/+/+/x', 'b/home'])).toEqual([
+    'b/+/state',
+    'b/+/+/x',
+    'b/home',
+  ])
+  expect(widest(['b/home/+', 'b/+/state'])).toEqual(['b/home/+', 'b/+/state'])
+  expect(widest(['b/+', 'b/+/+'])).toEqual(['b/+', 'b/+/+'])
+  expect(widest([])).toEqual([])
 })

@@ -32,14 +32,12 @@ describe('an own topic', () => {
   })
 })
 
-describe('a topic of a member of a fleet', () => {
-  test('is recognised for any member, and is neither a command nor an answer', () => {
-    expect(topics.memberFilters).toContain('b/bridge/+/log-level')
-    expect(topics.parseMember('b/bridge/other/log-level')).toEqual({ name: 'bridgeLogLevel', member: 'other' })
-    for (const topic of ['cmd/log-level', 'result/log-level', 'other/else', 'Other/info', 'info', 'other/info/more']) {
-      expect(topics.parseMember(`b/bridge/${topic}`), topic).toBeUndefined()
-    }
-  })
+test('a topic of a member of a fleet is recognised for any member, and is neither a command nor an answer', () => {
+  expect(topics.memberFilters).toContain('b/bridge/+/log-level')
+  expect(topics.parseMember('b/bridge/other/log-level')).toEqual({ name: 'bridgeLogLevel', member: 'other' })
+  for (const topic of ['cmd/log-level', 'result/log-level', 'other/else', 'Other/info', 'info', 'other/info/more']) {
+    expect(topics.parseMember(`b/bridge/${topic}`), topic).toBeUndefined()
+  }
 })
 
 describe('a command topic', () => {
@@ -73,37 +71,16 @@ describe('an answer', () => {
   const rules = ['homeassistant', []] as const
 
   test('is sent to a topic of the requester or to a result topic', () => {
-    for (const topic of [
-      'me/answers',
-      'b2/home/state',
-      'homeassistants/x',
-      'b/home/result/speak',
-      'b/home/app/x/result/get',
-    ]) {
-      expect(topics.mayAnswerOn(topic, ...rules), topic).toBe(true)
-    }
+    const free = ['me/answers', 'b2/home/state', 'homeassistants/x', 'b/home/result/speak', 'b/home/app/x/result/get']
+    for (const topic of free) expect(topics.mayAnswerOn(topic, ...rules), topic).toBe(true)
   })
 
   test('is never sent to a wildcard, to a topic of the bridge, or to a discovery topic of Home Assistant', () => {
-    const bad = [
-      '',
-      'a/+',
-      'a/#',
-      '$SYS/x',
-      'a\0b',
-      'b',
-      'b/home/state',
-      'b/bridge/info',
-      'b/home/app/result',
-      'b/home/cmd/speak',
-      'b/home/app/x/cmd/restart',
-      'b/home/app/x/event',
-      'b/home/app/x/setting/result',
-      'b/rollout/result',
-      'homeassistant',
-      'homeassistant/switch/x/config',
-    ]
-    for (const topic of bad) expect(topics.mayAnswerOn(topic, ...rules), topic).toBe(false)
+    const invalid = ['', 'a/+', 'a/#', '$SYS/x', 'a\0b', 'homeassistant', 'homeassistant/switch/x/config']
+    const ofHub = ['b/home/state', 'b/home/app/result', 'b/home/cmd/speak', 'b/home/app/x/cmd/restart']
+    const others = ['b', 'b/bridge/info', 'b/home/app/x/event', 'b/home/app/x/setting/result', 'b/rollout/result']
+    for (const topic of [...invalid, ...ofHub, ...others])
+      expect(topics.mayAnswerOn(topic, ...rules), topic).toBe(false)
   })
 
   test('is sent below the configured topics only, if there are any', () => {

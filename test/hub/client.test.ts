@@ -23,15 +23,6 @@ const GET_X: Endpoint = readEndpoint({ section: 'manager', item: 'x', method: 'G
 
 const failure = (code: string, more: object = {}) => expect.objectContaining({ name: 'HubError', code, ...more })
 
-describe.each(['older', 'newer'] as const)('with a hub of the %s kind', (flavour) => {
-  test.each(['manager', 'managers'] as const)('detects the path prefix %s', async (prefix) => {
-    const hub = await emulate({ flavour, prefix })
-    const client = connect(hub.url)
-    expect(await client.hub.identify()).toEqual({ id: hub.id, firmware: hub.version, api: prefix })
-    expect((await client.call('getApps', {})).size).toBe(hub.apps.size)
-  })
-})
-
 describe('each kind of failure of a hub is one error', () => {
   const answer = (status: number, body: string, headers = {}) =>
     serveHub((_, response) => void response.writeHead(status, headers).end(body))
@@ -87,14 +78,21 @@ describe('each kind of failure of a hub is one error', () => {
   })
 })
 
-test('a request that is reported as not sent is not sent later, even if a connection becomes free', async () => {
+/** Starts a hub that answers each request only on `release`, except those for the app `third`. */
+async function slowHub() {
   const release: (() => void)[] = []
-  const seen: string[] = []
+  const seen: (string | undefined)[] = []
   const url = await serveHub((request, response) => {
-    seen.push(request.url ?? '')
+    const app = request.url?.split('/').at(-2)
+    seen.push(app)
     release.push(() => response.end('null'))
-    if (request.url?.includes('third')) response.end('null')
+    if (app === 'third') response.end('null')
   })
+  return { url, release, seen }
+}
+
+test('a request that is reported as not sent is not sent later, even if a connection becomes free', async () => {
+  const { url, release, seen } = await slowHub()
   // Let the first call use the only connection for longer than the second call may wait.
   let calls = 0
   const clock = {
@@ -108,16 +106,11 @@ test('a request that is reported as not sent is not sent later, even if a connec
   release[0]?.()
   await first
   await client.call('enableApp', { id: 'third' })
-  expect(seen.map((path) => path.split('/').at(-2))).toEqual(['first', 'third'])
+  expect(seen).toEqual(['first', 'third'])
 })
 
 test('a request that expires before its connection is free is not sent', async () => {
-  const release: (() => void)[] = []
-  const seen: string[] = []
-  const url = await serveHub((request, response) => {
-    seen.push(request.url ?? '')
-    release.push(() => response.end('null'))
-  })
+  const { url, release, seen } = await slowHub()
   const outcomes: string[] = []
   const client = connect(url, { maxRequests: 1, onCall: ({ outcome }) => outcomes.push(outcome) })
   await client.hub.identify()
@@ -134,7 +127,7 @@ test('a request that expires before its connection is free is not sent', async (
   await expect(second).rejects.toBe(late)
   await first
   expect(client.hub.isProven).toBe(true)
-  expect(seen.map((path) => path.split('/').at(-2))).toEqual(['first'])
+  expect(seen).toEqual(['first'])
   expect(outcomes).toEqual(['ok', 'ok'])
 })
 
@@ -208,7 +201,7 @@ describe('a file of the hub', () => {
   })
 })
 
-describe('an operation whose path differs among hubs', () => {
+test('an operation whose path differs among hubs is sent to the other path if the hub does not know the first one, and after no other failure', async () => {
   const asked = async (status: number, body: string) => {
     const seen: string[] = []
     const url = await serveHub((request, response) => {
@@ -216,21 +209,17 @@ describe('an operation whose path differs among hubs', () => {
       if (request.url?.endsWith('/say')) response.writeHead(status).end(body)
       else response.end()
     })
-    const outcome = await connect(url, { pathPrefix: 'manager' })
-      .call('speak', { text: 'x' })
-      .then(
-        () => 'ok',
-        ({ code }) => code,
-      )
+    const said = connect(url, { pathPrefix: 'manager' }).call('speak', { text: 'x' })
+    const outcome = await said.then(
+      () => 'ok',
+      ({ code }) => code,
+    )
     return [outcome, ...seen.map((path) => path.split('/speech-output')[1])]
   }
-
-  test('is sent to the other path if the hub does not know the first one, and after no other failure', async () => {
-    expect(await asked(404, '')).toEqual(['ok', '/say', '/'])
-    expect(await asked(500, '{"error":"missing_api_method"}')).toEqual(['ok', '/say', '/'])
-    expect(await asked(500, '{"error":"it broke"}')).toEqual(['failed', '/say'])
-    expect(await asked(403, '{"error":"missing_api_method"}')).toEqual(['forbidden', '/say'])
-  })
+  expect(await asked(404, '')).toEqual(['ok', '/say', '/'])
+  expect(await asked(500, '{"error":"missing_api_method"}')).toEqual(['ok', '/say', '/'])
+  expect(await asked(500, '{"error":"it broke"}')).toEqual(['failed', '/say'])
+  expect(await asked(403, '{"error":"missing_api_method"}')).toEqual(['forbidden', '/say'])
 })
 
 describe("an answer that is not the hub's own", () => {

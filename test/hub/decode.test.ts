@@ -149,7 +149,10 @@ describe('an answer', () => {
     const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`)
     for (const value of [null, true, 7, 'text', {}, nested(64)]) expect(decodeJson(value)).toBe(value)
     expect(nonsense(() => decodeJson(undefined))).toContain('not a JSON value')
-    expect(nonsense(() => decodeJson(nested(65)))).toContain('more than 64 levels')
+    for (const levels of [65, 5000]) {
+      expect(nonsense(() => decodeJson(nested(levels)))).toContain('more than 64 levels')
+      expect(nonsense(() => decodeSettings({ deep: nested(levels) }))).toContain('more than 64 levels')
+    }
   })
 })
 
@@ -164,7 +167,13 @@ describe('a list of apps', () => {
   })
 
   test('that is not a list is nonsense', () => {
-    const lists = [{ error: 'starting up' }, { error: {} }, { a: { id: 'b' } }, { a: { id: 'a' }, b: 1, c: null }]
+    const lists = [
+      { error: 'starting up' },
+      { error: {} },
+      { error: 'x', error_description: 'y', stack: 'z' },
+      { a: { id: 'b' } },
+      { a: { id: 'a' }, b: 1, c: null },
+    ]
     for (const none of [null, [], 'apps', 3, ...lists])
       expect(nonsense(() => decodeApps(none))).toContain('not a list of apps')
   })

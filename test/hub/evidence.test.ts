@@ -4,6 +4,8 @@ import { until } from '../support/until.ts'
 import { anApp, connected, listed, test } from './support.ts'
 
 const POLLS = { realtime: false, pollInterval: 100, pollIntervalFallback: 100 }
+const OLDER = { ...POLLS, emulated: { flavour: 'older' } } as const
+const RARELY = { ...OLDER, pollInterval: 60_000, pollIntervalFallback: 60_000 } as const
 
 test.concurrent('a hub that follows only the reference is fully usable', async ({ emulate, hold }) => {
   const emulated = await emulate({ flavour: 'reference' })
@@ -35,10 +37,9 @@ describe.concurrent('speech', () => {
     expect([hub.permits('speak'), hub.permits('garbageCollectApp')]).toEqual(['yes', 'unsupported'])
   })
 
-  test('is not withdrawn because of the page of a gateway', async ({ emulate, hold }) => {
-    const emulated = await emulate({ flavour: 'older' })
-    const { hub } = hold(emulated.url, POLLS)
-    await until('online', () => hub.status.online)
+  test('is not withdrawn because of the page of a gateway', async ({ attach }) => {
+    const { emulated, watched } = await attach(OLDER)
+    const { hub } = watched
     emulated.behave('gateway-page', { status: 404, operation: 'say' })
     await expect(hub.call('speak', { text: 'x' })).rejects.toThrow()
     expect(hub.permits('speak')).toBe('yes')
@@ -49,10 +50,9 @@ describe.concurrent('speech', () => {
     ['the name of the error', 'missing-api-method', { operation: 'say' }],
   ] as const)(
     'is withdrawn after speaking was answered with %s, until the hub has other firmware',
-    async ([, name, options], { emulate, hold }) => {
-      const emulated = await emulate({ flavour: 'older' })
-      const { hub } = hold(emulated.url, POLLS)
-      await until('online', () => hub.status.online)
+    async ([, name, options], { attach }) => {
+      const { emulated, watched } = await attach(OLDER)
+      const { hub } = watched
       emulated.behave(name, options)
       await expect(hub.call('speak', { text: 'x' })).rejects.toMatchObject({ code: 'unsupported' })
       expect(hub.permits('speak')).toBe('unsupported')
@@ -68,12 +68,7 @@ describe.concurrent('speech', () => {
 
 describe.concurrent('garbage collection', () => {
   test('is not withdrawn from all apps because of an app that was just removed', async ({ attach }) => {
-    const { emulated, watched } = await attach({
-      emulated: { flavour: 'older' },
-      ...POLLS,
-      pollInterval: 60_000,
-      pollIntervalFallback: 60_000,
-    })
+    const { emulated, watched } = await attach(RARELY)
     const id = anApp(emulated)
     emulated.uninstall(id, { silent: true })
     for (let i = 0; i < 3; i++) await expect(watched.hub.call('garbageCollectApp', { id })).rejects.toThrow()
@@ -81,7 +76,7 @@ describe.concurrent('garbage collection', () => {
   })
 
   test('is not withdrawn after a single 404, nor after two with a success between', async ({ attach }) => {
-    const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
+    const { emulated, watched } = await attach(OLDER)
     const id = anApp(emulated)
     for (let i = 0; i < 2; i++) {
       emulated.behave('answer-status', { status: 404, operation: 'garbageCollectApp', times: 1 })
@@ -96,7 +91,7 @@ describe.concurrent('garbage collection', () => {
       ['answer-status', 2],
       ['missing-api-method', 1],
     ] as const) {
-      const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
+      const { emulated, watched } = await attach(OLDER)
       if (behaviour === 'answer-status') emulated.behave(behaviour, { status: 404, operation: 'garbageCollectApp' })
       else emulated.behave(behaviour, { operation: 'garbageCollectApp' })
       for (let i = 0; i < calls; i++) {
@@ -121,20 +116,15 @@ test.concurrent('a newer hub lacks speech and garbage collection without a reque
   expect(emulated.requests.filter(({ path }) => path.includes('voice'))).toHaveLength(1)
 })
 
-describe.concurrent.each(['Subscription Inactive', 'Invalid Serial Number'])(
-  'a hub that answers "%s"',
-  (description) => {
-    test.for([undefined, 'getApps'] as const)(
-      'is offline for that reason, and the key is not blamed (to %s)',
-      async (operation, { emulated, hold }) => {
-        const refusal = { status: 403, error: 'forbidden', description, ...(operation && { operation }) }
-        emulated.behave('answer-status', refusal)
-        const { hub, history } = hold(emulated.url, POLLS)
-        await until('offline', () => history[0])
-        expect(history[0]).toBe('offline polling subscription')
-        await expect(hub.call('getApps', {})).rejects.toMatchObject({ code: 'subscription', status: 403 })
-      },
-    )
+test.concurrent.for([undefined, 'getApps'] as const)(
+  'a hub without a licence is offline for that reason, and the key is not blamed (to %s)',
+  async (operation, { emulated, hold }) => {
+    const refusal = { status: 403, error: 'forbidden', description: 'Subscription Inactive' }
+    emulated.behave('answer-status', { ...refusal, ...(operation && { operation }) })
+    const { hub, history } = hold(emulated.url, POLLS)
+    await until('offline', () => history[0])
+    expect(history[0]).toBe('offline polling subscription')
+    await expect(hub.call('getApps', {})).rejects.toMatchObject({ code: 'subscription', status: 403 })
   },
 )
 
@@ -142,7 +132,7 @@ describe.concurrent('from a hub that signs its answers', () => {
   test('an unsigned empty list is not believed: its apps stay, and it is offline until its own answer arrives', async ({
     attach,
   }) => {
-    const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
+    const { emulated, watched } = await attach(OLDER)
     const { hub, history, news } = watched
     const { size } = emulated.apps
     emulated.behave('gateway-answer', { text: '{}', operation: 'getApps' })
@@ -164,12 +154,7 @@ describe.concurrent('from a hub that signs its answers', () => {
   ] as const)(
     'an unsigned %i %s is no evidence about apps, settings, logs and operations',
     async ([status, text], { attach }) => {
-      const { emulated, watched } = await attach({
-        emulated: { flavour: 'older' },
-        ...POLLS,
-        pollInterval: 60_000,
-        pollIntervalFallback: 60_000,
-      })
+      const { emulated, watched } = await attach(RARELY)
       const { hub, news } = watched
       const id = anApp(emulated)
       const before = hub.apps.all.get(id)
@@ -192,7 +177,7 @@ describe.concurrent('from a hub that signs its answers', () => {
   )
 
   test.for([401, 403, 429, 502])('an unsigned %i is still a refusal', async (status, { attach }) => {
-    const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
+    const { emulated, watched } = await attach(OLDER)
     emulated.behave('gateway-answer', { status, text: '{}', operation: 'getAppSettings', times: 1 })
     const failure = await watched.hub.call('getAppSettings', { id: anApp(emulated) }).catch((error: unknown) => error)
     expect(failure).toMatchObject({ status })

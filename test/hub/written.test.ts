@@ -49,17 +49,6 @@ describe('the answer to a write', () => {
 })
 
 describe('the request of a write', () => {
-  test('is the same for a command and for a generic call of it', () => {
-    const put = (path: string, body?: { [key: string]: string | boolean }) =>
-      effectOfEndpoint(
-        readEndpoint({ section: 'manager', item: 'apps', method: 'PUT', path: `/app/com.a${path}`, body }),
-      )
-    expect(put('/enable')).toEqual(effectOf('enableApp', { id: 'com.a' }, undefined))
-    expect(put('', { autoupdate: false })).toMatchObject({ id: 'com.a', shows: { autoupdate: false } })
-    expect(put('/setting/x', { value: 'y' })).toMatchObject({ id: 'com.a', name: 'x', value: 'y' })
-    expect(put('/unheard-of')).toEqual({ operation: null })
-  })
-
   test('names an app in the body of an install', () => {
     const store = readEndpoint({
       section: 'manager',

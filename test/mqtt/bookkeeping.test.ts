@@ -209,25 +209,6 @@ describe('the outbox', () => {
     expect(drain(outbox)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9', 'new'])
   })
 
-  test('drops what is too old when a connection begins', () => {
-    const outbox = outboxOf()
-    outbox.push('t', 'old', undefined, 0)
-    outbox.push('u', 'old', undefined, 0)
-    outbox.push('t', 'new', undefined, 500)
-    outbox.expire(1001)
-    expect(outbox.dropped).toBe(2)
-    expect(drain(outbox)).toEqual(['new'])
-  })
-
-  test('puts back unacknowledged messages of a lost connection, in their old place', () => {
-    const outbox = outboxOf('1', '2', '3')
-    const first = outbox.peek()
-    outbox.take()
-    expect(first?.payload).toBe('1')
-    if (first !== undefined) outbox.restore([first])
-    expect(drain(outbox)).toEqual(['1', '2', '3'])
-  })
-
   test('lets topics take turns, each in order, and drops messages of the one that sends most', () => {
     const outbox = outboxOf()
     outbox.push('one', 'a', undefined, 0)

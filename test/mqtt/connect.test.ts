@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 import { portOf, settled, silent, startAedes, startLink, test, withoutMosquitto } from './support.ts'
 
 describe('with the embedded broker', () => {
-  test('is online under 3.1.1 after one fallback from 5, without a warning', async () => {
+  test('is online under 3.1.1 after one fallback from 5, without a warning, and reconnects with 3.1.1', async () => {
     await using broker = await startAedes()
     await using proxy = await TcpProxy.to(portOf(broker.url))
     await using observer = await Observer.on(portOf(broker.url))
@@ -17,13 +17,6 @@ describe('with the embedded broker', () => {
     expect(bridge.link.status()).toMatchObject({ state: 'connected', protocol: '3.1.1', probe: 'ok', reconnects: 0 })
     expect(proxy.accepted).toBe(2)
     expect(bridge.log.loud).toEqual([])
-  })
-
-  test('reconnects with the version that worked last', async () => {
-    await using broker = await startAedes()
-    await using proxy = await TcpProxy.to(portOf(broker.url))
-    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
-    await settled(bridge)
     proxy.reset()
     await settled(bridge, 2)
     expect(proxy.accepted).toBe(3)
@@ -50,15 +43,6 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     proxy.resume()
     await settled(bridge, 2)
     expect(bridge.link.status()).toMatchObject({ state: 'connected', unacknowledged: 0 })
-  })
-
-  test.each(['5', '3.1.1'] as const)('is online under MQTT %s', async (protocol) => {
-    await using broker = await Mosquitto.start()
-    await using observer = await Observer.on(broker.port)
-    await using bridge = startLink({ url: broker.url, protocol })
-    await until('online', () => observer.last('b/state') === 'online')
-    expect(bridge.link.status()).toMatchObject({ state: 'connected', protocol, probe: 'ok' })
-    expect(bridge.log.loud).toEqual([])
   })
 
   test('messages that are held in onConnected are sent before online', async ({ broker }) => {

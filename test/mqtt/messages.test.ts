@@ -1,14 +1,13 @@
 import { describe, expect } from 'vitest'
-import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
-import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { portOf, settled, startAedes, startLink, test, withoutMosquitto } from './support.ts'
+import { settled, startLink, test, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () => {
-  test('a command arrives with its response topic, correlation data and expiry as they were sent', async () => {
-    await using broker = await Mosquitto.start()
-    await using bridge = startLink({ url: broker.url })
+  test('a command arrives with its response topic, correlation data and expiry as they were sent', async ({
+    broker,
+    bridge,
+  }) => {
     await settled(bridge)
     await using observer = await Observer.on(broker.port, { protocol: '5', filter: 'answer' })
     const correlationData = Buffer.from([0, 255, 1, 254])
@@ -40,10 +39,9 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     })
   })
 
-  test.each(['5', '3.1.1'] as const)(
+  test.for(['5', '3.1.1'] as const)(
     'a stored command is marked as retained under MQTT %s, and clearing it is no command',
-    async (protocol) => {
-      await using broker = await Mosquitto.start()
+    async (protocol, { broker }) => {
       await using observer = await Observer.on(broker.port, { filter: 'none' })
       await observer.publish('b/x/cmd/restart', '', { retain: true })
       await observer.publish('b/y/cmd/restart', 'now', { retain: true })
@@ -100,10 +98,11 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     expect(bridge.link.status()).toMatchObject({ deniedTopics: 0, dropped: 0 })
   })
 
-  test('while the broker is offline the newest thousand events wait, and one log line reports that older ones are dropped', async () => {
-    await using broker = await Mosquitto.start()
+  test('while the broker is offline the newest thousand events wait, and one log line reports that older ones are dropped', async ({
+    broker,
+    proxy,
+  }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/event' })
-    await using proxy = await TcpProxy.to(broker.port)
     proxy.refuse(true)
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await until('the failure', () => bridge.link.status().reason)
@@ -114,23 +113,5 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     await until('the last event', () => observer.last('b/event') === '1499')
     expect(observer.seen).toHaveLength(1000)
     expect(observer.seen[0]?.text).toBe('500')
-  })
-})
-
-describe('commands through the embedded broker', () => {
-  test('clearing a stored command is not received as a command', async () => {
-    await using broker = await startAedes()
-    await using observer = await Observer.on(portOf(broker.url), { filter: 'none' })
-    await observer.publish('b/y/cmd/restart', 'now', { retain: true })
-    await using bridge = startLink({ url: broker.url })
-    await until('the command', () => bridge.messages.length > 0)
-    bridge.link.hold('b/y/cmd/restart', null)
-    await settled(bridge)
-    await observer.publish('b/x/cmd/last', '')
-    await until('a later command', () => bridge.messages.some(({ topic }) => topic === 'b/x/cmd/last'))
-    expect(bridge.messages.map(({ topic, retain }) => [topic, retain])).toEqual([
-      ['b/y/cmd/restart', true],
-      ['b/x/cmd/last', false],
-    ])
   })
 })

@@ -1,29 +1,9 @@
 import { describe, expect } from 'vitest'
-import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink, test, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s', (protocol) => {
-  test('a held message is sent again on request, once, and nothing else', async ({ broker }) => {
-    await using bridge = startLink({ url: broker.url, protocol })
-    for (const name of ['a', 'b', 'gone']) bridge.link.hold(`b/app/${name}`, name)
-    bridge.link.hold('b/app/gone', null)
-    await settled(bridge)
-    await using observer = await Observer.on(broker.port)
-    await until('both messages', () => observer.last('b/state') === 'online' && observer.last('b/app/b') === 'b')
-    const before = observer.seen.length
-    bridge.link.refresh(['b/state', 'b/app/a', 'b/app/gone', 'b/app/never'])
-    await until('both', () => observer.seen.length === before + 2)
-    bridge.link.send('b/end', '')
-    await until('the end', () => observer.last('b/end') === '')
-    expect(observer.seen.slice(before).map(({ topic, text }) => `${topic} ${text}`.trim())).toEqual([
-      'b/state online',
-      'b/app/a a',
-      'b/end',
-    ])
-  })
-
   test('a message that is read back may name more topics to read back', async ({ broker }) => {
     await using other = await Observer.on(broker.port)
     await other.publish('b/app/memory', 'former/+', { retain: true })
@@ -46,9 +26,10 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
 describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)(
   'a connection that starts over (MQTT %s)',
   (protocol) => {
-    test('does not publish offline, whatever is in flight, and loses nothing', { timeout: 30_000 }, async () => {
-      await using broker = await Mosquitto.start()
-      await using observer = await Observer.on(broker.port)
+    test('does not publish offline, whatever is in flight, and loses nothing', { timeout: 30_000 }, async ({
+      broker,
+      observer,
+    }) => {
       await using bridge = startLink({ url: broker.url, protocol })
       await settled(bridge)
       for (let round = 1; round <= 10; round += 1) {

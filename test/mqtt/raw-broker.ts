@@ -12,8 +12,6 @@ export interface RawBrokerOptions {
   readonly ackAfterMs?: number
   /** Returns the reason code of SUBACK for a filter (default: 1), or `undefined` for no answer. */
   readonly suback?: (filter: string) => number | undefined
-  /** Whether the broker sends PUBACK; default: `true`. */
-  readonly puback?: boolean
   /** Returns retained topics for a filter (default: none), sent before the SUBACK, one each `retainedEveryMs`. */
   readonly retained?: (filter: string) => readonly string[]
   readonly retainedEveryMs?: number
@@ -32,7 +30,7 @@ export class RawBroker implements AsyncDisposable {
 
   private constructor(options: RawBrokerOptions) {
     this.#options = options
-    this.#server = createServer((socket) => this.#serve(socket))
+    this.#server = createServer({ noDelay: true }, (socket) => this.#serve(socket))
   }
 
   static async start(options: RawBrokerOptions = {}): Promise<RawBroker> {
@@ -100,7 +98,7 @@ export class RawBroker implements AsyncDisposable {
   }
 
   #answer(socket: Socket, type: number, body: Buffer): void {
-    const { connack = 0, properties = [], puback = true, echoes = false } = this.#options
+    const { connack = 0, properties = [], echoes = false } = this.#options
     switch (type) {
       case 1:
         this.connects += 1
@@ -113,7 +111,7 @@ export class RawBroker implements AsyncDisposable {
           socket.write(
             Buffer.concat([Buffer.from([0x30, body.length - 2]), body.subarray(0, end), body.subarray(end + 2)]),
           )
-        if (puback) this.#acknowledge(socket, [body[end] ?? 0, body[end + 1] ?? 0])
+        this.#acknowledge(socket, [body[end] ?? 0, body[end + 1] ?? 0])
         return
       }
       case 8: {

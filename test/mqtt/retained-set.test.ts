@@ -202,18 +202,6 @@ describe('a held message', () => {
 })
 
 describe('a new connection', () => {
-  test('is sent what the read-back did not find, and nothing else', () => {
-    holding({ a: '1', b: '1', c: '1', d: '1' })
-    set.forget()
-    set.found('a', '1')
-    set.found('b', 'other')
-    const before = order.next
-    set.settle((topic) => topic !== 'd')
-    expect(set.waiting).toBe(3)
-    expect(set.peek()?.seq).toBe(before)
-    expect(flush()).toEqual(['b=1', 'c=1', 'd=1'])
-  })
-
   test('clears what was found, whatever happened to it before the read-back ended', () => {
     holding({ a: '1' })
     set.forget()
@@ -279,14 +267,6 @@ describe('an unowned message', () => {
     expect(flush()).toEqual(['a=null', 'c=null'])
     expect(unowned()).toEqual(['b=of b'])
     expect(set.concerns('a')).toBe(false)
-  })
-
-  test('is cleared when its topic is cleared, and becomes owned when its topic is held', () => {
-    for (const topic of ['a', 'b']) set.found(topic, 'theirs')
-    set.settle(all)
-    expect([set.hold('a', null), set.hold('b', 'ours')]).toEqual([true, true])
-    expect(flush()).toEqual(['a=null', 'b=ours'])
-    expect(unowned()).toEqual([])
   })
 
   test('is forgotten with the connection, and when it is cleared', () => {
@@ -403,7 +383,15 @@ describe('a topic that the broker does not accept', () => {
     set.settle(none)
   })
 
-  test.each(['denied', 'too_large', 'quarantined', 'invalid'] as const)('is not sent while it is %s', (why) => {
+  /** Whether another payload and a new connection lift a block, and what is sent when a kind of block is tried again. */
+  const BLOCKS = [
+    { why: 'denied', byPayload: true, byConnection: true, quarantined: [], tooLarge: [] },
+    { why: 'too_large', byPayload: true, byConnection: true, quarantined: [], tooLarge: ['a=1'] },
+    { why: 'quarantined', byPayload: true, byConnection: false, quarantined: ['a=1'], tooLarge: [] },
+    { why: 'invalid', byPayload: false, byConnection: false, quarantined: [], tooLarge: [] },
+  ] as const
+
+  test.each(BLOCKS)('is not sent while it is $why', ({ why }) => {
     expect(set.awaiting).toBe(1)
     expect(block('a', why)).toBe(true)
     expect([set.peek(), set.waiting, set.awaiting, set.blocked]).toEqual([undefined, 0, 0, 1])
@@ -411,41 +399,26 @@ describe('a topic that the broker does not accept', () => {
     expect(set.hasQuarantined).toBe(why === 'quarantined')
   })
 
-  test.each([
-    ['denied', true],
-    ['too_large', true],
-    ['quarantined', true],
-    ['invalid', false],
-  ] as const)('that is %s: another payload lifts the block: %s', (why, ends) => {
+  test.each(BLOCKS)('that is $why: another payload lifts the block: $byPayload', ({ why, byPayload }) => {
     const entry = send()
     entry.losses = 3
     set.refused(entry, why)
-    expect(set.hold('a', '2')).toBe(ends)
+    expect(set.hold('a', '2')).toBe(byPayload)
     // A topic with losses is first tried on a separate connection, regardless of its payload.
     expect(entry.losses).toBe(3)
-    expect(set.blocked).toBe(ends ? 0 : 1)
-    expect(flush()).toEqual(ends ? ['a=2'] : [])
+    expect(set.blocked).toBe(byPayload ? 0 : 1)
+    expect(flush()).toEqual(byPayload ? ['a=2'] : [])
   })
 
-  test.each([
-    ['denied', true],
-    ['too_large', true],
-    ['quarantined', false],
-    ['invalid', false],
-  ] as const)('that is %s: a new connection lifts the block: %s', (why, ends) => {
+  test.each(BLOCKS)('that is $why: a new connection lifts the block: $byConnection', ({ why, byConnection }) => {
     block('a', why)
     set.forget()
     set.settle(none)
-    expect(set.blocked).toBe(ends ? 0 : 1)
-    expect(flush()).toEqual(ends ? ['a=1'] : [])
+    expect(set.blocked).toBe(byConnection ? 0 : 1)
+    expect(flush()).toEqual(byConnection ? ['a=1'] : [])
   })
 
-  test.each([
-    ['denied', [], []],
-    ['too_large', [], ['a=1']],
-    ['quarantined', ['a=1'], []],
-    ['invalid', [], []],
-  ] as const)('that is %s is tried again at its time', (why, quarantined, tooLarge) => {
+  test.each(BLOCKS)('that is $why is tried again at its time', ({ why, quarantined, tooLarge }) => {
     block('a', why)
     set.retry('quarantined', none)
     expect(flush()).toEqual([])

@@ -201,20 +201,6 @@ describe('a connection', () => {
     expect(rig.wire.sent).toEqual(['state=online'])
   })
 
-  test('has no more unacknowledged publishes than the bridge or the broker permits', () => {
-    for (const [window, receiveMaximum] of [
-      [2, 65_535],
-      [32, 2],
-    ] as const) {
-      const rig = new Rig({ window })
-      for (const topic of ['a', 'b', 'c']) rig.hold(topic, '1')
-      rig.attach({ receiveMaximum })
-      expect(rig.wire.sent).toEqual(['a=1', 'b=1'])
-      rig.ack()
-      expect(rig.wire.sent).toEqual(['a=1', 'b=1', 'c=1'])
-    }
-  })
-
   test('is dropped if an acknowledgement is missing', async () => {
     const rig = new Rig({ ackTimeoutMs: 1000 }).attach()
     await rig.clock.advance(600)
@@ -315,25 +301,6 @@ describe('the state of the bridge', () => {
     rig.ackAll()
     await finished
     expect(rig.wire.sent.slice(2)).toEqual(['state=offline'])
-  })
-
-  test('is offline before all waiting messages when the bridge ends, after they are acknowledged', async () => {
-    const rig = new Rig({ window: 1 }).attach()
-    rig.hold('a', '1')
-    rig.hold('b', '1')
-    let finished = false
-    const end = rig.sender.finish(rig.wire).then(() => {
-      finished = true
-    })
-    rig.ack()
-    expect(rig.wire.sent).toEqual(['state=online', 'state=offline'])
-    rig.ack()
-    rig.ack()
-    await rig.clock.advance(0)
-    expect(finished).toBe(false)
-    rig.ack()
-    await end
-    expect(rig.wire.sent.slice(2)).toEqual(['a=1', 'b=1'])
   })
 
   test('is offline after the waiting answers when the bridge ends, and before events', async () => {

@@ -3,7 +3,6 @@ import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { startBridge } from '../support/bridge.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
-import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY } from '../support/world.ts'
 import { settled, startLink, type TestLink, test, withoutMosquitto } from './support.ts'
@@ -100,20 +99,21 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
   })
 })
 
-test.skipIf(withoutMosquitto)('a network that breaks at large messages delays none of them', async () => {
-  await using broker = await Mosquitto.start()
-  await using proxy = await TcpProxy.to(broker.port)
-  await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
-  await settled(bridge)
-  for (let times = 1; times <= 3; times += 1) {
-    proxy.pause()
-    for (const size of [500, 5_000, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, String(times).repeat(size))
-    await until('the messages to be on their way', () => bridge.link.status().unacknowledged > 0)
-    proxy.reset()
-    proxy.resume()
-    await settled(bridge, times + 1)
-  }
-  const held = await retainedOn(broker.port)
-  for (const size of [500, 5_000, 9_000]) expect(held.get(`b/app/${size}`)).toBe('3'.repeat(size))
-  expect(bridge.log.loud.filter((line) => line.startsWith('not published'))).toEqual([])
-})
+test.skipIf(withoutMosquitto)(
+  'a network that breaks at large messages delays none of them',
+  async ({ broker, proxy }) => {
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await settled(bridge)
+    for (let times = 1; times <= 3; times += 1) {
+      proxy.pause()
+      for (const size of [500, 5_000, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, String(times).repeat(size))
+      await until('the messages to be on their way', () => bridge.link.status().unacknowledged > 0)
+      proxy.reset()
+      proxy.resume()
+      await settled(bridge, times + 1)
+    }
+    const held = await retainedOn(broker.port)
+    for (const size of [500, 5_000, 9_000]) expect(held.get(`b/app/${size}`)).toBe('3'.repeat(size))
+    expect(bridge.log.loud.filter((line) => line.startsWith('not published'))).toEqual([])
+  },
+)

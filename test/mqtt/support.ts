@@ -107,18 +107,16 @@ export function startLink({
     touched,
     connected: () => connected,
     attempts: () => statuses.filter(({ state }) => state === 'connecting').length,
-    unowned: () => unclaimedBy(link),
+    unowned: () => {
+      const topics: string[] = []
+      link.sweep((topic) => {
+        topics.push(topic)
+        return false
+      })
+      return topics.sort()
+    },
     [Symbol.asyncDispose]: () => link.close({ deadlineMs: 1000 }),
   }
-}
-
-export function unclaimedBy(link: MqttLink): string[] {
-  const topics: string[] = []
-  link.sweep((topic) => {
-    topics.push(topic)
-    return false
-  })
-  return topics.sort()
 }
 
 /** Resolves after this many connections, when everything, including `online`, is acknowledged. */
