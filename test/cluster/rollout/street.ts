@@ -6,14 +6,13 @@ import { test as base, expect } from 'vitest'
 import { readRollout } from '../../../src/cluster/rollout/record.ts'
 import type { Rollout } from '../../../src/contract/rollout.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
-import { type AppSeed, EmulatedHub } from '../../../src/emulator/hub.ts'
+import type { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { type RunningBridge, startBridge } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
-import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from '../../support/brokers.ts'
+import { Fleet, type FleetOptions, type FleetParts, openFleet } from '../../support/fleet.ts'
 import { JumpClock } from '../../support/jump-clock.ts'
 import type { Nats } from '../../support/nats.ts'
-import { Observer } from '../../support/observer.ts'
-import { ALL_SCOPES, type Answer, KEY } from '../../support/world.ts'
+import { type Answer, KEY } from '../../support/world.ts'
 
 /** Run the tests concurrently, because each has its own street and mostly waits. */
 export const test = base.concurrent
@@ -26,55 +25,25 @@ export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
 
-interface StreetOptions {
-  /** The broker; default: the first of `BROKERS`, for tests that do not depend on the kind of broker. */
-  readonly broker?: BrokerKind | Mosquitto
+interface StreetOptions extends Pick<FleetOptions, 'broker' | 'apps'> {
   readonly houses: number
-  readonly apps?: readonly AppSeed[]
   /** The configuration's `commands`, in YAML. */
   readonly commands?: string
   /** Additional configuration of bridges in this process, as environment variables. */
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Returns the id of the hub in a house. The first house is 0. */
-export const idOf = (house: number): string => String(house).padStart(24, '0')
-
-export class Street implements AsyncDisposable {
-  readonly hubs = new Map<string, EmulatedHub>()
-  readonly broker: Broker
-  readonly observer: Observer
+export class Street extends Fleet {
   readonly clock = new JumpClock()
-  readonly #commands: string
-  readonly #env: Readonly<Record<string, string>>
-  readonly #open: AsyncDisposableStack
+  readonly #options: StreetOptions
 
-  private constructor(
-    { broker, observer }: { readonly broker: Broker; readonly observer: Observer },
-    { commands = '{allow: [bridge/rollout]}', env = {} }: StreetOptions,
-    open: AsyncDisposableStack,
-  ) {
-    this.broker = broker
-    this.observer = observer
-    this.#commands = commands
-    this.#env = env
-    this.#open = open
+  private constructor(parts: FleetParts, options: StreetOptions) {
+    super(parts)
+    this.#options = options
   }
 
   static async build(options: StreetOptions): Promise<Street> {
-    const { broker: kind = BROKERS[0], houses, apps = [{ id: APP }] } = options
-    await using open = new AsyncDisposableStack()
-    const broker = open.use(typeof kind === 'string' ? await startBroker(kind) : kind)
-    const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
-    const observer = open.use(await Observer.on(broker.port, { protocol, comesBack: true }))
-    const street = new Street({ broker, observer }, options, new AsyncDisposableStack())
-    for (let i = 0; i < houses; i += 1) {
-      const keys = { [KEY]: ALL_SCOPES }
-      const hub = await EmulatedHub.start({ id: idOf(i), keys, settleMs: 0, flavour: 'older', apps: [...apps] })
-      street.hubs.set(`h${i}`, open.use(hub))
-    }
-    street.#open.use(open.move())
-    return street
+    return new Street(await openFleet({ apps: [{ id: APP }], ...options, hubs: options.houses }), options)
   }
 
   /** Like `build`, but also starts a bridge in this process. */
@@ -86,22 +55,7 @@ export class Street implements AsyncDisposable {
     return street
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#open.disposeAsync()
-  }
-
-  /** Registers a resource that is closed with the street. */
-  use<T extends AsyncDisposable>(resource: T): T {
-    return this.#open.use(resource)
-  }
-
-  hub(name: string): EmulatedHub {
-    const hub = this.hubs.get(name)
-    if (hub === undefined) throw new Error(`there is no ${name}`)
-    return hub
-  }
-
-  file(commands = this.#commands): string {
+  file(commands = this.#options.commands ?? '{allow: [bridge/rollout]}'): string {
     const hubs = [...this.hubs].map(
       ([name, { url }]) =>
         `  ${name}: {url: "${url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s, timeout: 1m}`,
@@ -118,7 +72,7 @@ export class Street implements AsyncDisposable {
   }
 
   begin(env: Readonly<Record<string, string>> = {}): RunningBridge {
-    return this.#open.use(startBridge({ ...this.#env, ...env }, this.file(), this.clock))
+    return this.use(startBridge({ ...this.#options.env, ...env }, this.file(), this.clock))
   }
 
   /** Starts a member of a fleet with leases in this process. */
@@ -128,12 +82,10 @@ export class Street implements AsyncDisposable {
 
   /** Starts a bridge in a separate process, without waiting until it is online. */
   async process(): Promise<BridgeProcess> {
-    const { path } = this.#open.use(await mkdtempDisposable(join(tmpdir(), 'street-')))
+    const { path } = this.use(await mkdtempDisposable(join(tmpdir(), 'street-')))
     const config = join(path, 'config.yaml')
     await writeFile(config, this.file())
-    const bridge = new BridgeProcess({ config, env: { HUB2MQTT_HTTP_ENABLED: 'false' } })
-    this.#open.defer(() => bridge.stop('SIGKILL'))
-    return bridge
+    return this.use(new BridgeProcess({ config, env: { HUB2MQTT_HTTP_ENABLED: 'false' } }))
   }
 
   /** How often a bridge has published `online`. */
