@@ -5,14 +5,16 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import * as v from 'valibot'
 import { onTestFinished } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { VERSION } from '../../../src/base/version.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { SESSION } from '../../../src/web/server/api/protocol.ts'
+import { type RunningBridge, startBridge } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { Mosquitto } from '../../support/brokers.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { type View, visit } from './browser.ts'
-import { LocalDaemon } from './daemon.ts'
 
 const KEY = 'key-of-the-house'
 
@@ -24,13 +26,13 @@ export interface HouseOptions {
   readonly scopes?: readonly string[]
 }
 
-type Daemon = LocalDaemon | BridgeProcess
+type Daemon = RunningBridge | BridgeProcess
 
 type Parts<D extends Daemon> = Pick<House<D>, 'hubs' | 'broker' | 'port' | 'file'> & {
   readonly run: (file: string) => D
 }
 
-export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
+export class House<D extends Daemon = RunningBridge> implements AsyncDisposable {
   readonly hubs: ReadonlyMap<string, EmulatedHub>
   readonly broker: Mosquitto
   readonly port: number
@@ -55,7 +57,7 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
   }
 
   static start(options: HouseOptions = {}): Promise<House> {
-    return House.#start(options, (file) => new LocalDaemon(file))
+    return House.#start(options, (path) => startBridge({}, undefined, systemClock, { version: VERSION, path }))
   }
 
   /** Starts a house whose daemon is a separate process, for tests that kill or suspend it, and for measurements. */
