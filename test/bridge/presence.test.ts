@@ -178,10 +178,7 @@ test.concurrent.for(['empty-list', 'half-list', 'foreign-ids'] as const)(
     proxy.refuse(false)
     await until('the hub', () => bridge.lines.some((line) => line.includes('hub online')), 20_000)
     expect((await answerTo(world, 'home/cmd/refresh')).ok).toBe(true)
-    const cleared = observer.seen
-      .slice(before)
-      .filter(({ topic, text }) => text === '' && [...hub.apps.keys()].some((id) => topic.includes(id)))
-    expect(cleared.map(({ topic }) => topic)).toEqual([])
+    expect(world.clearedApps(before)).toEqual([])
   },
 )
 

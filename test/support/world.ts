@@ -135,6 +135,12 @@ export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHu
     return found.id
   }
 
+  /** Returns the topics of the hub's apps that were cleared, except in the first `since` messages. */
+  clearedApps(since = 0): string[] {
+    const isOfApp = (topic: string) => [...this.hub.apps.keys()].some((id) => topic.includes(id))
+    return this.observer.seen.slice(since).flatMap(({ topic, text }) => (text === '' && isOfApp(topic) ? [topic] : []))
+  }
+
   requestCount(operation: string): number {
     return this.hub.requests.filter((request) => request.operation === operation).length
   }
