@@ -1,7 +1,7 @@
 /** Tests how the guardian reacts to a start of the hub, to unavailable devices, and to the size of a version step. */
 import { describe, expect, test } from 'vitest'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { HOUR, MINUTE, SECOND, Stand } from './stand.ts'
+import { HOUR, MINUTE, SECOND, Stand, UPDATES } from './stand.ts'
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
@@ -212,7 +212,7 @@ describe('an app whose devices are unavailable', () => {
     ['nothing is known', null],
   ])('is not restarted if %s, even if all were before', async (_, links) => {
     const stand = new Stand(OPTIONS).start('a')
-    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    stand.guard.linked('home', 'a', ALL_AWAY)
     await stand.clock.advance(5 * MINUTE)
     stand.guard.linked('home', 'a', links)
     await stand.clock.advance(6 * MINUTE)
@@ -227,9 +227,9 @@ describe('an app whose devices are unavailable', () => {
     ['is disabled', { enabled: false, state: 'stopped' }],
   ])('is not restarted if it %s', async (_, patch) => {
     const stand = new Stand(OPTIONS).start('a')
-    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    stand.guard.linked('home', 'a', ALL_AWAY)
     stand.say('a', patch)
-    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    stand.guard.linked('home', 'a', ALL_AWAY)
     await stand.clock.advance(HOUR)
     stand.read(5)
     expect(stand.restarted).toEqual([])
@@ -250,9 +250,6 @@ describe('an app whose devices are unavailable', () => {
 })
 
 describe('an update in the window', () => {
-  const UPDATES =
-    'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
-
   test.each<[largest: string | null, to: string | null, isInstalled: boolean]>([
     ['patch', '1.0.1', true],
     ['patch', '1.1.0', false],
@@ -266,16 +263,14 @@ describe('an update in the window', () => {
     [null, 'newest', true],
   ])('of at most a %s step to %s is made: %s', async (largest, to, isInstalled) => {
     const stand = new Stand(`${UPDATES}${largest === null ? '' : `, severity: { "*": ${largest} }`} }`).start('a')
-    stand.say('a', { update_available: true, latest_version: to })
-    stand.read()
+    stand.say('a', { update_available: true, latest_version: to }).read()
     await stand.clock.advance(2 * HOUR)
     expect(stand.orders.map(({ command }) => command)).toEqual(isInstalled ? ['install'] : [])
   })
 
   test('requests the version whose step is known, if the hub accepts a version', async () => {
     const stand = new Stand(`${UPDATES}, severity: { "*": minor } }`).start('a')
-    stand.say('a', { update_available: true, latest_version: '1.1.0' })
-    stand.read()
+    stand.say('a', { update_available: true, latest_version: '1.1.0' }).read()
     await stand.clock.advance(2 * HOUR)
     expect(stand.orders).toMatchObject([{ command: 'install', payload: { version: '1.1.0' } }])
   })

@@ -3,13 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { HubEventPayload } from '../../src/contract/events.ts'
 import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
-const tired = async (options: string) => {
-  const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a').crash('a')
-  await stand.clock.advance(10 * SECOND)
-  stand.run('a').crash('a')
-  expect(stand.state('a').state).toBe('given_up')
-  return stand
-}
+const tired = (options: string) =>
+  new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a').giveUp('a')
 
 /** Resolves with the seconds until the next restart. */
 const untilNext = async (stand: Stand, most = 30 * HOUR) => {
@@ -77,10 +72,7 @@ describe('an app that was given up', () => {
   const tiredAt = async (retry: string, options: string) => {
     const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${retry}${options} }`)
     await stand.clock.advance(24 * HOUR - 20 * SECOND)
-    stand.start('a')
-    stand.crash('a')
-    await stand.clock.advance(10 * SECOND)
-    stand.run('a').crash('a')
+    await stand.start('a').giveUp('a')
     await stand.clock.advance(20 * SECOND)
     return stand
   }
@@ -207,24 +199,13 @@ describe('a storm', () => {
     ['an app that is ignored', (stand) => crash(stand, ['a', 'b', 'ignored'])],
     [
       'an app that is disabled',
-      async (stand) => {
-        stand.say('c', { enabled: false, state: 'stopped' })
-        await crash(stand, ['a', 'b', 'c'])
-      },
+      (stand) => crash(stand.say('c', { enabled: false, state: 'stopped' }), ['a', 'b', 'c']),
     ],
-    [
-      'an app whose guard is off',
-      async (stand) => {
-        stand.control('c', { enabled: false })
-        await crash(stand, ['a', 'b', 'c'])
-      },
-    ],
+    ['an app whose guard is off', (stand) => crash(stand.control('c', { enabled: false }), ['a', 'b', 'c'])],
     [
       'an app that was given up',
       async (stand) => {
-        stand.crash('c')
-        await stand.clock.advance(10 * SECOND)
-        stand.run('c').crash('c')
+        await stand.giveUp('c')
         await stand.clock.advance(2 * MINUTE)
         stand.run('c')
         await crash(stand, ['a', 'b', 'c'])

@@ -3,10 +3,7 @@ import type { Outcome } from '../../src/contract/answer.ts'
 import { COMMANDS } from '../../src/contract/commands.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { configOf, early, HOUR, MINUTE, OK, refusal, SECOND, Stand } from './stand.ts'
-
-const UPDATES =
-  'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
+import { configOf, early, HOUR, MINUTE, OK, refusal, SECOND, Stand, UPDATES } from './stand.ts'
 
 describe('a watched app', () => {
   test('is one that the patterns name, unless they ignore it, or a command decides otherwise', async () => {
@@ -74,17 +71,12 @@ describe('an app that is not restarted', () => {
 
   test('is disabled by a command while its restart waits for its turn', async () => {
     const stand = new Stand().start('a')
-    let release = () => {}
-    stand.answer = async ({ isCurrent }) => {
-      await new Promise<void>((resolve) => {
-        release = resolve
-      })
-      return isCurrent() ? OK : refusal('expired')
-    }
+    const turn = Promise.withResolvers<void>()
+    stand.answer = ({ isCurrent }) => turn.promise.then(() => (isCurrent() ? OK : refusal('expired')))
     stand.crash('a')
     await stand.clock.advance(10 * SECOND)
     stand.command('a', 'disable')
-    release()
+    turn.resolve()
     await stand.clock.advance(1)
     expect(stand.told).toEqual([])
     expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
@@ -134,15 +126,12 @@ describe('an app is read again right before its restart, which is omitted', () =
       (stand: Stand) => stand.command('a', 'set-setting'),
     ]) {
       const stand = new Stand().start('a')
-      let answer: (patch: AppPatch) => void = () => {}
-      stand.found = () =>
-        new Promise((resolve) => {
-          answer = resolve
-        })
+      const read = Promise.withResolvers<AppPatch>()
+      stand.found = () => read.promise
       stand.crash('a')
       await stand.clock.advance(10 * SECOND)
       ends(stand)
-      answer({})
+      read.resolve({})
       await stand.clock.advance(30 * SECOND)
       expect(stand.orders).toEqual([])
     }
@@ -320,16 +309,13 @@ test.each<[string, (stand: Stand) => unknown]>([
 
 test('a restart that fails while the bridge ends is not counted by the next run', async () => {
   const stand = new Stand().start('a')
-  let answer: (outcome: Outcome) => void = () => {}
-  stand.answer = () =>
-    new Promise((resolve) => {
-      answer = resolve
-    })
+  const answer = Promise.withResolvers<Outcome>()
+  stand.answer = () => answer.promise
   stand.crash('a')
   await stand.clock.advance(10 * SECOND)
   expect(stand.state('a')).toMatchObject({ state: 'restarting', restarts: 1 })
   stand.guard.standBy()
-  answer(refusal('expired'))
+  answer.resolve(refusal('expired'))
   await stand.clock.advance(1)
   expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
   expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
@@ -369,22 +355,10 @@ describe('an app that is restarted', () => {
     expect(stand.restarted).toHaveLength(5)
   })
 
-  const tired = async () => {
-    const stand = new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a').crash('a')
-    await stand.clock.advance(10 * SECOND)
-    stand.run('a').crash('a')
-    expect(stand.state('a').state).toBe('given_up')
-    return stand
-  }
+  const tired = () => new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a').giveUp('a')
 
   test.each<[string, (stand: Stand) => unknown]>([
-    [
-      'has run for an hour',
-      (stand) => {
-        stand.run('a')
-        return stand.clock.advance(HOUR)
-      },
-    ],
+    ['has run for an hour', (stand) => stand.run('a').clock.advance(HOUR)],
     ['has a new version', (stand) => stand.say('a', { version: '1.0.1', state: 'running', crashed: false })],
     ['was restarted by command', (stand) => stand.command('a', 'restart')],
     ['is switched on again', (stand) => stand.control('a', { enabled: true })],
@@ -734,8 +708,7 @@ describe('updates in a window', () => {
       stand.say('a', { version: '2.0.1', update_available: false, latest_version: null })
       return Promise.resolve(refusal('hub_failed'))
     }
-    stand.say('a', offered)
-    stand.read()
+    stand.say('a', offered).read()
     await stand.pass(30)
     stand.say('b', offered)
     await stand.pass(60)
@@ -756,8 +729,7 @@ describe('updates in a window', () => {
   test('do not begin without the backup that configuration requires, and the reason is reported', async () => {
     const stand = new Stand(`${UPDATES}, backup: true }`).start('a')
     stand.backup = () => Promise.resolve('This hub has no such operation.')
-    stand.say('a', offered)
-    stand.read()
+    stand.say('a', offered).read()
     await stand.clock.advance(2 * HOUR)
     expect(commands(stand)).toEqual([])
     expect(stand.events).toMatchObject([
@@ -777,8 +749,7 @@ describe('updates in a window', () => {
       begun = true
       return backup.promise
     }
-    stand.say('a', offered)
-    stand.read()
+    stand.say('a', offered).read()
     await stand.clock.advance(2 * HOUR)
     expect(begun).toBe(true)
     happens(stand)
@@ -789,11 +760,8 @@ describe('updates in a window', () => {
   })
 
   test('do not begin in quiet hours', async () => {
-    const stand = new Stand(`${UPDATES} }`.replace('["*"]', '["*"], quiet_hours: "12:30-16:00", time_zone: UTC')).start(
-      'a',
-    )
-    stand.say('a', offered)
-    stand.read()
+    const quiet = UPDATES.replace('["*"]', '["*"], quiet_hours: "12:30-16:00", time_zone: UTC')
+    const stand = new Stand(`${quiet} }`).start('a').say('a', offered).read()
     await stand.clock.advance(2 * HOUR)
     stand.read()
     expect(commands(stand)).toEqual([])
@@ -841,14 +809,7 @@ describe('the state on the broker', () => {
 
   test.each<[string, number, (stand: Stand) => unknown]>([
     ['the minute after a command', MINUTE, (stand) => stand.command('a', 'disable')],
-    [
-      'the two minutes after the hub came back',
-      2 * MINUTE,
-      (stand) => {
-        stand.setOnline(false)
-        stand.setOnline(true)
-      },
-    ],
+    ['the two minutes after the hub came back', 2 * MINUTE, (stand) => stand.setOnline(false).setOnline(true)],
   ])('keeps %s in a bridge that starts again, but only if the published time includes them', async (_, wait, begin) => {
     for (const [ranFor, due] of [
       [9 * SECOND, 10 * SECOND],

@@ -21,6 +21,10 @@ export const SECOND = 1000
 export const MINUTE = 60 * SECOND
 export const HOUR = 60 * MINUTE
 
+/** The configuration of a window for updates, to which tests add options and a closing brace. */
+export const UPDATES =
+  'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
+
 export const OK: Outcome = { ok: true, json: 'null' }
 export const refusal = (code: ErrorCode): Outcome => ({ ok: false, error: new CommandError(code) })
 
@@ -169,6 +173,15 @@ export class Stand {
 
   run(id: string): this {
     return this.say(id, { state: 'running', crashed: false, crash_message: null })
+  }
+
+  /** Lets the guardian give up on an app after its only restart. */
+  async giveUp(id: string): Promise<this> {
+    this.crash(id)
+    await this.clock.advance(10 * SECOND)
+    this.run(id).crash(id)
+    deepEqual(this.state(id).state, 'given_up')
+    return this
   }
 
   /** Makes each restart succeed immediately. */
