@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { BridgeProcess } from '../support/bridge-process.ts'
-import { Fleet, type FleetParts, openFleet } from '../support/fleet.ts'
+import { BROKERS, startBroker } from '../support/brokers.ts'
+import { Fleet, type FleetParts, numbered, openFleet } from '../support/fleet.ts'
 import { freePort } from '../support/ports.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import type { Answer } from '../support/world.ts'
+import { ALL_SCOPES, type Answer } from '../support/world.ts'
 
 export interface MembersOptions {
   readonly hubs: number
@@ -61,8 +62,9 @@ export class Members extends Fleet {
 
   static async start(options: MembersOptions): Promise<Members> {
     await using closing = new AsyncDisposableStack()
-    const keys = options.members.map((_, i) => keyOf(i))
-    const world = closing.use(new Members(await openFleet({ hubs: options.hubs, keys }), options))
+    const keys = Object.fromEntries(options.members.map((_, i) => [keyOf(i), ALL_SCOPES]))
+    const parts = await openFleet(numbered(options.hubs, { keys }), await startBroker(BROKERS[0]))
+    const world = closing.use(new Members(parts, options))
     const { broker, open } = world
     const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'fleet-')))
     for (const [i, { fleet }] of options.members.entries()) {

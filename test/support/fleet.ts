@@ -1,44 +1,43 @@
 /** A broker, a client that observes it, and hubs that several bridges share. Subclasses start the bridges. */
-import { type AppSeed, EmulatedHub } from '../../src/emulator/hub.ts'
-import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from './brokers.ts'
+import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { type Broker, Mosquitto } from './brokers.ts'
 import { Observer } from './observer.ts'
 import { ALL_SCOPES, KEY } from './world.ts'
 
-export interface FleetOptions {
-  readonly hubs: number
-  /** The broker; default: the first of `BROKERS`, for tests that do not depend on the kind of broker. */
-  readonly broker?: BrokerKind | Mosquitto
-  readonly apps?: AppSeed[]
-  /** The API keys that all hubs accept. */
-  readonly keys?: readonly string[]
-}
+/** The options of each hub by name. */
+export type HubsByName = Readonly<Record<string, EmulatedHubOptions>>
 
-/** Returns the id of a hub. The first hub is 0. */
+/** Returns the id of a numbered hub. The first hub is 0. */
 export const idOf = (hub: number): string => String(hub).padStart(24, '0')
 
-export type FleetParts = Awaited<ReturnType<typeof openFleet>>
+/** Returns the options of hubs with the names `h0`, `h1`, and so on. */
+export const numbered = (count: number, common: EmulatedHubOptions): HubsByName =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`h${i}`, { id: idOf(i), ...common }]))
 
-export async function openFleet({ hubs: count, broker: kind = BROKERS[0], apps, keys = [KEY] }: FleetOptions) {
+export interface FleetParts<K extends Broker = Broker> extends Pick<Fleet<K>, 'hubs' | 'broker' | 'observer'> {
+  readonly open: AsyncDisposableStack
+}
+
+/** Starts the hubs and an observer of the broker, which is closed with them. */
+export async function openFleet<K extends Broker>(wanted: HubsByName, broker: K): Promise<FleetParts<K>> {
   await using open = new AsyncDisposableStack()
-  const broker: Broker = open.use(typeof kind === 'string' ? await startBroker(kind) : kind)
+  open.use(broker)
   const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
   const observer = open.use(await Observer.on(broker.port, { protocol, retainAsPublished: true, comesBack: true }))
   const hubs = new Map<string, EmulatedHub>()
-  const scopes = Object.fromEntries(keys.map((key) => [key, ALL_SCOPES]))
-  for (let i = 0; i < count; i += 1) {
-    const options = { id: idOf(i), keys: scopes, settleMs: 0, flavour: 'older', ...(apps && { apps }) } as const
-    hubs.set(`h${i}`, open.use(await EmulatedHub.start(options)))
-  }
+  const keys = { [KEY]: ALL_SCOPES }
+  for (const [name, own] of Object.entries(wanted))
+    hubs.set(name, open.use(await EmulatedHub.start({ keys, settleMs: 0, flavour: 'older', ...own })))
   return { hubs, broker, observer, open: open.move() }
 }
 
-export class Fleet implements AsyncDisposable {
+export class Fleet<K extends Broker = Broker> implements AsyncDisposable {
   readonly hubs: Map<string, EmulatedHub>
-  readonly broker: Broker
+  readonly broker: K
   readonly observer: Observer
   protected readonly open: AsyncDisposableStack
 
-  protected constructor({ hubs, broker, observer, open }: FleetParts) {
+  protected constructor({ hubs, broker, observer, open }: FleetParts<K>) {
     this.hubs = hubs
     this.broker = broker
     this.observer = observer

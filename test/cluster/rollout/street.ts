@@ -6,10 +6,11 @@ import { test as base, expect } from 'vitest'
 import { readRollout } from '../../../src/cluster/rollout/record.ts'
 import type { Rollout } from '../../../src/contract/rollout.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
-import type { EmulatedHub } from '../../../src/emulator/hub.ts'
+import type { AppSeed, EmulatedHub } from '../../../src/emulator/hub.ts'
 import { type RunningBridge, startBridge } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
-import { Fleet, type FleetOptions, type FleetParts, openFleet } from '../../support/fleet.ts'
+import { BROKERS, type BrokerKind, type Mosquitto, startBroker } from '../../support/brokers.ts'
+import { Fleet, type FleetParts, numbered, openFleet } from '../../support/fleet.ts'
 import { JumpClock } from '../../support/jump-clock.ts'
 import type { Nats } from '../../support/nats.ts'
 import { type Answer, KEY } from '../../support/world.ts'
@@ -25,8 +26,11 @@ export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
 
-interface StreetOptions extends Pick<FleetOptions, 'broker' | 'apps'> {
+interface StreetOptions {
+  /** The broker; default: the first of `BROKERS`, for tests that do not depend on the kind of broker. */
+  readonly broker?: BrokerKind | Mosquitto
   readonly houses: number
+  readonly apps?: AppSeed[]
   /** The configuration's `commands`, in YAML. */
   readonly commands?: string
   /** Additional configuration of bridges in this process, as environment variables. */
@@ -43,7 +47,9 @@ export class Street extends Fleet {
   }
 
   static async build(options: StreetOptions): Promise<Street> {
-    return new Street(await openFleet({ apps: [{ id: APP }], ...options, hubs: options.houses }), options)
+    const { broker = BROKERS[0], houses, apps = [{ id: APP }] } = options
+    const started = typeof broker === 'string' ? await startBroker(broker) : broker
+    return new Street(await openFleet(numbered(houses, { apps }), started), options)
   }
 
   /** Like `build`, but also starts a bridge in this process. */
