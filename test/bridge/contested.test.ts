@@ -52,8 +52,7 @@ interface Absence {
 
 const ABSENCES = {
   cut: ({ line }: Absence) => {
-    line.refuse(true)
-    line.reset()
+    line.cut()
     return () => line.refuse(false)
   },
   // Each suspension after the first begins before the deliberate reconnect that follows the previous return.

@@ -29,8 +29,7 @@ describe.skipIf(mosquittoPath === undefined)('while the connection to the broker
     await using proxy = await TcpProxy.to(broker.port)
     await using world = await World.start({ broker, env: { MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` } })
     const { observer, app } = world
-    proxy.refuse(true)
-    proxy.reset()
+    proxy.cut()
     await until('the will', () => observer.last('hub2mqtt/bridge/state') === 'offline')
     await observer.publish(`hub2mqtt/home/app/${app}/cmd/restart`, '')
     proxy.refuse(false)

@@ -3,11 +3,11 @@ import { setTimeout } from 'node:timers/promises'
 import type { IClientPublishOptions } from 'mqtt'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { type Broker, type BrokerKind, startBroker } from '../support/brokers.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { Client } from './client.ts'
 import { SteppedClock } from './clock.ts'
 import type { SteppedHub } from './hub.ts'
-import { Line } from './line.ts'
 import { MARKER, markerOf, PING } from './marker.ts'
 import { normalise, type Recording } from './record.ts'
 import { Recorder, type RecorderOptions } from './recorder.ts'
@@ -33,14 +33,14 @@ type Hubs = Readonly<Record<HubName, SteppedHub>>
 interface Parts extends Pick<RecorderOptions, 'join'> {
   readonly kind: BrokerKind
   readonly broker: Broker
-  readonly line: Line
+  readonly line: TcpProxy
   readonly hubs: Hubs
   readonly watcher: Client
   readonly asker: Client
 }
 
 export class Theatre implements AsyncDisposable {
-  readonly line: Line
+  readonly line: TcpProxy
   readonly hubs: Hubs
   readonly clock = new SteppedClock()
   /** A client that receives all messages. */
@@ -80,7 +80,7 @@ export class Theatre implements AsyncDisposable {
     const watcher = await join({ id: 'watcher', filters: ['#'] })
     const filters = ['recorder/#', 'hub2mqtt/+/result/#', 'hub2mqtt/+/app/+/result/#']
     const asker = await join({ id: 'asker', filters })
-    const line = await Line.to(port)
+    const line = await TcpProxy.to(port)
     return new Theatre({ kind, broker, line, hubs, watcher, asker, join })
   }
 
@@ -236,8 +236,8 @@ export class Theatre implements AsyncDisposable {
   }
 
   async repair(): Promise<void> {
-    this.line.repair()
-    await this.reach('a connection', () => this.line.isUsed)
+    this.line.refuse(false)
+    await this.reach('a connection', () => this.line.open > 0)
     // Do not advance the clock here, because the bridge would repeat requests to a slow broker.
     await this.until('the bridge', () => this.watcher.last(STATE) === 'online')
     this.#isThere = true

@@ -75,6 +75,12 @@ export class TcpProxy implements AsyncDisposable {
     this.#refusing = refusing
   }
 
+  /** Resets all connections, and refuses new ones. */
+  cut(): void {
+    this.refuse(true)
+    this.reset()
+  }
+
   /** Forwards at most this many bytes at a time; default: no limit. */
   slice(bytes = Number.POSITIVE_INFINITY): void {
     this.#weather.slice = Math.max(1, bytes)
