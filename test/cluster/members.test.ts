@@ -53,11 +53,12 @@ describe('bridges that share hubs by number', BESIDE, () => {
     const world = fleet()
     world.forget()
     await until('a speaker', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
-    const topics = [...world.hubs.keys()].map((hub) => `${hub}/cmd/get-apps`)
-    const answered = [...topics, 'bridge/cmd/ping', 'h99/cmd/refresh']
-    await Promise.all(answered.map((topic) => world.command(topic)))
+    const perHub = [...world.hubs.keys()].map((hub) => ['get-apps', hub] as const)
+    const answered = [...perHub, ['ping', 'bridge'], ['refresh', 'h99']] as const
+    const askAll = () => Promise.all(answered.map(([command, of]) => world.ask(command, {}, of)))
+    await askAll()
     // Send all commands again: a second answer to the first round would arrive before the answers to this round.
-    await Promise.all(answered.map((topic) => world.command(topic)))
+    await askAll()
     const results = world.observer.seen.filter(({ topic }) => topic.includes('/result/'))
     expect(results).toHaveLength(2 * answered.length)
     expect(results.filter(({ text }) => text.includes('unknown_hub'))).toHaveLength(2)
@@ -132,7 +133,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     expect(lost.length).toBeGreaterThan(0)
     await world.process(0).stop('SIGKILL')
     await world.served(['b', 'c'])
-    for (const hub of lost) expect((await world.command(`${hub}/cmd/refresh`))[0]?.ok).toBe(true)
+    for (const hub of lost) expect((await world.ask('refresh', {}, hub)).ok).toBe(true)
     for (const hub of world.hubs.keys()) {
       const away = changes(world.asked(), hub).filter(({ from }) => from === 0)
       expect(away.length).toBeLessThanOrEqual(1)

@@ -9,7 +9,7 @@ import { Fleet, type FleetParts, numbered, openFleet } from '../support/fleet.ts
 import { freePort } from '../support/ports.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, type Answer } from '../support/world.ts'
+import { ALL_SCOPES } from '../support/world.ts'
 
 export interface MembersOptions {
   readonly hubs: number
@@ -143,18 +143,5 @@ export class Members extends Fleet {
         return member === -1 || at < since ? [] : [{ hub, member, at, method, path }]
       }),
     )
-  }
-
-  /** Resolves to all answers that arrived before the answer to a command that is sent afterwards. */
-  async command(topic: string, payload: object = {}): Promise<Answer[]> {
-    const transaction = `t${Math.random()}`
-    const result = `hub2mqtt/${topic.replace('/cmd/', '/result/')}`
-    const answers = () =>
-      this.observer.seen
-        .filter((one) => one.topic === result && one.text.includes(transaction))
-        .map(({ text }): Answer => JSON.parse(text))
-    await this.observer.publish(`hub2mqtt/${topic}`, JSON.stringify({ ...payload, transaction }))
-    await until(`an answer on ${result}`, () => answers().length > 0, 30_000)
-    return answers()
   }
 }

@@ -2,7 +2,7 @@
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { type Broker, Mosquitto } from './brokers.ts'
 import { Observer } from './observer.ts'
-import { ALL_SCOPES, KEY } from './world.ts'
+import { ALL_SCOPES, type Answer, KEY } from './world.ts'
 
 /** The options of each hub by name. */
 export type HubsByName = Readonly<Record<string, EmulatedHubOptions>>
@@ -57,6 +57,18 @@ export class Fleet<K extends Broker = Broker> implements AsyncDisposable {
     const hub = this.hubs.get(name)
     if (hub === undefined) throw new Error(`there is no ${name}`)
     return hub
+  }
+
+  /** Sends a command to a hub or the bridge, by default with a new transaction, and resolves with its answer. */
+  async ask(command: string, payload: object = {}, of = 'bridge'): Promise<Answer> {
+    const { observer } = this
+    const result = `hub2mqtt/${of}/result/${command}`
+    const before = observer.texts(result).length
+    const order: { transaction?: string } = { transaction: `t${Math.random()}`, ...payload }
+    const isAnswer = (text: string) => text.includes(order.transaction ?? '')
+    await observer.publish(`hub2mqtt/${of}/cmd/${command}`, JSON.stringify(order))
+    const find = () => observer.texts(result).slice(before).find(isAnswer)
+    return JSON.parse(await observer.until(`an answer on ${result}`, find, 30_000))
   }
 
   /** Returns the newest payload of a topic; an object without keys if there is none. */

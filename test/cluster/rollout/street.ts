@@ -109,14 +109,6 @@ export class Street extends Fleet {
     }
   }
 
-  async ask(command: string, payload: object, of = 'bridge'): Promise<Answer> {
-    const { observer } = this
-    const result = `hub2mqtt/${of}/result/${command}`
-    const before = observer.texts(result).length
-    await observer.publish(`hub2mqtt/${of}/cmd/${command}`, JSON.stringify(payload))
-    return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
-  }
-
   /** Orders a rollout. By default, the rollout has the name `t` and restarts the app. */
   rollOut(order: object = {}): Promise<Answer> {
     return this.ask('rollout', { ...RESTART, transaction: 't', ...order })
