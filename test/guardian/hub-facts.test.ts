@@ -20,8 +20,7 @@ describe('a restart after a start of the hub', () => {
     up(stand, 25 * HOUR)
     await reboot(stand)
     await stand.restartsAfter(4 * MINUTE + 40 * SECOND, ['b'])
-    await stand.clock.advance(5 * MINUTE)
-    expect(stand.restarted).toEqual(['b', 'a'])
+    await stand.expectAfter(5 * MINUTE, ['b', 'a'])
     for (let minutes = 10; minutes < 100; minutes += 1) {
       up(stand, minutes * MINUTE)
       await stand.clock.advance(MINUTE)
@@ -33,14 +32,12 @@ describe('a restart after a start of the hub', () => {
   test('is made again after a second start, however soon', async () => {
     const stand = new Stand('guard: { watch: ["*"], after_boot: { a: 20s } }').start('a').startsApps()
     up(stand, 5 * SECOND)
-    await stand.clock.advance(20 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(20 * SECOND, ['a'])
     stand.setOnline(false)
     await stand.clock.advance(15 * SECOND)
     stand.setOnline(true)
     up(stand, SECOND)
-    await stand.clock.advance(3 * MINUTE)
-    expect(stand.restarted).toEqual(['a', 'a'])
+    await stand.expectAfter(3 * MINUTE, ['a', 'a'])
   })
 
   test('is made once for the second of two starts if the first one is still due while the hub is offline', async () => {
@@ -50,10 +47,8 @@ describe('a restart after a start of the hub', () => {
     await stand.clock.advance(90 * SECOND)
     stand.setOnline(true)
     up(stand, 20 * SECOND)
-    await stand.clock.advance(9 * MINUTE + 39 * SECOND)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(9 * MINUTE + 39 * SECOND, [])
+    await stand.expectAfter(HOUR, ['a'])
   })
 
   test('is made immediately if the start is detected only after the restart was due', async () => {
@@ -65,10 +60,8 @@ describe('a restart after a start of the hub', () => {
     stand.setOnline(true)
     await stand.clock.advance(2 * MINUTE)
     up(stand, 8 * MINUTE)
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['b'])
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual(['b', 'a'])
+    await stand.expectAfter(SECOND, ['b'])
+    await stand.expectAfter(HOUR, ['b', 'a'])
   })
 
   test.each<[string, (stand: Stand) => unknown]>([
@@ -108,8 +101,7 @@ describe('a restart after a start of the hub', () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     up(stand, 24 * HOUR)
     await happens(stand)
-    await stand.clock.advance(2 * HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(2 * HOUR, [])
   })
 
   test('is made if the bridge starts after the hub, and it was not due before', async () => {
@@ -118,10 +110,8 @@ describe('a restart after a start of the hub', () => {
     up(stand, 7 * MINUTE)
     for (const id of ['a', 'b']) stand.say(id, {})
     stand.setOnline(true)
-    await stand.clock.advance(3 * MINUTE)
-    expect(stand.restarted).toEqual(['a'])
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(3 * MINUTE, ['a'])
+    await stand.expectAfter(HOUR, ['a'])
   })
 
   test.each<[string, (stand: Stand) => unknown]>([
@@ -137,8 +127,7 @@ describe('a restart after a start of the hub', () => {
     is(stand)
     await stand.clock.advance(30 * MINUTE)
     stand.say('a', { enabled: true, state: 'running' })
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(HOUR, [])
   })
 
   test('waits for an app that is still starting, and for the end of quiet hours', async () => {
@@ -149,30 +138,25 @@ describe('a restart after a start of the hub', () => {
     await reboot(stand)
     await stand.clock.advance(30 * MINUTE)
     stand.say('a', { state: 'running' })
-    await stand.clock.advance(88 * MINUTE)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(88 * MINUTE, [])
+    await stand.expectAfter(MINUTE, ['a'])
   })
 })
 
 test('an app stays stopped although the hub leaves the flag of an earlier crash set, until it runs and crashes again', async () => {
   const stand = new Stand('guard: { watch: ["*"] }').start('a')
   stand.say('a', { state: 'stopped', crashed: true, crash_message: 'Error: x', crash_count: 1 })
-  await stand.clock.advance(11 * SECOND)
-  expect(stand.restarted).toEqual(['a'])
+  await stand.expectAfter(11 * SECOND, ['a'])
   stand.say('a', { state: 'starting' })
   stand.say('a', { state: 'running' })
   await stand.clock.advance(2 * MINUTE)
   stand.say('a', { state: 'stopping' })
   stand.say('a', { state: 'stopped' })
-  await stand.clock.advance(HOUR)
-  expect(stand.restarted).toEqual(['a'])
+  await stand.expectAfter(HOUR, ['a'])
   stand.say('a', { state: 'running' })
   await stand.clock.advance(MINUTE)
   stand.say('a', { state: 'stopped', crash_count: 2 })
-  await stand.clock.advance(MINUTE)
-  expect(stand.restarted).toEqual(['a', 'a'])
+  await stand.expectAfter(MINUTE, ['a', 'a'])
 })
 
 describe('an app whose devices are unavailable', () => {
@@ -190,8 +174,7 @@ describe('an app whose devices are unavailable', () => {
     // The guardian restarts nothing until another read confirms that the devices are still unavailable.
     expect(stand.restarted).toEqual([])
     read()
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['b'])
+    await stand.expectAfter(10 * SECOND, ['b'])
     stand.say('b', { state: 'starting' }).run('b')
     await stand.clock.advance(5 * MINUTE)
     read()
@@ -217,8 +200,7 @@ describe('an app whose devices are unavailable', () => {
     stand.guard.linked('home', 'a', links)
     await stand.clock.advance(6 * MINUTE)
     stand.read(5)
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(HOUR, [])
     expect(stand.state('a').attention).toEqual([])
   })
 
@@ -243,8 +225,7 @@ describe('an app whose devices are unavailable', () => {
     await stand.clock.advance(5 * SECOND)
     expect(stand.state('a').state).toBe('waiting')
     stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 0 })
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(HOUR, [])
     expect(stand.state('a')).toMatchObject({ state: 'watching', attention: [] })
   })
 })

@@ -37,13 +37,7 @@ describe('an app that is not restarted', () => {
     ['crashed and was then disabled', (stand) => stand.crash('a').say('a', { enabled: false })],
     ['crashed and recovered by itself', (stand) => stand.crash('a').run('a')],
     ['crashed and is being updated', (stand) => stand.command('a', 'install', ['begun']).crash('a')],
-    [
-      'crashed while the broker is offline',
-      (stand) => {
-        stand.connected = false
-        stand.crash('a')
-      },
-    ],
+    ['crashed while the broker is offline', (stand) => Object.assign(stand, { connected: false }).crash('a')],
     [
       'crashed while another bridge is active',
       (stand) => {
@@ -56,17 +50,14 @@ describe('an app that is not restarted', () => {
   ])('%s', async (_, happens) => {
     const stand = new Stand().start('a')
     happens(stand)
-    await stand.clock.advance(5 * MINUTE)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(5 * MINUTE, [])
   })
 
   test.each([null, 'http'])('has just received a command, by MQTT or another way (%s)', async (by) => {
     const stand = new Stand().start('a').crash('a').command('a', 'disable', ['begun'], by)
-    await stand.clock.advance(50 * SECOND)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(50 * SECOND, [])
     // A minute after the command, the guardian restarts the app, because the command has not stopped it.
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(10 * SECOND, ['a'])
   })
 
   test('is disabled by a command while its restart waits for its turn', async () => {
@@ -179,10 +170,8 @@ test.each(HUB_COMMANDS)(
     const stand = new Stand().start('a').crash('a').command('a', row, ['begun'])
     await stand.clock.advance(5 * SECOND)
     stand.command('a', row, ['ended'])
-    await stand.clock.advance(5 * SECOND)
-    expect(stand.restarted).toEqual(row.write && !isOurs ? [] : ['a'])
-    await stand.clock.advance(55 * SECOND - 1)
-    expect(stand.restarted).toEqual(row.write && !isOurs ? [] : ['a'])
+    await stand.expectAfter(5 * SECOND, row.write && !isOurs ? [] : ['a'])
+    await stand.expectAfter(55 * SECOND - 1, row.write && !isOurs ? [] : ['a'])
     await stand.clock.advance(1)
     expect(stand.restarted[0]).toBe('a')
   },
@@ -217,16 +206,13 @@ describe('an app that runs with the flag of a crash', () => {
 
   test('has not crashed again for a bridge that starts', async () => {
     const before = new Stand().start('a').say('a', flag)
-    await before.clock.advance(2 * MINUTE)
-    expect(before.restarted).toEqual(['a'])
+    await before.expectAfter(2 * MINUTE, ['a'])
     const after = (await before.next()).start().say('a', flag)
-    await after.clock.advance(HOUR)
-    expect(after.restarted).toEqual([])
+    await after.expectAfter(HOUR, [])
     // An app with the crash flag that was not restarted yet still waits for its restart.
     const waiting = new Stand().start('a').say('a', flag)
     const next = (await waiting.next()).start().say('a', flag)
-    await next.clock.advance(10 * SECOND)
-    expect(next.restarted).toEqual(['a'])
+    await next.expectAfter(10 * SECOND, ['a'])
   })
 })
 
@@ -282,16 +268,13 @@ describe('a clock that is set', () => {
   test('ends quiet hours and reaches scheduled times according to its new time', async () => {
     const quiet = 'guard: { watch: ["*"], quiet_hours: "12:00-20:00", time_zone: UTC, schedule: { b: "0 21 * * *" } }'
     const stand = new Stand(quiet).start('a', 'b').crash('a')
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(MINUTE, [])
     stand.clock.step(8 * HOUR)
     stand.read()
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(SECOND, ['a'])
     stand.run('a')
     stand.clock.step(HOUR)
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual(['a', 'b'])
+    await stand.expectAfter(MINUTE, ['a', 'b'])
   })
 })
 
@@ -303,8 +286,7 @@ test.each<[string, (stand: Stand) => unknown]>([
   await stand.clock.advance(10 * SECOND)
   happens(stand)
   stand.crash('b')
-  await stand.clock.advance(2 * MINUTE)
-  expect(stand.restarted).toEqual(['a', 'b'])
+  await stand.expectAfter(2 * MINUTE, ['a', 'b'])
 })
 
 test('a restart that fails while the bridge ends is not counted by the next run', async () => {
@@ -324,8 +306,7 @@ test('a restart that fails while the bridge ends is not counted by the next run'
 describe('an app that is restarted', () => {
   test('is one that the hub stopped, with evidence of that', async () => {
     const stand = new Stand().start('a').say('a', { state: 'stopped', crash_message: 'unloaded by Homey core' })
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(10 * SECOND, ['a'])
     expect(stand.state('a').last_crash?.reason).toBe('unloaded')
   })
 
@@ -392,20 +373,16 @@ describe('an app that is restarted', () => {
   test('waits for the end of the quiet hours, across midnight', async () => {
     const stand = new Stand('guard: { watch: ["*"], quiet_hours: "12:00-07:00", time_zone: UTC }').start('a')
     stand.crash('a')
-    await stand.clock.advance(19 * HOUR - SECOND)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(19 * HOUR - SECOND, [])
     expect(stand.state('a')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-06T07:00:00.000Z' })
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(SECOND, ['a'])
   })
 
   test('waits until another restarted app of its hub runs again', async () => {
     const stand = new Stand().start('a', 'b').crash('a').crash('b')
-    await stand.clock.advance(20 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(20 * SECOND, ['a'])
     stand.run('a')
-    await stand.clock.advance(1)
-    expect(stand.restarted).toEqual(['a', 'b'])
+    await stand.expectAfter(1, ['a', 'b'])
   })
 
   test.each(['hub_failed', 'hub_rejected', 'unknown_app'] as const)(
@@ -416,14 +393,11 @@ describe('an app that is restarted', () => {
       stand.crash('a')
       await stand.clock.advance(SECOND)
       stand.crash('b')
-      await stand.clock.advance(10 * SECOND)
-      expect(stand.restarted).toEqual(['a', 'b'])
+      await stand.expectAfter(10 * SECOND, ['a', 'b'])
       expect(stand.state('a')).toMatchObject({ state: 'waiting', restarts: 1, restarts_in_window: 1 })
       stand.run('b')
-      await stand.clock.advance(18 * SECOND)
-      expect(stand.restarted).toEqual(['a', 'b'])
-      await stand.clock.advance(2 * SECOND)
-      expect(stand.restarted).toEqual(['a', 'b', 'a'])
+      await stand.expectAfter(18 * SECOND, ['a', 'b'])
+      await stand.expectAfter(2 * SECOND, ['a', 'b', 'a'])
       expect(stand.state('a')).toMatchObject({ restarts: 2, restarts_in_window: 2 })
     },
   )
@@ -434,8 +408,7 @@ describe('an app that is restarted', () => {
     stand.crash('a')
     await stand.clock.advance(SECOND)
     stand.crash('b')
-    await stand.clock.advance(30 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(30 * SECOND, ['a'])
     await stand.clock.advance(MINUTE)
     expect(stand.restarted).toContain('b')
   })
@@ -447,23 +420,19 @@ describe('an app that is restarted', () => {
     stand.crash('b')
     await stand.clock.advance(12 * SECOND)
     stand.read()
-    await stand.clock.advance(1)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(1, ['a'])
     stand.read()
-    await stand.clock.advance(1)
-    expect(stand.restarted).toEqual(['a', 'b'])
+    await stand.expectAfter(1, ['a', 'b'])
     expect(stand.state('a').state).toBe('restarting')
     stand.read(5)
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual(['a', 'b'])
+    await stand.expectAfter(MINUTE, ['a', 'b'])
     expect(stand.state('a').state).toBe('watching')
   })
 
   test('is restarted when its snooze has ended', async () => {
     const stand = new Stand().start('a').control('a', { snooze: HOUR }).crash('a')
     expect(stand.state('a')).toMatchObject({ state: 'snoozed', snoozed_until: '2026-01-05T13:00:00.000Z' })
-    await stand.clock.advance(HOUR + 10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(HOUR + 10 * SECOND, ['a'])
   })
 })
 
@@ -482,11 +451,9 @@ describe('an app that reports that it runs', () => {
     stand.read()
     happens(stand)
     stand.read(2)
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(MINUTE, [])
     stand.read()
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(10 * SECOND, ['a'])
     expect(stand.events).toMatchObject([{ event_type: 'restarted', reason }])
     expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason }])
   })
@@ -517,8 +484,7 @@ describe('an app that reports that it runs', () => {
     stand.read()
     say(['a', 'b', 'c'], null)
     stand.read(3)
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual(['b'])
+    await stand.expectAfter(HOUR, ['b'])
     expect(stand.state('a')).toMatchObject({ state: 'watching', attention: ['silent'] })
     say(['a', 'b'], 2)
     stand.read()
@@ -578,8 +544,7 @@ describe('an app that reports that it runs', () => {
     stand.read()
     for (const id of ['a', 'b']) stand.say(id, { cpu_percent: null })
     stand.read(10)
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(MINUTE, [])
   })
 })
 
@@ -589,10 +554,8 @@ describe('restarts by schedule', () => {
     stand.start('a', 'b', 'disabled', 'crashed', 'rests')
     stand.say('disabled', { enabled: false, state: 'stopped' })
     stand.control('rests', { snooze: 24 * HOUR })
-    await stand.clock.advance(2 * HOUR - SECOND)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(2 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(2 * HOUR - SECOND, [])
+    await stand.expectAfter(2 * SECOND, ['a'])
     stand.say('a', { state: 'starting' }).run('a')
     await stand.clock.advance(SECOND)
     expect(stand.restarted.slice(0, 2)).toEqual(['a', 'b'])
@@ -604,8 +567,7 @@ describe('restarts by schedule', () => {
       'guard: { watch: ["*"], schedule: { a: "0 14 * * *" }, quiet_hours: "13:00-15:00", time_zone: UTC }',
     )
     stand.start('a')
-    await stand.clock.advance(5 * HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(5 * HOUR, [])
   })
 
   test('keep the hour of the time zone when the clocks change', async () => {
@@ -687,12 +649,7 @@ describe('updates in a window', () => {
 
   test.each<[string, (stand: Stand) => unknown]>([
     ['does not report the version on offer', (stand) => stand.say('a', { latest_version: null })],
-    [
-      'does not accept a version',
-      (stand) => {
-        stand.acceptsVersion = false
-      },
-    ],
+    ['does not accept a version', (stand) => Object.assign(stand, { acceptsVersion: false })],
   ])('with a hold leave out the apps of a hub that %s, which is logged once', async (_, is) => {
     const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a').say('a', offered)
     is(stand)
@@ -803,8 +760,7 @@ describe('the state on the broker', () => {
     expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 0, last_crash: null })
     expect(stand.facts('a').history).toEqual([])
     stand.crash('a')
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(10 * SECOND, ['a'])
   })
 
   test.each<[string, number, (stand: Stand) => unknown]>([
@@ -863,17 +819,14 @@ test('a reload that turns the guardian on for the first time finds the known app
   const stand = new Stand('guard: { watch: [] }').start('a', 'b', 'c').crash('a').crash('b').run('b')
   stand.live.value = configOf('guard: { watch: ["*"] }')
   stand.guard.reconfigured()
-  await stand.clock.advance(10 * SECOND)
-  expect(stand.restarted).toEqual(['a'])
+  await stand.expectAfter(10 * SECOND, ['a'])
   expect(['a', 'b', 'c'].map((id) => stand.state(id).state)).not.toContain('off')
 })
 
 test('a reload changes the watched apps immediately', async () => {
   const stand = new Stand('guard: { watch: ["b"] }').start('a').crash('a')
-  await stand.clock.advance(MINUTE)
-  expect(stand.restarted).toEqual([])
+  await stand.expectAfter(MINUTE, [])
   stand.live.value = configOf('guard: { watch: ["a"] }')
   stand.guard.reconfigured()
-  await stand.clock.advance(10 * SECOND)
-  expect(stand.restarted).toEqual(['a'])
+  await stand.expectAfter(10 * SECOND, ['a'])
 })

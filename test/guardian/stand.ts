@@ -200,12 +200,16 @@ export class Stand {
     return this
   }
 
+  /** Advances the clock, and expects that the guardian has made exactly these restarts so far. */
+  async expectAfter(ms: number, restarts: readonly string[]): Promise<void> {
+    await this.clock.advance(ms)
+    deepEqual(this.restarted, restarts)
+  }
+
   /** Expects that the guardian makes the last of these restarts after exactly this time, and the others earlier. */
   async restartsAfter(ms: number, restarts: readonly string[]): Promise<void> {
-    await this.clock.advance(ms - 1)
-    deepEqual(this.restarted, restarts.slice(0, -1))
-    await this.clock.advance(1)
-    deepEqual(this.restarted, restarts)
+    await this.expectAfter(ms - 1, restarts.slice(0, -1))
+    await this.expectAfter(1, restarts)
   }
 
   /** Advances the clock, with a read every hour. */
