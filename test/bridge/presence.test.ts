@@ -105,8 +105,7 @@ test.concurrent('a bridge takes over from one that was cut off, and steps back w
 }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer } = world
-  await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
-  await world.ready()
+  await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
   const second = await secondBridge(world)
   await settled(second.bridge)
   proxy.cut()
@@ -124,8 +123,7 @@ test.concurrent('a bridge takes over from one that was cut off, and steps back w
 test('a command that arrives after the goodbye of a bridge is left to the one that takes over', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer, hub, app } = world
-  await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
-  await world.ready()
+  await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url })
   await settled(second.bridge)
   // Keep the first bridge's connection open until the second bridge is online.
@@ -246,8 +244,7 @@ describe.concurrent('a bridge that takes over', () => {
   test('publishes the evidence of a crash that the first one has not published', async ({ world }) => {
     const { app, hub } = world
     await using proxy = await TcpProxy.to(world.broker.port)
-    await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
-    await world.ready()
+    await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
     const { hasSeen } = await handOver(world)
     hub.crash(app, 'Error: oh')
     const first = await until('the evidence', () => evidence(world, app))

@@ -588,6 +588,11 @@ describe('restarts by schedule', () => {
 describe('updates in a window', () => {
   const offered = { update_available: true, latest_version: '2.0.0' } as const
   const commands = (stand: Stand) => stand.orders.map(({ app, command }) => `${app} ${command}`)
+  /** Advances the clock, and expects exactly these commands so far. */
+  const commandsAfter = async (stand: Stand, ms: number, expected: readonly string[]) => {
+    await stand.clock.advance(ms)
+    expect(commands(stand)).toEqual(expected)
+  }
 
   test('are made one at a time, each confirmed by the version that the hub reports', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b', 'disabled', 'off')
@@ -595,14 +600,11 @@ describe('updates in a window', () => {
     stand.say('disabled', { enabled: false })
     stand.control('off', { enabled: false })
     stand.read()
-    await stand.clock.advance(HOUR - SECOND)
-    expect(commands(stand)).toEqual([])
-    await stand.clock.advance(MINUTE)
-    expect(commands(stand)).toEqual(['a install'])
+    await commandsAfter(stand, HOUR - SECOND, [])
+    await commandsAfter(stand, MINUTE, ['a install'])
     stand.say('a', { version: '2.0.0', update_available: false, latest_version: null })
     expect(stand.told).toEqual(['updated_by_guard'])
-    await stand.clock.advance(MINUTE)
-    expect(commands(stand)).toEqual(['a install', 'b install'])
+    await commandsAfter(stand, MINUTE, ['a install', 'b install'])
     expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', app: 'a', from: '1.0.0', to: '2.0.0' }])
     await stand.clock.advance(24 * HOUR)
     expect(stand.events[1]).toMatchObject({ event_type: 'update_failed', app: 'b', from: '1.0.0', to: '2.0.0' })
@@ -610,24 +612,19 @@ describe('updates in a window', () => {
 
   test('delay a restart of another app on the same hub for a minute', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b').say('a', offered).read()
-    await stand.clock.advance(HOUR)
-    expect(commands(stand)).toEqual(['a install'])
+    await commandsAfter(stand, HOUR, ['a install'])
     stand.say('a', { state: 'starting' }).crash('b')
-    await stand.clock.advance(MINUTE - SECOND)
-    expect(commands(stand)).toEqual(['a install'])
+    await commandsAfter(stand, MINUTE - SECOND, ['a install'])
     // After a minute, other apps may be restarted although the update has not ended.
-    await stand.clock.advance(SECOND)
-    expect(commands(stand)).toEqual(['a install', 'b restart'])
+    await commandsAfter(stand, SECOND, ['a install', 'b restart'])
   })
 
   test('delay a restart of their own app until they end', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a').say('a', offered).read()
     await stand.clock.advance(HOUR)
     stand.crash('a')
-    await stand.clock.advance(9 * MINUTE)
-    expect(commands(stand)).toEqual(['a install'])
-    await stand.clock.advance(2 * MINUTE)
-    expect(commands(stand)).toEqual(['a install', 'a restart'])
+    await commandsAfter(stand, 9 * MINUTE, ['a install'])
+    await commandsAfter(stand, 2 * MINUTE, ['a install', 'a restart'])
   })
 
   test('wait until a version has been on offer for the configured days, also across a restart of the bridge', async () => {
@@ -687,8 +684,7 @@ describe('updates in a window', () => {
     const stand = new Stand(`${UPDATES}, backup: true }`).start('a')
     stand.backup = () => Promise.resolve('This hub has no such operation.')
     stand.say('a', offered).read()
-    await stand.clock.advance(2 * HOUR)
-    expect(commands(stand)).toEqual([])
+    await commandsAfter(stand, 2 * HOUR, [])
     expect(stand.events).toMatchObject([
       { event_type: 'update_failed', message: 'No backup, so no update: This hub has no such operation.' },
     ])
@@ -711,8 +707,7 @@ describe('updates in a window', () => {
     expect(begun).toBe(true)
     happens(stand)
     backup.resolve(undefined)
-    await stand.clock.advance(MINUTE)
-    expect(commands(stand)).toEqual([])
+    await commandsAfter(stand, MINUTE, [])
     expect(stand.events.map(({ event_type }) => event_type)).toContain('update_failed')
   })
 

@@ -101,10 +101,15 @@ export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHu
     }
   }
 
-  async restart(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  async restart(env: Env = {}): Promise<void> {
     await this.bridge.stop()
     await this.#untilState('offline')
     this.#run(env)
+  }
+
+  async restartUntilReady(env?: Env): Promise<void> {
+    await this.restart(env)
+    await this.ready()
   }
 
   /**
@@ -165,7 +170,7 @@ export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHu
     return this.observer.texts(`hub2mqtt/home/app/${app}/event`).map((text) => JSON.parse(text))
   }
 
-  #run(env: Readonly<Record<string, string>>): void {
+  #run(env: Env): void {
     this.#base = env['MQTT_BASE_TOPIC'] ?? this.env['MQTT_BASE_TOPIC'] ?? 'hub2mqtt'
     this.bridges.push(this.#runBridge({ ...this.env, ...env }, this.clock))
   }
