@@ -157,7 +157,7 @@ export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHu
     const result = `${base}/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
     const before = observer.texts(result).length
     await observer.publish(`${base}/${topic}`, payload, options)
-    const answer = observer.until(`an answer on ${result}`, () => observer.texts(result)[before])
+    const answer = observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000)
     return JSON.parse(await this.#unlessEnded(answer))
   }
 
