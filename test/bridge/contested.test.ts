@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { variables } from '../support/bridge.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY } from '../support/world.ts'
+import { ALL_SCOPES, World } from '../support/world.ts'
 
 const STATE = 'hub2mqtt/bridge/state'
 const PROBLEM = /another hub2mqtt uses the same base topic/
@@ -15,20 +16,13 @@ describe.skipIf(mosquittoPath === undefined)(
   { concurrent: true },
   () => {
     test('do not disconnect each other, log the conflict once, and the second takes over when the first ends', async () => {
-      await using broker = await Mosquitto.start()
-      await using hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0 })
-      await using observer = await Observer.on(broker.port)
-      const env = {
-        HUB2MQTT_HUB_URL: hub.url,
-        HUB2MQTT_HUB_API_KEY: KEY,
-        HUB2MQTT_MQTT_URL: broker.url,
-        HUB2MQTT_HTTP_ENABLED: 'false',
-      }
+      const run = (env: World['env']) =>
+        new BridgeProcess({ env: { HUB2MQTT_HTTP_ENABLED: 'false', ...variables(env) } })
+      await using world = await World.with(run, {})
+      const { bridge: first, observer, env } = world
       const states = () => observer.texts(STATE)
       const health = () => JSON.parse(observer.last('hub2mqtt/bridge/health') ?? '{}')
-      await using first = new BridgeProcess({ env })
-      await until('the first', () => observer.last('hub2mqtt/home/state') === 'online')
-      await using second = new BridgeProcess({ env })
+      await using second = run(env)
       await second.untilLine('this one stands by')
       await first.untilLine('this one started first')
       await until('the same in its health', () => PROBLEM.test(String(health().problems)))
@@ -39,7 +33,7 @@ describe.skipIf(mosquittoPath === undefined)(
       await until('the will, and its correction', () => states().length >= 3)
       expect(states()).toEqual(['online', 'offline', 'online'])
 
-      await using third = new BridgeProcess({ env })
+      await using third = run(env)
       await third.untilLine('this one stands by')
       await first.stop()
       await until('the next one', () => states().at(-1) === 'online' && states().length > 4)
@@ -58,8 +52,7 @@ interface Absence {
 
 const ABSENCES = {
   cut: ({ line }: Absence) => {
-    line.refuse(true)
-    line.reset()
+    line.cut()
     return () => line.refuse(false)
   },
   // Each suspension after the first begins before the deliberate reconnect that follows the previous return.

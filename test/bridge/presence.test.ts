@@ -95,12 +95,10 @@ test.concurrent('a bridge takes over from one that was cut off, and steps back w
 }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer } = world
-  await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
-  await world.ready()
+  await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
   const second = await secondBridge(world)
   await settled(second.bridge)
-  proxy.refuse(true)
-  proxy.reset()
+  proxy.cut()
   await until('the second one', () => observer.last('hub2mqtt/attic/state') === 'online')
   expect((await world.request(`attic/app/${world.app}/cmd/restart`)).ok).toBe(true)
   proxy.refuse(false)
@@ -115,8 +113,7 @@ test.concurrent('a bridge takes over from one that was cut off, and steps back w
 test('a command that arrives after the goodbye of a bridge is left to the one that takes over', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer, hub, app } = world
-  await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
-  await world.ready()
+  await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url })
   await settled(second.bridge)
   // Keep the first bridge's connection open until the second bridge is online.
@@ -168,10 +165,7 @@ test.concurrent.for(['empty-list', 'half-list', 'foreign-ids'] as const)(
     proxy.refuse(false)
     await until('the hub', () => bridge.lines.some((line) => line.includes('hub online')), 20_000)
     expect((await answerTo(world, 'home/cmd/refresh')).ok).toBe(true)
-    const cleared = observer.seen
-      .slice(before)
-      .filter(({ topic, text }) => text === '' && [...hub.apps.keys()].some((id) => topic.includes(id)))
-    expect(cleared.map(({ topic }) => topic)).toEqual([])
+    expect(world.clearedApps(before)).toEqual([])
   },
 )
 
@@ -240,16 +234,14 @@ describe.concurrent('a bridge that takes over', () => {
   test('publishes the evidence of a crash that the first one has not published', async ({ world }) => {
     const { app, hub } = world
     await using proxy = await TcpProxy.to(world.broker.port)
-    await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
-    await world.ready()
+    await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
     const { hasSeen } = await handOver(world)
     hub.crash(app, 'Error: oh')
     const first = await until('the evidence', () => evidence(world, app))
     await hasSeen(1)
     hub.recover(app)
     await until('the recovery', () => world.state(app)?.['crashed'] === false)
-    proxy.refuse(true)
-    proxy.reset()
+    proxy.cut()
     hub.crash(app, 'Error: oh')
     await hasSeen(2)
     await until('the second one', () => world.state(app)?.['crash_count'] === 2)

@@ -49,8 +49,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
   test('no command that was sent while the bridge was offline is executed', async ({ world }) => {
     await world.bridge.stop()
     await world.observer.publish(`hub2mqtt/${restartOf(world.app)}`, '')
-    await world.restart()
-    await world.ready()
+    await world.restartUntilReady()
     await world.request('bridge/cmd/ping')
     expect(world.requestCount('restartApp')).toBe(0)
   })

@@ -36,8 +36,7 @@ test('with the option, state and update have the newest version and the changelo
   expect(world.events(ID)).toEqual([])
 
   const before = observer.seen.length
-  await world.restart()
-  await world.ready()
+  await world.restartUntilReady()
   await world.settle()
   const published = observer.seen.slice(before).filter(({ topic }) => topic.startsWith(`hub2mqtt/home/app/${ID}`))
   expect(published).toEqual([])

@@ -194,8 +194,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
 
   /** Disconnects the bridge from the broker until the proxy heals. */
   cutOff(): void {
-    this.brokerProxy.refuse(true)
-    this.brokerProxy.reset()
+    this.brokerProxy.cut()
   }
 
   /** Publishes a retained message on any topic, as the harness. Repeats the publish until the broker accepts it. */

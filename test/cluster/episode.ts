@@ -91,16 +91,16 @@ async function wellAgain({ world, roster }: Scene): Promise<void> {
   /** Returns how many hubs each member has according to `B/fleet`, and according to the hubs' own messages. */
   const counts = () => {
     const owners = [...world.owners().values()]
-    return Object.entries(Object(world.payload('hub2mqtt/fleet')).members ?? {}).map(([name, member]) => ({
+    return Object.entries(world.payload('hub2mqtt/fleet').members ?? {}).map(([name, member]) => ({
       name,
       told: Number(Object(member).hubs),
       own: owners.filter((owner) => owner === name).length,
     }))
   }
   const silent = () =>
-    [...world.hubs.keys(), 'bridge'].filter((name) => world.text(`hub2mqtt/${name}/state`) !== 'online')
+    [...world.hubs.keys(), 'bridge'].filter((name) => world.observer.last(`hub2mqtt/${name}/state`) !== 'online')
   const isWell = () =>
-    Object(world.payload('hub2mqtt/fleet')).count === count &&
+    world.payload('hub2mqtt/fleet').count === count &&
     counts().every(({ told, own }) => told === own) &&
     silent().length === 0
   await until('a whole fleet', isWell, CALM_MS).catch((error: unknown) => {

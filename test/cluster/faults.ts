@@ -28,10 +28,7 @@ async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most
   const hangs = random.chance(0.5)
   for (const proxy of proxies) {
     if (hangs) proxy.pause()
-    else {
-      proxy.refuse(true)
-      proxy.reset()
-    }
+    else proxy.cut()
   }
   await after(random.int(least, most))
   for (const proxy of proxies) {

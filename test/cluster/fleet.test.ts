@@ -1,22 +1,22 @@
 /** Tests members with leases in this process, whose clock the test advances. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
+import { idOf } from '../support/fleet.ts'
 import { natsPath, startNats } from '../support/nats.ts'
 import { retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { idOf, Street, test } from './rollout/street.ts'
+import { Street, test } from './rollout/street.ts'
 
 const NAMES = ['a', 'b', 'c']
 const STEP_MS = 250
 
 /** Starts three members that share the hubs of a street. */
 async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Record<string, string>>>> = {}) {
-  const { observer, hubs } = street
+  const { observer } = street
   const nats = street.use(await startNats())
   const join = (name: string) => street.join(nats, name, env[name])
   const members = new Map(NAMES.map((name) => [name, join(name)]))
-  const payload = (topic: string) => Object(JSON.parse(observer.last(topic) || '{}'))
   /** Moves the clock, and waits for NATS and the broker after each step, so that no lease ends early. */
   const pass = async (what: string, holds: () => boolean | Promise<boolean>) => {
     const step = async () => {
@@ -27,33 +27,26 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
     }
     await until(what, step, 60_000)
   }
-  const owners = () => [...hubs.keys()].map((hub) => payload(`hub2mqtt/${hub}/info`).owner)
-  const isOnline = (hub: string) => observer.last(`hub2mqtt/${hub}/state`) === 'online'
   const fleet = {
     nats,
-    payload,
     pass,
-    owners,
     text: (topic: string) => observer.last(`hub2mqtt/${topic}`),
     everyLine: (text: string) => [...members.values()].every(({ lines }) => lines.some((line) => line.includes(text))),
-    isOnline: () => [...hubs.keys()].every(isOnline),
     /** Resolves when every hub is online and one of these members is its owner. */
-    served: (by: readonly string[]) =>
-      pass(`hubs served by ${by.join(', ')}`, () => fleet.isOnline() && owners().every((owner) => by.includes(owner))),
+    served: (by: readonly string[]) => pass(`hubs served by ${by.join(', ')}`, () => street.isServed(by)),
     /** Restarts members, which then use the current hubs of the street. */
     restart: async (names: readonly string[]) => {
       await Promise.all(names.map((name) => members.get(name)?.stop()))
       const stoppedAt = street.clock.now()
       for (const name of names) members.set(name, join(name))
-      const hasJoined = (name: string) => Date.parse(payload('hub2mqtt/fleet').members?.[name]?.since) >= stoppedAt
+      const hasJoined = (name: string) =>
+        Date.parse(street.payload('hub2mqtt/fleet').members?.[name]?.since) >= stoppedAt
       await pass('the members', () => names.every(hasJoined))
       await fleet.served(NAMES)
     },
     refresh: async (hub: string) => (await street.ask('refresh', {}, hub)).ok,
   }
-  const hasShare = (name: string) =>
-    payload('hub2mqtt/fleet').members?.[name]?.hubs === owners().filter((owner) => owner === name).length
-  await pass('a whole fleet', () => NAMES.every(hasShare))
+  await pass('a whole fleet', () => street.isWhole(NAMES))
   await fleet.served(NAMES)
   return fleet
 }
@@ -61,11 +54,11 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
 describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_000 }, () => {
   test('stop when they cannot renew their leases, and continue when they can', async () => {
     await using street = await Street.build({ houses: 3 })
-    const { nats, pass, payload, text, everyLine, isOnline } = await fleetOn(street)
+    const { nats, pass, text, everyLine } = await fleetOn(street)
     nats.node(0).stop()
     await pass('the end of all leases', () => everyLine('this member stops'))
     await pass('the will of the leader', () => text('bridge/state') === 'offline')
-    const health = (name: string) => payload(`hub2mqtt/bridge/${name}/health`)
+    const health = (name: string) => street.payload(`hub2mqtt/bridge/${name}/health`)
     await pass('none of them to be ready', () => NAMES.every((name) => health(name).ready === false))
     expect(health('a').problems).toEqual([expect.stringContaining('has no lease')])
     // Ignore the requests that end sessions.
@@ -77,18 +70,18 @@ describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_00
     expect(asked()).toBe(before)
     nats.node(0).cont()
     await pass('requests', () => asked() > before + 3)
-    await pass('the hubs', () => text('bridge/state') === 'online' && isOnline())
+    await pass('the hubs', () => text('bridge/state') === 'online' && street.isServed(NAMES))
   })
 
   test('start again when NATS returns without any of their data', async () => {
     await using street = await Street.build({ houses: 3 })
-    const { nats, pass, payload, refresh } = await fleetOn(street)
-    const before = payload('hub2mqtt/fleet').epoch
+    const { nats, pass, refresh } = await fleetOn(street)
+    const before = street.payload('hub2mqtt/fleet').epoch
     await nats.node(0).kill()
     await nats.node(0).forget()
     await nats.node(0).restart()
     await pass('a whole fleet', () => {
-      const { epoch, count } = payload('hub2mqtt/fleet')
+      const { epoch, count } = street.payload('hub2mqtt/fleet')
       return epoch > before && count === NAMES.length
     })
     for (const hub of street.hubs.keys()) await until(`${hub} answers`, () => refresh(hub))
@@ -98,12 +91,11 @@ describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_00
     await using street = await Street.build({ houses: 6 })
     const line = street.use(await TcpProxy.to(street.broker.port))
     const fleet = await fleetOn(street, { a: { MQTT_URL: `mqtt://127.0.0.1:${line.port}` } })
-    const owners = fleet.owners()
-    line.refuse(true)
-    line.reset()
+    const owners = street.owners()
+    line.cut()
     await fleet.served(['b', 'c'])
     line.heal()
-    await fleet.pass('its hubs again', () => isDeepStrictEqual(fleet.owners(), owners))
+    await fleet.pass('its hubs again', () => isDeepStrictEqual(street.owners(), owners))
     for (const hub of street.hubs.keys()) expect(await fleet.refresh(hub)).toBe(true)
   })
 

@@ -77,9 +77,7 @@ describe('a fleet whose store another program writes to', () => {
         }
         if (startAnew) for (const i of members.keys()) again(i)
         await simulation.run(8 * LEASE_MS)
-        const acting = simulation.members.filter(({ isActing }) => isActing)
-        const servers = RESOURCES.map((hub) => acting.filter(({ serves }) => serves.has(hub)).length)
-        expect(servers).toEqual(RESOURCES.map(() => 1))
+        expect(simulation.servers(RESOURCES)).toEqual(RESOURCES.map(() => 1))
       }),
       { numRuns: runs(40) },
     )

@@ -56,10 +56,8 @@ async function happen(simulation: Simulation, member: Member, what: Step['what']
   }
 }
 
-function servers(simulation: Simulation): Map<string, number> {
-  const acting = simulation.members.filter(({ isActing }) => isActing)
-  return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))
-}
+/** Expects that one member acts on each resource. */
+const expectServed = (simulation: Simulation) => expect(simulation.servers(RESOURCES)).toEqual(RESOURCES.map(() => 1))
 
 /** Starts three members. Resolves when each member serves its share. */
 async function settled() {
@@ -90,7 +88,7 @@ describe('a fleet by leases', () => {
         await simulation.run(40_000)
         simulation.isWell = true
         await simulation.run(4 * LEASE_MS)
-        expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+        expectServed(simulation)
       }),
       { numRuns: runs(30), examples: [[-2_091_470_843, UNSEEN]] },
     )
@@ -98,10 +96,10 @@ describe('a fleet by leases', () => {
 
   test('serves the hubs of a killed member again within its lease and five seconds', async () => {
     const { simulation, first } = await settled()
-    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    expectServed(simulation)
     first.killed = true
     await simulation.run(LEASE_MS + 5_000)
-    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    expectServed(simulation)
   })
 
   test('serves the hubs of a killed member again even if the watch of another member omitted its row', async () => {
@@ -124,10 +122,10 @@ describe('a fleet by leases', () => {
     first.unfitUntil = simulation.now + 5 * LEASE_MS
     await simulation.run(2 * LEASE_MS + 5_000)
     expect(first.serves).toEqual(new Set())
-    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    expectServed(simulation)
     await simulation.run(4 * LEASE_MS)
     expect(first.serves).toEqual(before)
-    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    expectServed(simulation)
   })
 
   test('moves no hubs to a member that cannot work, if the store is back before the broker', async () => {
@@ -136,26 +134,23 @@ describe('a fleet by leases', () => {
     first.cutOffUntil = simulation.now + 3 * LEASE_MS
     first.unfitUntil = simulation.now + 8 * LEASE_MS
     await simulation.run(2 * LEASE_MS)
-    const others = () => simulation.members.filter((member) => member !== first && member.isActing)
+    const others = () =>
+      simulation.members.flatMap((member) => (member !== first && member.isActing ? [...member.serves] : []))
     for (let ms = 0; ms < 6 * LEASE_MS; ms += 500) {
       await simulation.run(500)
       if (simulation.now >= first.unfitUntil) break
-      expect(
-        others()
-          .flatMap(({ serves }) => [...serves])
-          .sort(),
-      ).toEqual([...RESOURCES].sort())
+      expect(others().sort()).toEqual([...RESOURCES].sort())
     }
     await simulation.run(2 * LEASE_MS)
     expect(first.serves).toEqual(before)
-    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    expectServed(simulation)
   })
 
   test('continues when no member can work: the last one keeps the hubs', async () => {
     const { simulation, members } = await settled()
     for (const member of members) member.unfitUntil = simulation.now + 4 * LEASE_MS
     await simulation.run(4 * LEASE_MS + 5_000)
-    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    expectServed(simulation)
   })
 
   test('leaves hubs with their members if the store was unreachable for all, and one is back before the others', async () => {
@@ -164,7 +159,7 @@ describe('a fleet by leases', () => {
     for (const [i, member] of members.entries()) member.cutOffUntil = simulation.now + 2 * LEASE_MS + i * 3_000
     await simulation.run(4 * LEASE_MS)
     expect(first.fleet.view.epoch).toBe(epoch)
-    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    expectServed(simulation)
   })
 
   // This was observed with three NATS servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
@@ -175,7 +170,7 @@ describe('a fleet by leases', () => {
     const again = new Member(simulation, first.name, RESOURCES, LEASE_MS, 1, 1)
     await simulation.run(3 * LEASE_MS)
     expect(again.serves).toEqual(first.serves)
-    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    expectServed(simulation)
   })
 
   test('hands over within two seconds when a member ends cleanly', async () => {
@@ -183,7 +178,7 @@ describe('a fleet by leases', () => {
     void first.fleet.leave()
     await simulation.run(2_000)
     first.killed = true
-    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    expectServed(simulation)
   })
 })
 

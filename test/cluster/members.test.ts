@@ -45,19 +45,20 @@ describe('bridges that share hubs by number', BESIDE, () => {
       ),
     })
     for (const topic of [...NAMES.map((name) => `bridge/${name}/state`), 'bridge/state']) {
-      await until(`online on ${topic}`, () => world.text(`hub2mqtt/${topic}`) === 'online')
+      await until(`online on ${topic}`, () => world.observer.last(`hub2mqtt/${topic}`) === 'online')
     }
   })
 
   test('answer each command once: for any hub, for no hub, and for an unknown hub', IN_TURN, async () => {
     const world = fleet()
     world.forget()
-    await until('a speaker', () => world.text('hub2mqtt/bridge/state') === 'online')
-    const topics = [...world.hubs.keys()].map((hub) => `${hub}/cmd/get-apps`)
-    const answered = [...topics, 'bridge/cmd/ping', 'hub-99/cmd/refresh']
-    await Promise.all(answered.map((topic) => world.command(topic)))
+    await until('a speaker', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
+    const perHub = [...world.hubs.keys()].map((hub) => ['get-apps', hub] as const)
+    const answered = [...perHub, ['ping', 'bridge'], ['refresh', 'h99']] as const
+    const askAll = () => Promise.all(answered.map(([command, of]) => world.ask(command, {}, of)))
+    await askAll()
     // Send all commands again: a second answer to the first round would arrive before the answers to this round.
-    await Promise.all(answered.map((topic) => world.command(topic)))
+    await askAll()
     const results = world.observer.seen.filter(({ topic }) => topic.includes('/result/'))
     expect(results).toHaveLength(2 * answered.length)
     expect(results.filter(({ text }) => text.includes('unknown_hub'))).toHaveLength(2)
@@ -76,7 +77,10 @@ describe('bridges that share hubs by number', BESIDE, () => {
             ({ topic, text }) => topic.startsWith('homeassistant/device/') && text.includes(`"hub2mqtt/${hub}/state"`),
           )
           const topics = own.flatMap(({ text }) => JSON.parse(text).availability ?? [])
-          return [`${owner} ${hub}`, topics.length > 0 && topics.every(({ topic }) => world.text(topic) === 'online')]
+          return [
+            `${owner} ${hub}`,
+            topics.length > 0 && topics.every(({ topic }) => world.observer.last(topic) === 'online'),
+          ]
         }),
       )
     await until('all', () => [...available().values()].every((one) => one))
@@ -88,7 +92,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
 
   test('publish offline when the leader has ended, and not before', IN_TURN, async () => {
     const world = fleet()
-    const state = () => world.text('hub2mqtt/bridge/state')
+    const state = () => world.observer.last('hub2mqtt/bridge/state')
     await until('a speaker', () => state() === 'online')
     await world.process(1 - speaker).stop('SIGTERM')
     expect(state()).toBe('online')
@@ -129,14 +133,14 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     expect(lost.length).toBeGreaterThan(0)
     await world.process(0).stop('SIGKILL')
     await world.served(['b', 'c'])
-    for (const hub of lost) expect((await world.command(`${hub}/cmd/refresh`))[0]?.ok).toBe(true)
+    for (const hub of lost) expect((await world.ask('refresh', {}, hub)).ok).toBe(true)
     for (const hub of world.hubs.keys()) {
       const away = changes(world.asked(), hub).filter(({ from }) => from === 0)
       expect(away.length).toBeLessThanOrEqual(1)
     }
     expect(world.payload('hub2mqtt/fleet')).toMatchObject({ mode: 'leases', count: 2 })
-    expect(world.text('hub2mqtt/bridge/a/state')).toBe('offline')
-    expect(world.text('hub2mqtt/bridge/state')).toBe('online')
+    expect(world.observer.last('hub2mqtt/bridge/a/state')).toBe('offline')
+    expect(world.observer.last('hub2mqtt/bridge/state')).toBe('online')
   })
 
   test('hand over without a gap in state when one ends, and when one starts', IN_TURN, async () => {
@@ -144,13 +148,13 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     const before = world.observer.seen.length
     const seen = () => world.observer.seen.slice(before)
     await world.process(0).stop('SIGTERM')
-    await until('two', () => Object(world.payload('hub2mqtt/fleet')).count === 2)
+    await until('two', () => world.payload('hub2mqtt/fleet').count === 2)
     const has = (hub: string) => seen().some(({ topic }) => topic === `hub2mqtt/${hub}/info`)
     await until('new owners', () => [...world.hubs.keys()].every(has))
     world.run(0)
-    await until('three', () => Object(world.payload('hub2mqtt/fleet')).count === 3)
+    await until('three', () => world.payload('hub2mqtt/fleet').count === 3)
     await until('hubs of the new one', () => [...world.owners().values()].includes('a'))
-    const states = seen().filter(({ topic }) => /^hub2mqtt\/(hub-\d+|bridge)\/state$/.test(topic))
+    const states = seen().filter(({ topic }) => /^hub2mqtt\/(h\d+|bridge)\/state$/.test(topic))
     expect(states.filter(({ text }) => text !== 'online').map(({ topic }) => topic)).toEqual([])
     const cleared = seen().filter(({ text, retain }) => retain && text === '')
     expect(cleared.map(({ topic }) => topic)).toEqual([])
@@ -177,6 +181,6 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
   test('publish offline when all of them end at the same time', IN_TURN, async () => {
     const world = fleet()
     await Promise.all(NAMES.map((_, i) => world.process(i).stop('SIGTERM')))
-    await until('offline', () => world.text('hub2mqtt/bridge/state') === 'offline')
+    await until('offline', () => world.observer.last('hub2mqtt/bridge/state') === 'offline')
   })
 })

@@ -3,14 +3,13 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
-import { BROKERS, type Broker, startBroker } from '../support/brokers.ts'
-import { Observer } from '../support/observer.ts'
+import { BROKERS, startBroker } from '../support/brokers.ts'
+import { Fleet, type FleetParts, numbered, openFleet } from '../support/fleet.ts'
 import { freePort } from '../support/ports.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, type Answer } from '../support/world.ts'
+import { ALL_SCOPES } from '../support/world.ts'
 
 export interface MembersOptions {
   readonly hubs: number
@@ -50,34 +49,24 @@ async function linesTo(broker: number, nats: readonly number[], open: AsyncDispo
 
 const keyOf = (member: number) => `key-of-member-${member}`
 
-export class Members implements AsyncDisposable {
-  readonly hubs = new Map<string, EmulatedHub>()
+export class Members extends Fleet {
   readonly processes: (BridgeProcess | undefined)[] = []
-  readonly broker: Broker
-  readonly observer: Observer
   readonly #options: MembersOptions
   readonly #lines: Lines[] = []
-  #open = new AsyncDisposableStack()
   readonly #paths: string[] = []
 
-  private constructor(options: MembersOptions, broker: Broker, observer: Observer) {
+  private constructor(parts: FleetParts, options: MembersOptions) {
+    super(parts)
     this.#options = options
-    this.broker = broker
-    this.observer = observer
   }
 
   static async start(options: MembersOptions): Promise<Members> {
-    await using open = new AsyncDisposableStack()
-    const broker = open.use(await startBroker(BROKERS[0]))
-    const observer = open.use(await Observer.on(broker.port, { protocol: '5', retainAsPublished: true }))
-    const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'fleet-')))
-    const world = new Members(options, broker, observer)
+    await using closing = new AsyncDisposableStack()
     const keys = Object.fromEntries(options.members.map((_, i) => [keyOf(i), ALL_SCOPES]))
-    for (let i = 0; i < options.hubs; i += 1) {
-      const id = `5f0c8a1b2d3e4f50617283${String(i).padStart(2, '0')}`
-      const hub = open.use(await EmulatedHub.start({ keys, settleMs: 0, flavour: 'older', id }))
-      world.hubs.set(`hub-${i}`, hub)
-    }
+    const parts = await openFleet(numbered(options.hubs, { keys }), await startBroker(BROKERS[0]))
+    const world = closing.use(new Members(parts, options))
+    const { broker, open } = world
+    const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'fleet-')))
     for (const [i, { fleet }] of options.members.entries()) {
       const entries = [...world.hubs].map(([name, { url }]) => [
         name,
@@ -98,7 +87,7 @@ export class Members implements AsyncDisposable {
     }
     open.defer(() => Promise.all(world.processes.map((one) => one?.stop('SIGKILL'))).then(() => undefined))
     for (const i of options.members.keys()) world.run(i)
-    world.#open = open.move()
+    closing.move()
     return world
   }
 
@@ -121,42 +110,20 @@ export class Members implements AsyncDisposable {
     return found
   }
 
-  /** Returns the newest payload of a topic, or `undefined`. */
-  payload(topic: string): unknown {
-    const text = this.observer.seen.findLast((one) => one.topic === topic)?.text
-    return text === undefined || text === '' ? undefined : JSON.parse(text)
-  }
-
-  text(topic: string): string | undefined {
-    return this.observer.seen.findLast((one) => one.topic === topic)?.text
-  }
-
-  /** Returns the owner of each hub, according to the hub's `info` message. */
-  owners(): Map<string, unknown> {
-    return new Map([...this.hubs.keys()].map((hub) => [hub, Object(this.payload(`hub2mqtt/${hub}/info`)).owner]))
-  }
-
   /** Resolves when every hub is online and one of these members is its owner. */
   async served(by: readonly string[], ms = 60_000): Promise<void> {
-    const isServed = (hub: string) =>
-      by.includes(String(this.owners().get(hub))) && this.text(`hub2mqtt/${hub}/state`) === 'online'
-    await until(`hubs served by ${by.join(', ')}`, () => [...this.hubs.keys()].every(isServed), ms)
+    await until(`hubs served by ${by.join(', ')}`, () => this.isServed(by), ms)
   }
 
   /** Restarts stopped members. Resolves when each member with one of these names serves its share. */
   async whole(names: readonly string[]): Promise<void> {
-    const isOnline = (name: string) => this.text(`hub2mqtt/bridge/${name}/state`) === 'online'
+    const isOnline = (name: string) => this.observer.last(`hub2mqtt/bridge/${name}/state`) === 'online'
     for (const [i, name] of names.entries()) {
       if (this.process(i).alive) continue
       await until(`the end of ${name}`, () => !isOnline(name))
       this.run(i)
     }
-    const isWhole = () => {
-      const owners = [...this.owners().values()]
-      const { count, members } = Object(this.payload('hub2mqtt/fleet'))
-      const has = (name: string) => Object(Object(members)[name]).hubs === owners.filter((one) => one === name).length
-      return count === names.length && names.every((name) => isOnline(name) && has(name))
-    }
+    const isWhole = () => names.every(isOnline) && this.isWhole(names)
     await until(`a fleet of ${names.join(', ')}`, isWhole, 60_000)
     await this.served(names)
   }
@@ -176,22 +143,5 @@ export class Members implements AsyncDisposable {
         return member === -1 || at < since ? [] : [{ hub, member, at, method, path }]
       }),
     )
-  }
-
-  /** Resolves to all answers that arrived before the answer to a command that is sent afterwards. */
-  async command(topic: string, payload: object = {}): Promise<Answer[]> {
-    const transaction = `t${Math.random()}`
-    const result = `hub2mqtt/${topic.replace('/cmd/', '/result/')}`
-    const answers = () =>
-      this.observer.seen
-        .filter((one) => one.topic === result && one.text.includes(transaction))
-        .map(({ text }): Answer => JSON.parse(text))
-    await this.observer.publish(`hub2mqtt/${topic}`, JSON.stringify({ ...payload, transaction }))
-    await until(`an answer on ${result}`, () => answers().length > 0, 30_000)
-    return answers()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#open.disposeAsync()
   }
 }

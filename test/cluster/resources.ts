@@ -34,10 +34,11 @@ async function measure(nats?: Nats): Promise<string[][]> {
     members,
     config: { discovery: { format: 'off' }, http: { enabled: false } },
   })
-  const areOnline = () => [...world.hubs.keys()].every((hub) => world.text(`hub2mqtt/${hub}/state`) === 'online')
+  const areOnline = () =>
+    [...world.hubs.keys()].every((hub) => world.observer.last(`hub2mqtt/${hub}/state`) === 'online')
   await until('every hub', areOnline, 120_000)
   if (nats !== undefined) {
-    const isWhole = () => Object(world.payload('hub2mqtt/fleet')).count === NAMES.length
+    const isWhole = () => world.payload('hub2mqtt/fleet').count === NAMES.length
     await until('every member', isWhole, 60_000)
     await world.served(NAMES)
   }

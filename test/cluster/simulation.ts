@@ -141,6 +141,12 @@ export class Simulation {
     }
   }
 
+  /** Returns how many members act on each of these resources. */
+  servers(resources: readonly string[]): number[] {
+    const acting = this.members.filter(({ isActing }) => isActing)
+    return resources.map((resource) => acting.filter(({ serves }) => serves.has(resource)).length)
+  }
+
   /** Delivers a row to a member after a delay, or never. A member that is cut off gets the row after it reconnects. */
   #deliver(member: Member, task: () => unknown): void {
     if (!this.isWell && this.random() < 0.02) return

@@ -1,12 +1,10 @@
 /** Measures which functions of `src` the daemon runs for an event and for a command, with V8's precise coverage. */
 import * as v from 'valibot'
-import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { variables } from '../support/bridge.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
-import { startBroker } from '../support/brokers.ts'
-import { Observer } from '../support/observer.ts'
+import { World } from '../support/world.ts'
 
 const PRELOAD = new URL('./preload.ts', import.meta.url).href
-const KEY = 'key-for-tests'
 const BASE = 'hub2mqtt'
 /** The number of measurements. The one with the fewest functions counts, because timers add functions to some. */
 const TAKES = 10
@@ -35,7 +33,7 @@ export async function takeWalks(): Promise<Walks> {
     crash: await crash(),
   }))
   // Do not measure at the same time: on a busy machine, timers run during the measurements.
-  const guardedCrash = await onBridge({ HUB2MQTT_GUARD_WATCH: '*' }, ({ crash }) => crash())
+  const guardedCrash = await onBridge({ GUARD_WATCH: '*' }, ({ crash }) => crash())
   return { ...plain, 'guarded crash': guardedCrash }
 }
 
@@ -46,32 +44,17 @@ async function onBridge<T>(
   env: Readonly<Record<string, string>>,
   take: (takes: { usage: Take; getSettings: Take; restart: Take; crash: Take }) => Promise<T>,
 ): Promise<T> {
-  await using open = new AsyncDisposableStack()
-  const hub = open.use(await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0 }))
-  const broker = open.use(await startBroker('mosquitto'))
-  const observer = open.use(await Observer.on(broker.port, { protocol: '5' }))
-  const bridge = open.use(
+  const run = (all: typeof env) =>
     new BridgeProcess({
       preload: [PRELOAD],
       channel: true,
-      env: {
-        NODE_DISABLE_COMPILE_CACHE: '1',
-        HUB2MQTT_HUB_URL: hub.url,
-        HUB2MQTT_HUB_API_KEY: KEY,
-        // Periodic reads would add functions to the measurements.
-        HUB2MQTT_HUB_POLL_INTERVAL: '10m',
-        HUB2MQTT_MQTT_URL: broker.url,
-        HUB2MQTT_HTTP_PORT: '0',
-        ...env,
-      },
-    }),
-  )
-  await bridge.untilLine('hub2mqtt started', 30_000)
-  await observer.until('the bridge', () => observer.last(`${BASE}/bridge/state`) === 'online', 30_000)
-  await observer.until('realtime', () => observer.last(`${BASE}/home/info`)?.includes('"connected"'), 30_000)
-  const app = [...hub.apps.values()].find(({ state }) => state === 'running')
-  if (app === undefined) throw new Error('no app runs')
-  const topic = `${BASE}/home/app/${app.id}`
+      env: { NODE_DISABLE_COMPILE_CACHE: '1', ...variables(all) },
+    })
+  // Periodic reads would add functions to the measurements.
+  const rarely = { HUB_POLL_INTERVAL: '10m', HTTP_PORT: '0' }
+  await using world = await World.with(run, { hub: { flavour: 'newer' }, env: { ...rarely, ...env } })
+  const { hub, observer, bridge, app } = world
+  const topic = `${BASE}/home/app/${app}`
   await observer.until('the app', () => observer.last(topic), 30_000)
 
   const published = async (what: string, on: string, act: () => unknown) => {
@@ -80,13 +63,13 @@ async function onBridge<T>(
     await observer.until(what, () => observer.texts(on).length > before)
   }
   const answered = (command: string) => () =>
-    published(`the answer to ${command}`, `${BASE}/home/app/${app.id}/result/${command}`, () =>
+    published(`the answer to ${command}`, `${BASE}/home/app/${app}/result/${command}`, () =>
       observer.publish(`${topic}/cmd/${command}`, ''),
     )
   const usage = (round: number) =>
-    published('usage', topic, () => hub.change(app.id, { usage: { cpu: 0.01, mem: (round + 50) * 2 ** 20 } }))
-  const crash = () => published('the crash', `${topic}/event`, () => hub.crash(app.id, 'Error: oh'))
-  const recover = () => published('the recovery', `${topic}/event`, () => hub.recover(app.id))
+    published('usage', topic, () => hub.change(app, { usage: { cpu: 0.01, mem: (round + 50) * 2 ** 20 } }))
+  const crash = () => published('the crash', `${topic}/event`, () => hub.crash(app, 'Error: oh'))
+  const recover = () => published('the recovery', `${topic}/event`, () => hub.recover(app))
   return await take({
     usage: () => leastOf(usage, bridge),
     getSettings: () => leastOf(answered('get-settings'), bridge),

@@ -1,7 +1,7 @@
 /** Tests how the guardian reacts to a start of the hub, to unavailable devices, and to the size of a version step. */
 import { describe, expect, test } from 'vitest'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { HOUR, MINUTE, SECOND, Stand } from './stand.ts'
+import { HOUR, MINUTE, SECOND, Stand, UPDATES } from './stand.ts'
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
@@ -20,8 +20,7 @@ describe('a restart after a start of the hub', () => {
     up(stand, 25 * HOUR)
     await reboot(stand)
     await stand.restartsAfter(4 * MINUTE + 40 * SECOND, ['b'])
-    await stand.clock.advance(5 * MINUTE)
-    expect(stand.restarted).toEqual(['b', 'a'])
+    await stand.expectAfter(5 * MINUTE, ['b', 'a'])
     for (let minutes = 10; minutes < 100; minutes += 1) {
       up(stand, minutes * MINUTE)
       await stand.clock.advance(MINUTE)
@@ -33,14 +32,12 @@ describe('a restart after a start of the hub', () => {
   test('is made again after a second start, however soon', async () => {
     const stand = new Stand('guard: { watch: ["*"], after_boot: { a: 20s } }').start('a').startsApps()
     up(stand, 5 * SECOND)
-    await stand.clock.advance(20 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(20 * SECOND, ['a'])
     stand.setOnline(false)
     await stand.clock.advance(15 * SECOND)
     stand.setOnline(true)
     up(stand, SECOND)
-    await stand.clock.advance(3 * MINUTE)
-    expect(stand.restarted).toEqual(['a', 'a'])
+    await stand.expectAfter(3 * MINUTE, ['a', 'a'])
   })
 
   test('is made once for the second of two starts if the first one is still due while the hub is offline', async () => {
@@ -50,10 +47,8 @@ describe('a restart after a start of the hub', () => {
     await stand.clock.advance(90 * SECOND)
     stand.setOnline(true)
     up(stand, 20 * SECOND)
-    await stand.clock.advance(9 * MINUTE + 39 * SECOND)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(9 * MINUTE + 39 * SECOND, [])
+    await stand.expectAfter(HOUR, ['a'])
   })
 
   test('is made immediately if the start is detected only after the restart was due', async () => {
@@ -65,10 +60,8 @@ describe('a restart after a start of the hub', () => {
     stand.setOnline(true)
     await stand.clock.advance(2 * MINUTE)
     up(stand, 8 * MINUTE)
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['b'])
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual(['b', 'a'])
+    await stand.expectAfter(SECOND, ['b'])
+    await stand.expectAfter(HOUR, ['b', 'a'])
   })
 
   test.each<[string, (stand: Stand) => unknown]>([
@@ -108,8 +101,7 @@ describe('a restart after a start of the hub', () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     up(stand, 24 * HOUR)
     await happens(stand)
-    await stand.clock.advance(2 * HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(2 * HOUR, [])
   })
 
   test('is made if the bridge starts after the hub, and it was not due before', async () => {
@@ -118,10 +110,8 @@ describe('a restart after a start of the hub', () => {
     up(stand, 7 * MINUTE)
     for (const id of ['a', 'b']) stand.say(id, {})
     stand.setOnline(true)
-    await stand.clock.advance(3 * MINUTE)
-    expect(stand.restarted).toEqual(['a'])
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(3 * MINUTE, ['a'])
+    await stand.expectAfter(HOUR, ['a'])
   })
 
   test.each<[string, (stand: Stand) => unknown]>([
@@ -137,8 +127,7 @@ describe('a restart after a start of the hub', () => {
     is(stand)
     await stand.clock.advance(30 * MINUTE)
     stand.say('a', { enabled: true, state: 'running' })
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(HOUR, [])
   })
 
   test('waits for an app that is still starting, and for the end of quiet hours', async () => {
@@ -149,30 +138,25 @@ describe('a restart after a start of the hub', () => {
     await reboot(stand)
     await stand.clock.advance(30 * MINUTE)
     stand.say('a', { state: 'running' })
-    await stand.clock.advance(88 * MINUTE)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(88 * MINUTE, [])
+    await stand.expectAfter(MINUTE, ['a'])
   })
 })
 
 test('an app stays stopped although the hub leaves the flag of an earlier crash set, until it runs and crashes again', async () => {
   const stand = new Stand('guard: { watch: ["*"] }').start('a')
   stand.say('a', { state: 'stopped', crashed: true, crash_message: 'Error: x', crash_count: 1 })
-  await stand.clock.advance(11 * SECOND)
-  expect(stand.restarted).toEqual(['a'])
+  await stand.expectAfter(11 * SECOND, ['a'])
   stand.say('a', { state: 'starting' })
   stand.say('a', { state: 'running' })
   await stand.clock.advance(2 * MINUTE)
   stand.say('a', { state: 'stopping' })
   stand.say('a', { state: 'stopped' })
-  await stand.clock.advance(HOUR)
-  expect(stand.restarted).toEqual(['a'])
+  await stand.expectAfter(HOUR, ['a'])
   stand.say('a', { state: 'running' })
   await stand.clock.advance(MINUTE)
   stand.say('a', { state: 'stopped', crash_count: 2 })
-  await stand.clock.advance(MINUTE)
-  expect(stand.restarted).toEqual(['a', 'a'])
+  await stand.expectAfter(MINUTE, ['a', 'a'])
 })
 
 describe('an app whose devices are unavailable', () => {
@@ -190,8 +174,7 @@ describe('an app whose devices are unavailable', () => {
     // The guardian restarts nothing until another read confirms that the devices are still unavailable.
     expect(stand.restarted).toEqual([])
     read()
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['b'])
+    await stand.expectAfter(10 * SECOND, ['b'])
     stand.say('b', { state: 'starting' }).run('b')
     await stand.clock.advance(5 * MINUTE)
     read()
@@ -212,13 +195,12 @@ describe('an app whose devices are unavailable', () => {
     ['nothing is known', null],
   ])('is not restarted if %s, even if all were before', async (_, links) => {
     const stand = new Stand(OPTIONS).start('a')
-    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    stand.guard.linked('home', 'a', ALL_AWAY)
     await stand.clock.advance(5 * MINUTE)
     stand.guard.linked('home', 'a', links)
     await stand.clock.advance(6 * MINUTE)
     stand.read(5)
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(HOUR, [])
     expect(stand.state('a').attention).toEqual([])
   })
 
@@ -227,9 +209,9 @@ describe('an app whose devices are unavailable', () => {
     ['is disabled', { enabled: false, state: 'stopped' }],
   ])('is not restarted if it %s', async (_, patch) => {
     const stand = new Stand(OPTIONS).start('a')
-    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    stand.guard.linked('home', 'a', ALL_AWAY)
     stand.say('a', patch)
-    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    stand.guard.linked('home', 'a', ALL_AWAY)
     await stand.clock.advance(HOUR)
     stand.read(5)
     expect(stand.restarted).toEqual([])
@@ -243,16 +225,12 @@ describe('an app whose devices are unavailable', () => {
     await stand.clock.advance(5 * SECOND)
     expect(stand.state('a').state).toBe('waiting')
     stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 0 })
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(HOUR, [])
     expect(stand.state('a')).toMatchObject({ state: 'watching', attention: [] })
   })
 })
 
 describe('an update in the window', () => {
-  const UPDATES =
-    'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
-
   test.each<[largest: string | null, to: string | null, isInstalled: boolean]>([
     ['patch', '1.0.1', true],
     ['patch', '1.1.0', false],
@@ -270,16 +248,14 @@ describe('an update in the window', () => {
     [null, 'v0.9.9', true],
   ])('of at most a %s step to %s is made: %s', async (largest, to, isInstalled) => {
     const stand = new Stand(`${UPDATES}${largest === null ? '' : `, severity: { "*": ${largest} }`} }`).start('a')
-    stand.say('a', { update_available: true, latest_version: to })
-    stand.read()
+    stand.say('a', { update_available: true, latest_version: to }).read()
     await stand.clock.advance(2 * HOUR)
     expect(stand.orders.map(({ command }) => command)).toEqual(isInstalled ? ['install'] : [])
   })
 
   test('requests the version whose step is known, if the hub accepts a version', async () => {
     const stand = new Stand(`${UPDATES}, severity: { "*": minor } }`).start('a')
-    stand.say('a', { update_available: true, latest_version: '1.1.0' })
-    stand.read()
+    stand.say('a', { update_available: true, latest_version: '1.1.0' }).read()
     await stand.clock.advance(2 * HOUR)
     expect(stand.orders).toMatchObject([{ command: 'install', payload: { version: '1.1.0' } }])
   })

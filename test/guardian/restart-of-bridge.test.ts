@@ -35,9 +35,7 @@ describe('a restart count that was reset', () => {
 
   const RESETS: Readonly<Record<string, (stand: Stand) => unknown>> = {
     'a switch': (stand) => stand.control('a', { enabled: true }),
-    'a switch off and on': (stand) => {
-      for (const enabled of [false, true]) stand.control('a', { enabled })
-    },
+    'a switch off and on': (stand) => stand.control('a', { enabled: false }).control('a', { enabled: true }),
     'a command that restarts the app': (stand) => stand.command('a', 'restart'),
     'a command that enables the app': (stand) => stand.command('a', 'enable'),
   }
@@ -137,8 +135,7 @@ describe('a failed update', () => {
   const failed = async () => {
     const stand = new Stand(OPTIONS).start('a')
     stand.answer = () => Promise.resolve(refusal('hub_failed'))
-    stand.say('a', { update_available: true, latest_version: '2.0.0' })
-    stand.read()
+    stand.say('a', { update_available: true, latest_version: '2.0.0' }).read()
     await stand.clock.advance(0)
     expect(stand.told).toEqual(['update_failed'])
     expect(stand.orders.splice(0)).toHaveLength(1)
@@ -178,8 +175,7 @@ describe('a failed update', () => {
       backups += 1
       return Promise.resolve('No space.')
     }
-    stand.say('a', { update_available: true, latest_version: '2.0.0' })
-    stand.read()
+    stand.say('a', { update_available: true, latest_version: '2.0.0' }).read()
     await stand.clock.advance(0)
     expect(backups).toBe(1)
     const next = await nextRun(stand)

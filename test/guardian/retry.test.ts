@@ -3,13 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { HubEventPayload } from '../../src/contract/events.ts'
 import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
-const tired = async (options: string) => {
-  const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a').crash('a')
-  await stand.clock.advance(10 * SECOND)
-  stand.run('a').crash('a')
-  expect(stand.state('a').state).toBe('given_up')
-  return stand
-}
+const tired = (options: string) =>
+  new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a').giveUp('a')
 
 /** Resolves with the seconds until the next restart. */
 const untilNext = async (stand: Stand, most = 30 * HOUR) => {
@@ -77,10 +72,7 @@ describe('an app that was given up', () => {
   const tiredAt = async (retry: string, options: string) => {
     const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${retry}${options} }`)
     await stand.clock.advance(24 * HOUR - 20 * SECOND)
-    stand.start('a')
-    stand.crash('a')
-    await stand.clock.advance(10 * SECOND)
-    stand.run('a').crash('a')
+    await stand.start('a').giveUp('a')
     await stand.clock.advance(20 * SECOND)
     return stand
   }
@@ -138,24 +130,20 @@ describe('a hub', () => {
   test('has at most as many restarts in the window as configured; other apps wait, which is logged once', async () => {
     const stand = new Stand(OPTIONS).start(...ids)
     crashAll(stand)
-    await stand.clock.advance(9 * MINUTE)
-    expect(stand.restarted).toEqual(['a', 'b', 'c'])
+    await stand.expectAfter(9 * MINUTE, ['a', 'b', 'c'])
     expect(stand.state('d')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-05T12:10:10.000Z' })
     expect(stand.warnings).toEqual([expect.stringContaining('hub_max_restarts')])
-    await stand.clock.advance(2 * MINUTE)
-    expect(stand.restarted).toEqual(ids)
+    await stand.expectAfter(2 * MINUTE, ids)
     expect(stand.told).not.toContain('gave_up')
   })
 
   test('counts scheduled restarts and retries, but not failed ones, and those of an earlier bridge', async () => {
     const stand = new Stand(`${OPTIONS.slice(0, -2)}, time_zone: UTC, schedule: { "*": "5 12 * * *" } }`).start(...ids)
     stand.startsApps()
-    await stand.clock.advance(6 * MINUTE)
-    expect(stand.restarted).toEqual(['a', 'b', 'c'])
+    await stand.expectAfter(6 * MINUTE, ['a', 'b', 'c'])
     const next = (await stand.next(OPTIONS)).start(...ids)
     crashAll(next)
-    await next.clock.advance(8 * MINUTE)
-    expect(next.restarted).toEqual([])
+    await next.expectAfter(8 * MINUTE, [])
     await next.clock.advance(2 * MINUTE)
     expect(next.restarted.length).toBe(3)
     const busy = new Stand(OPTIONS).start(...ids)
@@ -184,15 +172,13 @@ describe('a storm', () => {
     ])
     await stand.clock.advance(50 * SECOND)
     stand.crash('d')
-    await stand.clock.advance(MINUTE - 1)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(MINUTE - 1, [])
     expect(stand.state('a')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-05T12:01:53.000Z' })
     await stand.clock.advance(1)
     expect(stand.hubEvents.at(-1)).toMatchObject({ event_type: 'storm_over', apps: ['a', 'b', 'c', 'd'] })
     expect(stand.restarted).toEqual(['a'])
     stand.run('a')
-    await stand.clock.advance(1)
-    expect(stand.restarted).toEqual(['a', 'b'])
+    await stand.expectAfter(1, ['a', 'b'])
     expect(stand.state('a')).toMatchObject({ restarts: 1, restarts_in_window: 0 })
     // Crashes after the storm must count again.
     for (const id of ['b', 'c', 'd']) stand.run(id)
@@ -207,24 +193,13 @@ describe('a storm', () => {
     ['an app that is ignored', (stand) => crash(stand, ['a', 'b', 'ignored'])],
     [
       'an app that is disabled',
-      async (stand) => {
-        stand.say('c', { enabled: false, state: 'stopped' })
-        await crash(stand, ['a', 'b', 'c'])
-      },
+      (stand) => crash(stand.say('c', { enabled: false, state: 'stopped' }), ['a', 'b', 'c']),
     ],
-    [
-      'an app whose guard is off',
-      async (stand) => {
-        stand.control('c', { enabled: false })
-        await crash(stand, ['a', 'b', 'c'])
-      },
-    ],
+    ['an app whose guard is off', (stand) => crash(stand.control('c', { enabled: false }), ['a', 'b', 'c'])],
     [
       'an app that was given up',
       async (stand) => {
-        stand.crash('c')
-        await stand.clock.advance(10 * SECOND)
-        stand.run('c').crash('c')
+        await stand.giveUp('c')
         await stand.clock.advance(2 * MINUTE)
         stand.run('c')
         await crash(stand, ['a', 'b', 'c'])
@@ -278,10 +253,8 @@ describe('a storm', () => {
     await stand.clock.advance(HOUR - 15 * SECOND - 1)
     expect(types(stand.hubEvents)).toEqual(['storm', 'storm_over'])
     expect(stand.restarted).toEqual([])
-    await stand.clock.advance(2 * MINUTE)
-    expect(stand.restarted).toEqual(['b', 'c'])
-    await stand.clock.advance(3 * HOUR)
-    expect(stand.restarted).toEqual(['b', 'c', 'a'])
+    await stand.expectAfter(2 * MINUTE, ['b', 'c'])
+    await stand.expectAfter(3 * HOUR, ['b', 'c', 'a'])
   })
 
   test('that a single app would prolong, because the hub starts it and it crashes again, ends', async () => {
@@ -300,8 +273,7 @@ describe('a storm', () => {
     const next = (await stand.next()).start()
     for (const id of ['a', 'b', 'c'])
       next.say(id, { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 1 })
-    await next.clock.advance(58 * SECOND)
-    expect(next.restarted).toEqual([])
+    await next.expectAfter(58 * SECOND, [])
     await next.clock.advance(3 * MINUTE)
     expect(next.restarted).toEqual(expect.arrayContaining(['a', 'b', 'c']))
     expect(next.hubEvents).toEqual([])
@@ -312,9 +284,7 @@ describe('a storm', () => {
     await crash(stand, ['a', 'b', 'c'], SECOND)
     stand.clock.step(hours * HOUR)
     stand.read()
-    await stand.clock.advance(58 * SECOND)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(2 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(58 * SECOND, [])
+    await stand.expectAfter(2 * SECOND, ['a'])
   })
 })

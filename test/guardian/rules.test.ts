@@ -3,10 +3,7 @@ import type { Outcome } from '../../src/contract/answer.ts'
 import { COMMANDS } from '../../src/contract/commands.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { configOf, early, HOUR, MINUTE, OK, refusal, SECOND, Stand } from './stand.ts'
-
-const UPDATES =
-  'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
+import { configOf, early, HOUR, MINUTE, OK, refusal, SECOND, Stand, UPDATES } from './stand.ts'
 
 describe('a watched app', () => {
   test('is one that the patterns name, unless they ignore it, or a command decides otherwise', async () => {
@@ -40,13 +37,7 @@ describe('an app that is not restarted', () => {
     ['crashed and was then disabled', (stand) => stand.crash('a').say('a', { enabled: false })],
     ['crashed and recovered by itself', (stand) => stand.crash('a').run('a')],
     ['crashed and is being updated', (stand) => stand.command('a', 'install', ['begun']).crash('a')],
-    [
-      'crashed while the broker is offline',
-      (stand) => {
-        stand.connected = false
-        stand.crash('a')
-      },
-    ],
+    ['crashed while the broker is offline', (stand) => Object.assign(stand, { connected: false }).crash('a')],
     [
       'crashed while another bridge is active',
       (stand) => {
@@ -59,32 +50,24 @@ describe('an app that is not restarted', () => {
   ])('%s', async (_, happens) => {
     const stand = new Stand().start('a')
     happens(stand)
-    await stand.clock.advance(5 * MINUTE)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(5 * MINUTE, [])
   })
 
   test.each([null, 'http'])('has just received a command, by MQTT or another way (%s)', async (by) => {
     const stand = new Stand().start('a').crash('a').command('a', 'disable', ['begun'], by)
-    await stand.clock.advance(50 * SECOND)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(50 * SECOND, [])
     // A minute after the command, the guardian restarts the app, because the command has not stopped it.
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(10 * SECOND, ['a'])
   })
 
   test('is disabled by a command while its restart waits for its turn', async () => {
     const stand = new Stand().start('a')
-    let release = () => {}
-    stand.answer = async ({ isCurrent }) => {
-      await new Promise<void>((resolve) => {
-        release = resolve
-      })
-      return isCurrent() ? OK : refusal('expired')
-    }
+    const turn = Promise.withResolvers<void>()
+    stand.answer = ({ isCurrent }) => turn.promise.then(() => (isCurrent() ? OK : refusal('expired')))
     stand.crash('a')
     await stand.clock.advance(10 * SECOND)
     stand.command('a', 'disable')
-    release()
+    turn.resolve()
     await stand.clock.advance(1)
     expect(stand.told).toEqual([])
     expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
@@ -134,15 +117,12 @@ describe('an app is read again right before its restart, which is omitted', () =
       (stand: Stand) => stand.command('a', 'set-setting'),
     ]) {
       const stand = new Stand().start('a')
-      let answer: (patch: AppPatch) => void = () => {}
-      stand.found = () =>
-        new Promise((resolve) => {
-          answer = resolve
-        })
+      const read = Promise.withResolvers<AppPatch>()
+      stand.found = () => read.promise
       stand.crash('a')
       await stand.clock.advance(10 * SECOND)
       ends(stand)
-      answer({})
+      read.resolve({})
       await stand.clock.advance(30 * SECOND)
       expect(stand.orders).toEqual([])
     }
@@ -190,10 +170,8 @@ test.each(HUB_COMMANDS)(
     const stand = new Stand().start('a').crash('a').command('a', row, ['begun'])
     await stand.clock.advance(5 * SECOND)
     stand.command('a', row, ['ended'])
-    await stand.clock.advance(5 * SECOND)
-    expect(stand.restarted).toEqual(row.write && !isOurs ? [] : ['a'])
-    await stand.clock.advance(55 * SECOND - 1)
-    expect(stand.restarted).toEqual(row.write && !isOurs ? [] : ['a'])
+    await stand.expectAfter(5 * SECOND, row.write && !isOurs ? [] : ['a'])
+    await stand.expectAfter(55 * SECOND - 1, row.write && !isOurs ? [] : ['a'])
     await stand.clock.advance(1)
     expect(stand.restarted[0]).toBe('a')
   },
@@ -228,16 +206,13 @@ describe('an app that runs with the flag of a crash', () => {
 
   test('has not crashed again for a bridge that starts', async () => {
     const before = new Stand().start('a').say('a', flag)
-    await before.clock.advance(2 * MINUTE)
-    expect(before.restarted).toEqual(['a'])
+    await before.expectAfter(2 * MINUTE, ['a'])
     const after = (await before.next()).start().say('a', flag)
-    await after.clock.advance(HOUR)
-    expect(after.restarted).toEqual([])
+    await after.expectAfter(HOUR, [])
     // An app with the crash flag that was not restarted yet still waits for its restart.
     const waiting = new Stand().start('a').say('a', flag)
     const next = (await waiting.next()).start().say('a', flag)
-    await next.clock.advance(10 * SECOND)
-    expect(next.restarted).toEqual(['a'])
+    await next.expectAfter(10 * SECOND, ['a'])
   })
 })
 
@@ -293,16 +268,13 @@ describe('a clock that is set', () => {
   test('ends quiet hours and reaches scheduled times according to its new time', async () => {
     const quiet = 'guard: { watch: ["*"], quiet_hours: "12:00-20:00", time_zone: UTC, schedule: { b: "0 21 * * *" } }'
     const stand = new Stand(quiet).start('a', 'b').crash('a')
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(MINUTE, [])
     stand.clock.step(8 * HOUR)
     stand.read()
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(SECOND, ['a'])
     stand.run('a')
     stand.clock.step(HOUR)
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual(['a', 'b'])
+    await stand.expectAfter(MINUTE, ['a', 'b'])
   })
 })
 
@@ -314,22 +286,18 @@ test.each<[string, (stand: Stand) => unknown]>([
   await stand.clock.advance(10 * SECOND)
   happens(stand)
   stand.crash('b')
-  await stand.clock.advance(2 * MINUTE)
-  expect(stand.restarted).toEqual(['a', 'b'])
+  await stand.expectAfter(2 * MINUTE, ['a', 'b'])
 })
 
 test('a restart that fails while the bridge ends is not counted by the next run', async () => {
   const stand = new Stand().start('a')
-  let answer: (outcome: Outcome) => void = () => {}
-  stand.answer = () =>
-    new Promise((resolve) => {
-      answer = resolve
-    })
+  const answer = Promise.withResolvers<Outcome>()
+  stand.answer = () => answer.promise
   stand.crash('a')
   await stand.clock.advance(10 * SECOND)
   expect(stand.state('a')).toMatchObject({ state: 'restarting', restarts: 1 })
   stand.guard.standBy()
-  answer(refusal('expired'))
+  answer.resolve(refusal('expired'))
   await stand.clock.advance(1)
   expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
   expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
@@ -338,8 +306,7 @@ test('a restart that fails while the bridge ends is not counted by the next run'
 describe('an app that is restarted', () => {
   test('is one that the hub stopped, with evidence of that', async () => {
     const stand = new Stand().start('a').say('a', { state: 'stopped', crash_message: 'unloaded by Homey core' })
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(10 * SECOND, ['a'])
     expect(stand.state('a').last_crash?.reason).toBe('unloaded')
   })
 
@@ -369,22 +336,10 @@ describe('an app that is restarted', () => {
     expect(stand.restarted).toHaveLength(5)
   })
 
-  const tired = async () => {
-    const stand = new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a').crash('a')
-    await stand.clock.advance(10 * SECOND)
-    stand.run('a').crash('a')
-    expect(stand.state('a').state).toBe('given_up')
-    return stand
-  }
+  const tired = () => new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a').giveUp('a')
 
   test.each<[string, (stand: Stand) => unknown]>([
-    [
-      'has run for an hour',
-      (stand) => {
-        stand.run('a')
-        return stand.clock.advance(HOUR)
-      },
-    ],
+    ['has run for an hour', (stand) => stand.run('a').clock.advance(HOUR)],
     ['has a new version', (stand) => stand.say('a', { version: '1.0.1', state: 'running', crashed: false })],
     ['was restarted by command', (stand) => stand.command('a', 'restart')],
     ['is switched on again', (stand) => stand.control('a', { enabled: true })],
@@ -418,20 +373,16 @@ describe('an app that is restarted', () => {
   test('waits for the end of the quiet hours, across midnight', async () => {
     const stand = new Stand('guard: { watch: ["*"], quiet_hours: "12:00-07:00", time_zone: UTC }').start('a')
     stand.crash('a')
-    await stand.clock.advance(19 * HOUR - SECOND)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(19 * HOUR - SECOND, [])
     expect(stand.state('a')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-06T07:00:00.000Z' })
-    await stand.clock.advance(SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(SECOND, ['a'])
   })
 
   test('waits until another restarted app of its hub runs again', async () => {
     const stand = new Stand().start('a', 'b').crash('a').crash('b')
-    await stand.clock.advance(20 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(20 * SECOND, ['a'])
     stand.run('a')
-    await stand.clock.advance(1)
-    expect(stand.restarted).toEqual(['a', 'b'])
+    await stand.expectAfter(1, ['a', 'b'])
   })
 
   test.each(['hub_failed', 'hub_rejected', 'unknown_app'] as const)(
@@ -442,14 +393,11 @@ describe('an app that is restarted', () => {
       stand.crash('a')
       await stand.clock.advance(SECOND)
       stand.crash('b')
-      await stand.clock.advance(10 * SECOND)
-      expect(stand.restarted).toEqual(['a', 'b'])
+      await stand.expectAfter(10 * SECOND, ['a', 'b'])
       expect(stand.state('a')).toMatchObject({ state: 'waiting', restarts: 1, restarts_in_window: 1 })
       stand.run('b')
-      await stand.clock.advance(18 * SECOND)
-      expect(stand.restarted).toEqual(['a', 'b'])
-      await stand.clock.advance(2 * SECOND)
-      expect(stand.restarted).toEqual(['a', 'b', 'a'])
+      await stand.expectAfter(18 * SECOND, ['a', 'b'])
+      await stand.expectAfter(2 * SECOND, ['a', 'b', 'a'])
       expect(stand.state('a')).toMatchObject({ restarts: 2, restarts_in_window: 2 })
     },
   )
@@ -460,8 +408,7 @@ describe('an app that is restarted', () => {
     stand.crash('a')
     await stand.clock.advance(SECOND)
     stand.crash('b')
-    await stand.clock.advance(30 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(30 * SECOND, ['a'])
     await stand.clock.advance(MINUTE)
     expect(stand.restarted).toContain('b')
   })
@@ -473,23 +420,19 @@ describe('an app that is restarted', () => {
     stand.crash('b')
     await stand.clock.advance(12 * SECOND)
     stand.read()
-    await stand.clock.advance(1)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(1, ['a'])
     stand.read()
-    await stand.clock.advance(1)
-    expect(stand.restarted).toEqual(['a', 'b'])
+    await stand.expectAfter(1, ['a', 'b'])
     expect(stand.state('a').state).toBe('restarting')
     stand.read(5)
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual(['a', 'b'])
+    await stand.expectAfter(MINUTE, ['a', 'b'])
     expect(stand.state('a').state).toBe('watching')
   })
 
   test('is restarted when its snooze has ended', async () => {
     const stand = new Stand().start('a').control('a', { snooze: HOUR }).crash('a')
     expect(stand.state('a')).toMatchObject({ state: 'snoozed', snoozed_until: '2026-01-05T13:00:00.000Z' })
-    await stand.clock.advance(HOUR + 10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(HOUR + 10 * SECOND, ['a'])
   })
 })
 
@@ -508,11 +451,9 @@ describe('an app that reports that it runs', () => {
     stand.read()
     happens(stand)
     stand.read(2)
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(MINUTE, [])
     stand.read()
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(10 * SECOND, ['a'])
     expect(stand.events).toMatchObject([{ event_type: 'restarted', reason }])
     expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason }])
   })
@@ -543,8 +484,7 @@ describe('an app that reports that it runs', () => {
     stand.read()
     say(['a', 'b', 'c'], null)
     stand.read(3)
-    await stand.clock.advance(HOUR)
-    expect(stand.restarted).toEqual(['b'])
+    await stand.expectAfter(HOUR, ['b'])
     expect(stand.state('a')).toMatchObject({ state: 'watching', attention: ['silent'] })
     say(['a', 'b'], 2)
     stand.read()
@@ -604,8 +544,7 @@ describe('an app that reports that it runs', () => {
     stand.read()
     for (const id of ['a', 'b']) stand.say(id, { cpu_percent: null })
     stand.read(10)
-    await stand.clock.advance(MINUTE)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(MINUTE, [])
   })
 })
 
@@ -615,10 +554,8 @@ describe('restarts by schedule', () => {
     stand.start('a', 'b', 'disabled', 'crashed', 'rests')
     stand.say('disabled', { enabled: false, state: 'stopped' })
     stand.control('rests', { snooze: 24 * HOUR })
-    await stand.clock.advance(2 * HOUR - SECOND)
-    expect(stand.restarted).toEqual([])
-    await stand.clock.advance(2 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(2 * HOUR - SECOND, [])
+    await stand.expectAfter(2 * SECOND, ['a'])
     stand.say('a', { state: 'starting' }).run('a')
     await stand.clock.advance(SECOND)
     expect(stand.restarted.slice(0, 2)).toEqual(['a', 'b'])
@@ -690,8 +627,7 @@ describe('restarts by schedule', () => {
       'guard: { watch: ["*"], schedule: { a: "0 14 * * *" }, quiet_hours: "13:00-15:00", time_zone: UTC }',
     )
     stand.start('a')
-    await stand.clock.advance(5 * HOUR)
-    expect(stand.restarted).toEqual([])
+    await stand.expectAfter(5 * HOUR, [])
   })
 
   test('keep the hour of the time zone when the clocks change', async () => {
@@ -712,6 +648,11 @@ describe('restarts by schedule', () => {
 describe('updates in a window', () => {
   const offered = { update_available: true, latest_version: '2.0.0' } as const
   const commands = (stand: Stand) => stand.orders.map(({ app, command }) => `${app} ${command}`)
+  /** Advances the clock, and expects exactly these commands so far. */
+  const commandsAfter = async (stand: Stand, ms: number, expected: readonly string[]) => {
+    await stand.clock.advance(ms)
+    expect(commands(stand)).toEqual(expected)
+  }
 
   test('are made one at a time, each confirmed by the version that the hub reports', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b', 'disabled', 'off')
@@ -719,14 +660,11 @@ describe('updates in a window', () => {
     stand.say('disabled', { enabled: false })
     stand.control('off', { enabled: false })
     stand.read()
-    await stand.clock.advance(HOUR - SECOND)
-    expect(commands(stand)).toEqual([])
-    await stand.clock.advance(MINUTE)
-    expect(commands(stand)).toEqual(['a install'])
+    await commandsAfter(stand, HOUR - SECOND, [])
+    await commandsAfter(stand, MINUTE, ['a install'])
     stand.say('a', { version: '2.0.0', update_available: false, latest_version: null })
     expect(stand.told).toEqual(['updated_by_guard'])
-    await stand.clock.advance(MINUTE)
-    expect(commands(stand)).toEqual(['a install', 'b install'])
+    await commandsAfter(stand, MINUTE, ['a install', 'b install'])
     expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', app: 'a', from: '1.0.0', to: '2.0.0' }])
     await stand.clock.advance(24 * HOUR)
     expect(stand.events[1]).toMatchObject({ event_type: 'update_failed', app: 'b', from: '1.0.0', to: '2.0.0' })
@@ -734,24 +672,19 @@ describe('updates in a window', () => {
 
   test('delay a restart of another app on the same hub for a minute', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b').say('a', offered).read()
-    await stand.clock.advance(HOUR)
-    expect(commands(stand)).toEqual(['a install'])
+    await commandsAfter(stand, HOUR, ['a install'])
     stand.say('a', { state: 'starting' }).crash('b')
-    await stand.clock.advance(MINUTE - SECOND)
-    expect(commands(stand)).toEqual(['a install'])
+    await commandsAfter(stand, MINUTE - SECOND, ['a install'])
     // After a minute, other apps may be restarted although the update has not ended.
-    await stand.clock.advance(SECOND)
-    expect(commands(stand)).toEqual(['a install', 'b restart'])
+    await commandsAfter(stand, SECOND, ['a install', 'b restart'])
   })
 
   test('delay a restart of their own app until they end', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a').say('a', offered).read()
     await stand.clock.advance(HOUR)
     stand.crash('a')
-    await stand.clock.advance(9 * MINUTE)
-    expect(commands(stand)).toEqual(['a install'])
-    await stand.clock.advance(2 * MINUTE)
-    expect(commands(stand)).toEqual(['a install', 'a restart'])
+    await commandsAfter(stand, 9 * MINUTE, ['a install'])
+    await commandsAfter(stand, 2 * MINUTE, ['a install', 'a restart'])
   })
 
   test('wait until a version has been on offer for the configured days, also across a restart of the bridge', async () => {
@@ -773,12 +706,7 @@ describe('updates in a window', () => {
 
   test.each<[string, (stand: Stand) => unknown]>([
     ['does not report the version on offer', (stand) => stand.say('a', { latest_version: null })],
-    [
-      'does not accept a version',
-      (stand) => {
-        stand.acceptsVersion = false
-      },
-    ],
+    ['does not accept a version', (stand) => Object.assign(stand, { acceptsVersion: false })],
   ])('with a hold leave out the apps of a hub that %s, which is logged once', async (_, is) => {
     const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a').say('a', offered)
     is(stand)
@@ -794,8 +722,7 @@ describe('updates in a window', () => {
       stand.say('a', { version: '2.0.1', update_available: false, latest_version: null })
       return Promise.resolve(refusal('hub_failed'))
     }
-    stand.say('a', offered)
-    stand.read()
+    stand.say('a', offered).read()
     await stand.pass(30)
     stand.say('b', offered)
     await stand.pass(60)
@@ -816,10 +743,8 @@ describe('updates in a window', () => {
   test('do not begin without the backup that configuration requires, and the reason is reported', async () => {
     const stand = new Stand(`${UPDATES}, backup: true }`).start('a')
     stand.backup = () => Promise.resolve('This hub has no such operation.')
-    stand.say('a', offered)
-    stand.read()
-    await stand.clock.advance(2 * HOUR)
-    expect(commands(stand)).toEqual([])
+    stand.say('a', offered).read()
+    await commandsAfter(stand, 2 * HOUR, [])
     expect(stand.events).toMatchObject([
       { event_type: 'update_failed', message: 'No backup, so no update: This hub has no such operation.' },
     ])
@@ -837,23 +762,18 @@ describe('updates in a window', () => {
       begun = true
       return backup.promise
     }
-    stand.say('a', offered)
-    stand.read()
+    stand.say('a', offered).read()
     await stand.clock.advance(2 * HOUR)
     expect(begun).toBe(true)
     happens(stand)
     backup.resolve(undefined)
-    await stand.clock.advance(MINUTE)
-    expect(commands(stand)).toEqual([])
+    await commandsAfter(stand, MINUTE, [])
     expect(stand.events.map(({ event_type }) => event_type)).toContain('update_failed')
   })
 
   test('do not begin in quiet hours', async () => {
-    const stand = new Stand(`${UPDATES} }`.replace('["*"]', '["*"], quiet_hours: "12:30-16:00", time_zone: UTC')).start(
-      'a',
-    )
-    stand.say('a', offered)
-    stand.read()
+    const quiet = UPDATES.replace('["*"]', '["*"], quiet_hours: "12:30-16:00", time_zone: UTC')
+    const stand = new Stand(`${quiet} }`).start('a').say('a', offered).read()
     await stand.clock.advance(2 * HOUR)
     stand.read()
     expect(commands(stand)).toEqual([])
@@ -895,20 +815,12 @@ describe('the state on the broker', () => {
     expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 0, last_crash: null })
     expect(stand.facts('a').history).toEqual([])
     stand.crash('a')
-    await stand.clock.advance(10 * SECOND)
-    expect(stand.restarted).toEqual(['a'])
+    await stand.expectAfter(10 * SECOND, ['a'])
   })
 
   test.each<[string, number, (stand: Stand) => unknown]>([
     ['the minute after a command', MINUTE, (stand) => stand.command('a', 'disable')],
-    [
-      'the two minutes after the hub came back',
-      2 * MINUTE,
-      (stand) => {
-        stand.setOnline(false)
-        stand.setOnline(true)
-      },
-    ],
+    ['the two minutes after the hub came back', 2 * MINUTE, (stand) => stand.setOnline(false).setOnline(true)],
   ])('keeps %s in a bridge that starts again, but only if the published time includes them', async (_, wait, begin) => {
     for (const [ranFor, due] of [
       [9 * SECOND, 10 * SECOND],
@@ -962,17 +874,14 @@ test('a reload that turns the guardian on for the first time finds the known app
   const stand = new Stand('guard: { watch: [] }').start('a', 'b', 'c').crash('a').crash('b').run('b')
   stand.live.value = configOf('guard: { watch: ["*"] }')
   stand.guard.reconfigured()
-  await stand.clock.advance(10 * SECOND)
-  expect(stand.restarted).toEqual(['a'])
+  await stand.expectAfter(10 * SECOND, ['a'])
   expect(['a', 'b', 'c'].map((id) => stand.state(id).state)).not.toContain('off')
 })
 
 test('a reload changes the watched apps immediately', async () => {
   const stand = new Stand('guard: { watch: ["b"] }').start('a').crash('a')
-  await stand.clock.advance(MINUTE)
-  expect(stand.restarted).toEqual([])
+  await stand.expectAfter(MINUTE, [])
   stand.live.value = configOf('guard: { watch: ["a"] }')
   stand.guard.reconfigured()
-  await stand.clock.advance(10 * SECOND)
-  expect(stand.restarted).toEqual(['a'])
+  await stand.expectAfter(10 * SECOND, ['a'])
 })

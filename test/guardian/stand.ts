@@ -21,6 +21,10 @@ export const SECOND = 1000
 export const MINUTE = 60 * SECOND
 export const HOUR = 60 * MINUTE
 
+/** The configuration of a window for updates, to which tests add options and a closing brace. */
+export const UPDATES =
+  'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
+
 export const OK: Outcome = { ok: true, json: 'null' }
 export const refusal = (code: ErrorCode): Outcome => ({ ok: false, error: new CommandError(code) })
 
@@ -171,6 +175,15 @@ export class Stand {
     return this.say(id, { state: 'running', crashed: false, crash_message: null })
   }
 
+  /** Lets the guardian give up on an app after its only restart. */
+  async giveUp(id: string): Promise<this> {
+    this.crash(id)
+    await this.clock.advance(10 * SECOND)
+    this.run(id).crash(id)
+    deepEqual(this.state(id).state, 'given_up')
+    return this
+  }
+
   /** Makes each restart succeed immediately. */
   startsApps(): this {
     this.answer = ({ app }) => {
@@ -187,12 +200,16 @@ export class Stand {
     return this
   }
 
+  /** Advances the clock, and expects that the guardian has made exactly these restarts so far. */
+  async expectAfter(ms: number, restarts: readonly string[]): Promise<void> {
+    await this.clock.advance(ms)
+    deepEqual(this.restarted, restarts)
+  }
+
   /** Expects that the guardian makes the last of these restarts after exactly this time, and the others earlier. */
   async restartsAfter(ms: number, restarts: readonly string[]): Promise<void> {
-    await this.clock.advance(ms - 1)
-    deepEqual(this.restarted, restarts.slice(0, -1))
-    await this.clock.advance(1)
-    deepEqual(this.restarted, restarts)
+    await this.expectAfter(ms - 1, restarts.slice(0, -1))
+    await this.expectAfter(1, restarts)
   }
 
   /** Advances the clock, with a read every hour. */

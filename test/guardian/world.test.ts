@@ -1,8 +1,9 @@
 /** Tests the guardian in the bridge as users run it, with an emulated hub, a real broker, and an observing client. */
 import { test as base, describe, expect } from 'vitest'
+import { startBridge } from '../support/bridge.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
-import { World } from '../support/world.ts'
+import { World, type WorldOptions } from '../support/world.ts'
 
 /** Run the tests concurrently, because each has its own world and mostly waits. */
 const test = base.concurrent
@@ -19,7 +20,24 @@ const parsed = (world: World, topic: string) => parsedOf(world, `hub2mqtt/home/a
 const guardOf = (world: World): Record<string, unknown> | undefined => parsed(world, 'guard')
 const historyOf = (world: World): Record<string, unknown>[] => parsed(world, 'history') ?? []
 const types = (world: World) => world.events(APP).map((event) => event['event_type'])
-const restarts = (world: World) => world.hub.requests.filter(({ operation }) => operation === 'restartApp').length
+const restarts = (world: World) => world.requestCount('restartApp')
+const untilGuard = (world: World, state: string) =>
+  until(`the guard ${state}`, () => guardOf(world)?.['state'] === state)
+
+/** Resolves when the guardian watches the app. */
+async function watching(options: WorldOptions = {}): Promise<World> {
+  await using open = new AsyncDisposableStack()
+  const world = open.use(await World.start({ hub: { apps: APPS }, env: ENV, ...options }))
+  await untilGuard(world, 'watching')
+  open.move()
+  return world
+}
+
+async function crashAndRestart(world: World): Promise<void> {
+  world.hub.crash(APP, 'Error: boom\n    at index.js:1:1')
+  await until('the restart', () => types(world).includes('restarted'))
+  await untilGuard(world, 'watching')
+}
 
 test('nothing is watched and nothing of the guardian is published unless configuration names an app', async () => {
   await using world = await World.start({ hub: { apps: [{ ...APPS[0], id: APP, crashed: 'Error: boom' }] } })
@@ -32,12 +50,9 @@ test('nothing is watched and nothing of the guardian is published unless configu
 
 describe.each(BROKERS)('on %s', (broker) => {
   test('an app that crashes is restarted, and its state, events, history and the log have the reason', async () => {
-    await using world = await World.start({ broker, hub: { apps: APPS }, env: ENV })
-    await until('a guard', () => guardOf(world)?.['state'] === 'watching')
-    world.hub.crash(APP, 'Error: boom\n    at index.js:1:1')
-    await until('the restart', () => types(world).includes('restarted'))
+    await using world = await watching({ broker })
+    await crashAndRestart(world)
     await until('a running app', () => world.state(APP)?.['state'] === 'running')
-    await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     expect(types(world).indexOf('crashed')).toBeLessThan(types(world).indexOf('restarted'))
     expect(world.events(APP).find((event) => event['event_type'] === 'restarted')).toEqual({
       event_type: 'restarted',
@@ -64,18 +79,14 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 
   test('counts, given-up apps and switches survive a restart of the bridge', async () => {
-    await using world = await World.start({ broker, hub: { apps: APPS }, env: { ...ENV, GUARD_MAX_RESTARTS: '1' } })
-    await until('a guard', () => guardOf(world)?.['state'] === 'watching')
-    world.hub.crash(APP, 'Error: boom')
-    await until('the restart', () => types(world).includes('restarted'))
-    await until('a running app', () => guardOf(world)?.['state'] === 'watching')
+    await using world = await watching({ broker, env: { ...ENV, GUARD_MAX_RESTARTS: '1' } })
+    await crashAndRestart(world)
     world.hub.crash(APP, 'Too many memwarns')
-    await until('the guardian to give up', () => guardOf(world)?.['state'] === 'given_up')
+    await untilGuard(world, 'given_up')
     expect(await world.request('home/app/another.app/cmd/guard', 'OFF')).toMatchObject({ ok: true })
     const before = { guard: guardOf(world), history: historyOf(world) }
     const count = restarts(world)
-    await world.restart()
-    await world.ready()
+    await world.restartUntilReady()
     await world.settle()
     expect({ guard: guardOf(world), history: historyOf(world) }).toEqual(before)
     expect(before.guard).toMatchObject({ state: 'given_up', restarts: 1, attention: ['memory_limit'] })
@@ -91,29 +102,24 @@ describe.each(BROKERS)('on %s', (broker) => {
 test('a restart of the bridge repeats no failed update, and counts no restarts before a reset of the count', async () => {
   const UPDATES = { UPDATES_POLICY: 'window', UPDATES_WINDOW_START: '* * * * *' }
   const apps = [...APPS, { id: 'failing.app', version: '1.0.0', update: '2.0.0' }]
-  await using world = await World.start({ hub: { apps }, env: ENV })
+  await using world = await watching({ hub: { apps } })
   world.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore' })
-  await until('a guard', () => guardOf(world)?.['state'] === 'watching')
-  world.hub.crash(APP, 'Error: boom')
-  await until('the restart', () => types(world).includes('restarted'))
-  await until('a running app', () => guardOf(world)?.['state'] === 'watching')
+  await crashAndRestart(world)
   expect(await world.request(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
   await until('the reset', () => guardOf(world)?.['restarts_in_window'] === 0)
   await world.restart(UPDATES)
   await until('a failed update', () => world.events('failing.app').some((one) => one['event_type'] === 'update_failed'))
-  await world.restart(UPDATES)
-  await world.ready()
+  await world.restartUntilReady(UPDATES)
   await world.settle()
   expect(guardOf(world)).toMatchObject({ state: 'watching', restarts: 1, restarts_in_window: 0 })
-  expect(world.hub.requests.filter(({ operation }) => operation === 'installFromAppStore')).toHaveLength(1)
+  expect(world.requestCount('installFromAppStore')).toBe(1)
 })
 
 describe('another hub at the address', () => {
   test.each([true, false])(
     'starts without data of the previous one, even if it was replaced while no bridge ran (bridge first: %s)',
     async (isBridgeFirst) => {
-      await using world = await World.start({ hub: { id: 'former', apps: [...APPS, { id: 'gone.app' }] }, env: ENV })
-      await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+      await using world = await watching({ hub: { id: 'former', apps: [...APPS, { id: 'gone.app' }] } })
       for (const app of ['another.app', 'gone.app']) await world.request(`home/app/${app}/cmd/guard`, 'OFF')
       world.hub.crash(APP, 'Error: boom')
       await until('the restart', () => guardOf(world)?.['restarts'] === 1)
@@ -153,8 +159,7 @@ describe('an app that is removed and returns within a day', () => {
   test.each(Object.entries(goes))(
     'that %s leaves nothing on its topics, and is off as before, also after a restart',
     async (_, go) => {
-      await using world = await World.start({ hub: { apps: APPS }, env: ENV })
-      await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+      await using world = await watching()
       expect(await world.request(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ ok: true })
       await go(world)
       for (const topic of ['', '/guard', '/guard-memory']) {
@@ -162,19 +167,17 @@ describe('an app that is removed and returns within a day', () => {
       }
       await until('the remembered data', () => world.observer.last(GONE))
       expect(JSON.parse(world.observer.last(GONE) ?? '')).toMatchObject([{ app: APP, gone_hours: 0 }])
-      await world.restart()
-      await world.ready()
+      await world.restartUntilReady()
       await world.settle()
       world.hub.install({ id: APP, name: 'The app', crashed: 'Error: boom' })
-      await until('a guard', () => guardOf(world)?.['state'] === 'off')
+      await untilGuard(world, 'off')
       await until('no remembered data', () => world.observer.last(GONE) === '')
       expect(restarts(world)).toBe(0)
     },
   )
 
   test('but is only missing from one list stays as it is on all of its topics', async () => {
-    await using world = await World.start({ hub: { apps: APPS }, env: ENV })
-    await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+    await using world = await watching()
     world.hub.behave('half-list', { times: 1 })
     const before = world.observer.seen.length
     expect(await world.request('home/cmd/refresh', '')).toMatchObject({ ok: true })
@@ -212,14 +215,12 @@ test('a hub that limits the first requests of the bridge does not delay the rest
 })
 
 test('an app that a user has disabled on the hub since the last read is not restarted', async () => {
-  const env = { ...ENV, GUARD_BACKOFF: '2s', HUB_POLL_INTERVAL: '1h' }
-  await using world = await World.start({ hub: { apps: APPS }, env })
-  await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+  await using world = await watching({ env: { ...ENV, GUARD_BACKOFF: '2s', HUB_POLL_INTERVAL: '1h' } })
   world.hub.crash(APP, 'Error: boom')
-  await until('a wait', () => guardOf(world)?.['state'] === 'waiting')
+  await untilGuard(world, 'waiting')
   world.hub.behave('lose-events')
   world.hub.disable(APP)
-  await until('a rest', () => guardOf(world)?.['state'] === 'watching')
+  await untilGuard(world, 'watching')
   expect(world.state(APP)).toMatchObject({ enabled: false })
   expect(restarts(world)).toBe(0)
 })
@@ -227,7 +228,7 @@ test('an app that a user has disabled on the hub since the last read is not rest
 test('if restart is denied, the switch of the guardian works but nothing is restarted; if the switch is denied, restarts work', async () => {
   await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'restart' } })
   world.hub.crash(APP)
-  await until('the guardian to give up', () => guardOf(world)?.['state'] === 'given_up')
+  await untilGuard(world, 'given_up')
   expect(await world.request(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
   const gaveUp = () => world.events(APP).filter((event) => event['event_type'] === 'gave_up')
   await until('the same end', () => gaveUp().length === 2)
@@ -245,7 +246,7 @@ test('configuration that permits no changes applies to the guardian too: it give
   world.hub.crash(APP)
   await until('the guardian to give up', () => types(world).includes('gave_up'))
   expect(world.events(APP).find((event) => event['event_type'] === 'gave_up')).toMatchObject({ message: 'not_allowed' })
-  await until('the state', () => guardOf(world)?.['state'] === 'given_up')
+  await untilGuard(world, 'given_up')
   expect(guardOf(world)).toMatchObject({ restarts: 0 })
   expect(restarts(world)).toBe(0)
 })
@@ -264,17 +265,9 @@ test('a reload turns the guardian on, and off again, with nothing of the guardia
 
 test('of two bridges on one base topic only the active one restarts an app', async () => {
   await using world = await World.start({ broker: 'mosquitto', hub: { apps: APPS }, env: ENV })
-  await using other = await startSecond(world)
-  world.hub.crash(APP)
-  await until('the restart', () => types(world).includes('restarted'))
-  await until('a running app', () => guardOf(world)?.['state'] === 'watching')
+  await using other = startBridge({ ...world.env })
+  await until('the second to stand by', () => other.lines.some((line) => line.includes('stands by')))
+  await crashAndRestart(world)
   expect(restarts(world)).toBe(1)
   expect(other.lines.some((line) => line.includes('"by":"guard"'))).toBe(false)
 })
-
-async function startSecond(world: World) {
-  const { startBridge } = await import('../support/bridge.ts')
-  const second = startBridge({ ...world.env })
-  await until('the second to stand by', () => second.lines.some((line) => line.includes('stands by')))
-  return second
-}

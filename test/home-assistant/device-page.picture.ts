@@ -1,19 +1,16 @@
 /** The screenshot of an app's page in a real Home Assistant, updated by `npm run pictures`. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
-import { hasProgram } from '../support/skipped.ts'
-import { picture } from './support/browser.ts'
+import { canBrowse, profile, quit, seeAny } from '../page/support/browser.ts'
 import { appId, Home } from './support/home.ts'
 import { testedVersions } from './support/versions.ts'
 
-const CHROMIUM = process.env['CHROMIUM'] ?? 'chromium'
 const PUMP = appId('net_lindqvist_heatpump')
 
 // Use the older version, because the newest version's page needs parts of Home Assistant that tests do not install.
 const [version] = await testedVersions()
-const hasChromium = hasProgram(CHROMIUM, ['--version'], 'the picture', 'apt-get install chromium')
 
-test.runIf(hasChromium && version?.runtime !== undefined)(
+test.runIf(canBrowse && version?.runtime !== undefined)(
   'an app has a page with everything that is known about it',
   async () => {
     if (version === undefined) return
@@ -21,14 +18,18 @@ test.runIf(hasChromium && version?.runtime !== undefined)(
     await home.ha.finishOnboarding()
     await vi.waitFor(() => home.untilState(`${PUMP}--update`, 'on'), { timeout: 60_000 })
     const { id } = await home.device(PUMP)
-    const png = await picture(CHROMIUM, {
-      url: `${home.ha.url}/config/devices/device/${id}`,
-      storage: { hassTokens: JSON.stringify(home.ha.login), dockedSidebar: '"always_hidden"' },
-      width: 1200,
-      height: 1280,
-      clip: { x: 96, y: 96, width: 676, height: 1180 },
-      complete: ['Heat Pump', 'Restart', 'Running', 'Problem'],
-    })
+    const context = await profile({ width: 1200, height: 1280 })
+    const storage = { hassTokens: JSON.stringify(home.ha.login), dockedSidebar: '"always_hidden"' }
+    await context.addInitScript((entries) => {
+      for (const [key, value] of Object.entries(entries)) localStorage.setItem(key, value)
+    }, storage)
+    const page = await context.newPage()
+    await page.goto(`${home.ha.url}/config/devices/device/${id}`)
+    for (const text of ['Heat Pump', 'Restart', 'Running', 'Problem']) await seeAny(page, text)
+    await page.evaluate('document.fonts.ready')
+    const clip = { x: 96, y: 96, width: 676, height: 1180 }
+    const png = await page.screenshot({ clip, animations: 'disabled' })
+    await quit()
     expect(png.length).toBeGreaterThan(20_000)
     mkdirSync('docs/images', { recursive: true })
     writeFileSync('docs/images/home-assistant.png', png)

@@ -5,7 +5,7 @@ import { decodeId, encodeId, objectIdOf, parseDiscoveryTopic } from '../../src/c
 import { PUBLICATIONS } from '../../src/contract/publications.ts'
 import { ENTITIES } from '../../src/home-assistant/entities.ts'
 import { commandOf } from '../../src/home-assistant/entity.ts'
-import { patchApp } from '../../src/hub/app.ts'
+import { type AppPatch, patchApp } from '../../src/hub/app.ts'
 import type { OperationName } from '../../src/hub/operations.ts'
 import { FACTS, messages, type Wish } from './support/fakes.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
@@ -54,10 +54,11 @@ const withSettings: Wish = settings === undefined ? {} : { settings }
 
 const FORMS = ['device', 'component'] as const
 
-const components = (wish: Wish = {}, device = '--com_athom_hue') => {
+const messageOf = (device: string, wish: Wish = {}) => {
   const [, payload = ''] = [...messages('device', wish)].find(([topic]) => topic.includes(device)) ?? []
-  return JSON.parse(payload).components
+  return JSON.parse(payload)
 }
+const components = (wish: Wish = {}, device = '--com_athom_hue') => messageOf(device, wish).components
 
 describe.each(FORMS)('Home Assistant accepts every message as %s', (form) => {
   const cases: [string, Wish][] = [
@@ -125,10 +126,7 @@ describe('discovery', () => {
 })
 
 describe('the presentation', () => {
-  const deviceOf = (part: string, wish: Wish = {}) => {
-    const [, payload = ''] = [...messages('device', wish)].find(([topic]) => topic.includes(part)) ?? []
-    return JSON.parse(payload).device
-  }
+  const deviceOf = (part: string, wish: Wish = {}) => messageOf(part, wish).device
 
   test('keeps the title of an update when the device message changes: it is part of that message too', () => {
     expect(components({ app: { name: ' Philips\n Hue ' } }).update.title).toBe('Philips Hue')
@@ -219,8 +217,9 @@ describe('the presentation', () => {
       .filter(([, component]) => component.unique_id !== undefined && component.enabled_by_default !== false)
       .map(([key]) => key)
 
-  test('enables seven entities of an app by default, including the guardian', () => {
+  test('enables seven entities of an app by default, including the guardian, and gives the app itself an icon', () => {
     expect(shown()).toEqual(['enabled', 'running', 'problem', 'update', 'event', 'restart', 'guard'])
+    expect(components().enabled.icon).toMatch(/^mdi:/)
     expect(components()).not.toHaveProperty('version')
   })
 
@@ -238,10 +237,6 @@ describe('the presentation', () => {
     expect(40 * shown().length + shown('hub2mqtt--abc123/').length + shown('bridge').length).toBe(293)
   })
 
-  test('gives the app itself an icon', () => {
-    expect(components().enabled.icon).toMatch(/^mdi:/)
-  })
-
   test('shows memory in MiB with one decimal', () => {
     expect(components().memory).toMatchObject({
       device_class: 'data_size',
@@ -249,10 +244,6 @@ describe('the presentation', () => {
       unit_of_measurement: 'MiB',
       suggested_display_precision: 1,
     })
-  })
-
-  test('has an event for a command that failed', () => {
-    expect(components().event.event_types).toContain('command_failed')
   })
 
   test('hides a setting that is a password while it is typed', () => {
@@ -282,8 +273,9 @@ describe('the presentation', () => {
     }
   })
 
-  test('has triggers for a crash, a new version, a failed command and a guardian that gave up', () => {
+  test('has events and triggers for a crash, a new version, a failed command and a guardian that gave up', () => {
     for (const type of ['crashed', 'updated', 'command_failed', 'gave_up']) {
+      expect(components().event.event_types).toContain(type)
       expect(components()[`trigger_${type}`]).toEqual({
         platform: 'device_automation',
         automation_type: 'trigger',
@@ -345,14 +337,12 @@ describe('an identity', () => {
 })
 
 describe('the state of an update entity', () => {
-  const render = (patch: Parameters<typeof patchApp>[2], installing = false) =>
-    JSON.stringify(
-      PUBLICATIONS.appUpdate.render({
-        app: patchApp(undefined, 'x', { name: 'X', ...patch }),
-        installing,
-        foundAt: '2026-11-23 13:05',
-      }),
+  const render = (patch: AppPatch, more: Partial<Parameters<typeof PUBLICATIONS.appUpdate.render>[0]> = {}) => {
+    const app = patchApp(undefined, 'x', { name: 'X', ...patch })
+    return JSON.stringify(
+      PUBLICATIONS.appUpdate.render({ app, installing: false, foundAt: '2026-11-23 13:05', ...more }),
     )
+  }
 
   test.each([
     ['no update', { version: '1.0', update_available: false }, { installed_version: '1.0', latest_version: '1.0' }],
@@ -376,20 +366,14 @@ describe('the state of an update entity', () => {
   ])('with %s has only keys that Home Assistant supports', (_, patch, versions) => {
     expect(faultsOfUpdate(render(patch))).toEqual([])
     expect(JSON.parse(render(patch))).toEqual({ title: 'X', in_progress: false, update_percentage: null, ...versions })
-    expect(faultsOfUpdate(render(patch, true))).toEqual([])
-    expect(JSON.parse(render(patch, true))).toMatchObject({ in_progress: true })
+    expect(faultsOfUpdate(render(patch, { installing: true }))).toEqual([])
+    expect(JSON.parse(render(patch, { installing: true }))).toMatchObject({ in_progress: true })
   })
 
   test('has the changelog of the version that it shows as the newest, and of no other', () => {
-    const said = { name: 'X', version: '1.0', update_available: true, latest_version: '2.0' }
-    const shown = (patch: Parameters<typeof patchApp>[2], release: { version: string; changelog: string | null }) =>
-      JSON.stringify(
-        PUBLICATIONS.appUpdate.render({
-          app: patchApp(undefined, 'x', { ...said, ...patch }),
-          installing: false,
-          release,
-        }),
-      )
+    const said = { version: '1.0', update_available: true, latest_version: '2.0' }
+    const shown = (patch: AppPatch, release: { version: string; changelog: string | null }) =>
+      render({ ...said, ...patch }, { release })
     const release = { version: '2.0', changelog: 'Shines brighter' }
     expect(faultsOfUpdate(shown({}, release))).toEqual([])
     expect(JSON.parse(shown({}, release))).toMatchObject({ latest_version: '2.0', release_summary: 'Shines brighter' })
@@ -411,7 +395,9 @@ describe('the state of an update entity', () => {
         ['starting', false],
         ['running', false],
       ] as const
-    ).map(([state, update_available]) => JSON.parse(render({ version: '1.0', state, update_available }, true)))
+    ).map(([state, update_available]) =>
+      JSON.parse(render({ version: '1.0', state, update_available }, { installing: true })),
+    )
     expect(steps.map(({ update_percentage }) => update_percentage)).toEqual([10, 40, 40, 70, 90])
   })
 })

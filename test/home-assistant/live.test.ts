@@ -65,8 +65,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
   test('nothing is published again when the bridge starts and nothing has changed', async ({ world }) => {
     await settled(world)
     const seen = world.observer.seen.length
-    await world.restart()
-    await world.ready()
+    await world.restartUntilReady()
     world.hub.install('fi.kivinen.sauna')
     await world.settle()
     expect(told(world, seen).map(({ topic }) => topic)).toEqual([HUE.replace('com_athom_hue', 'fi_kivinen_sauna')])
@@ -127,8 +126,7 @@ describe.concurrent('a hub that shows no identity', () => {
       ].sort(),
     )
     const seen = world.observer.seen.length
-    await world.restart()
-    await world.ready()
+    await world.restartUntilReady()
     await settled(world)
     expect(told(world, seen)).toEqual([])
   })
@@ -254,8 +252,7 @@ test.concurrent('a hub that is no longer configured leaves no device', async ({ 
   expect([...(await settled(world)).keys()].filter((topic) => topic.includes(HUB))).toEqual([])
   await world.bridge.stop()
   await world.hub.reboot({ id: 'third' })
-  await world.restart()
-  await world.ready()
+  await world.restartUntilReady()
   expect([...(await settled(world)).keys()].filter((topic) => topic.includes('another'))).toEqual([])
 })
 
@@ -352,8 +349,7 @@ test.concurrent('an update of an unknown version is distinguished from the previ
   await anotherMinute()
   await world.settle()
   expect(latest()).toBe(first)
-  await world.restart()
-  await world.ready()
+  await world.restartUntilReady()
   await world.settle()
   expect(latest()).toBe(first)
   expect(await offer(null)).not.toMatch(/found/)
@@ -379,8 +375,7 @@ test.concurrent('links to the page are added and removed with its address, while
 
 test.concurrent('if triggers are off, there are none, and everything else stays', async ({ world }) => {
   const before = componentsOf((await settled(world)).get(HUE))
-  await world.restart({ DISCOVERY_TRIGGERS: 'false' })
-  await world.ready()
+  await world.restartUntilReady({ DISCOVERY_TRIGGERS: 'false' })
   const after = componentsOf((await settled(world)).get(HUE))
   expect(before.filter((key) => !after.includes(key))).toEqual([
     ...['trigger_crashed', 'trigger_updated', 'trigger_command_failed'],

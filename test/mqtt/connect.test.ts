@@ -59,8 +59,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
   test('the broker publishes offline when the connection is cut', async ({ proxy, observer }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await until('online', () => observer.last('b/state') === 'online')
-    proxy.refuse(true)
-    proxy.reset()
+    proxy.cut()
     await until('offline', () => observer.last('b/state') === 'offline')
     proxy.refuse(false)
     await until('online again', () => observer.last('b/state') === 'online')

@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
-
 import { startBridge } from '../support/bridge.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
-
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 import { withoutMosquitto } from './support.ts'
@@ -23,30 +21,20 @@ describe.skipIf(withoutMosquitto)('an answer that is too large for the broker', 
     const broker = await Mosquitto.start({ config: [line] })
     await using world = await World.start({ broker, hub: { apps: [app] }, env: { MQTT_PROTOCOL: protocol } })
     const { observer } = world
-    const ask = patient(world)
     for (let time = 1; time <= 2; time += 1) {
-      expect(await ask(`home/app/${app.id}/cmd/get-settings`)).toMatchObject({
+      expect(await world.request(`home/app/${app.id}/cmd/get-settings`)).toMatchObject({
         ok: false,
         command: 'get-settings',
         app: app.id,
         error: { code: 'too_large' },
       })
-      expect(await ask('bridge/cmd/ping')).toMatchObject({ ok: true })
+      expect(await world.request('bridge/cmd/ping')).toMatchObject({ ok: true })
     }
     expect(observer.last('hub2mqtt/bridge/state')).toBe('online')
     // Under MQTT 3.1.1, the bridge learns the broker's limit only from a lost connection.
     const connections = observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'offline').length
     expect(connections).toBeLessThanOrEqual(protocol === '5' ? 0 : 1)
   })
-
-  function patient({ observer }: World) {
-    return async (topic: string): Promise<unknown> => {
-      const result = `hub2mqtt/${topic.replace('cmd', 'result')}`
-      const before = observer.texts(result).length
-      await observer.publish(`hub2mqtt/${topic}`, '')
-      return JSON.parse(await until(result, () => observer.texts(result)[before], 20_000))
-    }
-  }
 })
 
 test('an answer over the limit of the embedded broker becomes too_large, and another client is answered', async () => {

@@ -1,10 +1,8 @@
 import { describe, expect } from 'vitest'
-import { EmulatedHub } from '../../src/emulator/hub.ts'
-import { startBridge } from '../support/bridge.ts'
 import { Mosquitto } from '../support/brokers.ts'
-import { Observer, retainedOn } from '../support/observer.ts'
+import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY } from '../support/world.ts'
+import { World } from '../support/world.ts'
 import { settled, startLink, type TestLink, test, withoutMosquitto } from './support.ts'
 
 const LIMIT = 4096
@@ -17,12 +15,11 @@ const [, WORDLESS] = LIMITED
 
 describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 bytes', { timeout: 60_000 }, () => {
   test.each(LIMITED)('sees at most one offline, gets all messages that fit (MQTT %s, %s)', async (protocol, config) => {
-    await using broker = await Mosquitto.start({ config })
+    const broker = await Mosquitto.start({ config })
     const ids = Array.from({ length: 40 }, (_, i) => `app.number-${i}`)
-    const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, apps: ids.map((id) => ({ id })) })
-    await using observer = await Observer.on(broker.port)
-    const env = { HUB_URL: hub.url, HUB_API_KEY: KEY, MQTT_URL: broker.url, MQTT_PROTOCOL: protocol }
-    await using bridge = startBridge(env)
+    const hub = { flavour: 'newer', apps: ids.map((id) => ({ id })) } as const
+    await using world = await World.start({ broker, hub, env: { MQTT_PROTOCOL: protocol } })
+    const { bridge, observer } = world
     const named = () => bridge.lines.filter((line) => line.includes('"reason":"too_large"')).length
     // The log names only ten of the messages.
     await observer.until('the messages that do not fit', () => named() === 10, 20_000)
@@ -31,12 +28,10 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
     for (const id of ids) expect(held.get(`hub2mqtt/home/app/${id}`)).toContain(`"id":"${id}"`)
     // The discovery messages of the bridge and of the hub fit. Those of the apps are too large.
     expect([...held.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toHaveLength(2)
-    await observer.publish('hub2mqtt/bridge/cmd/ping', '')
-    await observer.until('an answer', () => observer.last('hub2mqtt/bridge/result/ping'))
+    await world.request('bridge/cmd/ping')
     const offline = observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'offline')
     expect(offline.length).toBeLessThanOrEqual(1)
     expect(named()).toBe(10)
-    await hub.close()
   })
 
   /** Waits until all messages are sent or refused. Resolves to the broker's retained messages. */

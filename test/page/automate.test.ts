@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { Observer } from '../support/observer.ts'
+import type { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, see } from './support/browser.ts'
 import { show } from './support/house.ts'
@@ -34,11 +34,10 @@ describe.runIf(canBrowse)('the text for other programs', () => {
     const { house, page } = await show({ hubs, config }, { hash: `#/app/cabin/${encodeURIComponent(ID)}` })
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await automate(page).getByText('none', { exact: true }).waitFor()
-    await using observer = await Observer.on(Number(new URL(house.broker.url).port))
-    await publish(observer, await copied(page, 'Shell'))
+    await publish(house.observer, await copied(page, 'Shell'))
     await until('the restart', () => house.hub('cabin').requests.some(({ path }) => path.endsWith('/restart')))
     await automate(page).getByLabel('Action').selectOption('uninstall')
-    await publish(observer, await copied(page, 'Shell'))
+    await publish(house.observer, await copied(page, 'Shell'))
     await until('no app', () => house.hub('cabin').apps.get(ID) === undefined)
   })
 

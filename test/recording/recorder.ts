@@ -1,4 +1,4 @@
-import type { Client, ClientOptions } from './client.ts'
+import type { Client } from './client.ts'
 import { MARKER } from './marker.ts'
 import { pack } from './pack.ts'
 import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './record.ts'
@@ -12,7 +12,7 @@ const COUNTLESS: ReadonlySet<string> = new Set(['hub2mqtt/bridge/probe', 'hub2mq
 export interface RecorderOptions {
   /** The clients, keyed by their name in the recording. */
   readonly clients: Readonly<Record<string, Client>>
-  readonly join: (options: Pick<ClientOptions, 'id' | 'filters'>) => Promise<Client>
+  readonly join: (filters: readonly string[]) => Promise<Client>
   readonly normalise: (payload: string) => string
 }
 
@@ -62,7 +62,7 @@ export class Recorder {
 
   async #takeDown(): Promise<Map<string, Seen>> {
     const { join, normalise } = this.#options
-    await using latecomer = await join({ id: 'latecomer', filters: ['#'] })
+    await using latecomer = await join(['#'])
     const found = () => latecomer.seen.filter(({ retain }) => retain)
     for (let quiet = 0, round = 0, before = -1; quiet < RETAINED_ROUNDS; round += 1) {
       const marker = `round ${round}.`

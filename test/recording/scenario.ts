@@ -14,7 +14,7 @@ import { Theatre } from './theatre.ts'
 export async function record(kind: BrokerKind): Promise<Recording> {
   const hubs = await startHubs()
   await using theatre = await Theatre.open(kind, hubs)
-  const { url } = theatre.line
+  const url = `mqtt://127.0.0.1:${theatre.line.port}`
   const first = (changes: object = {}) => configOf(url, hubs, changes)
   const later = (changes: object = {}) => configOf(url, hubs, changes, 'new-key')
   await start(theatre, first())

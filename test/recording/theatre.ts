@@ -2,12 +2,12 @@
 import { setTimeout } from 'node:timers/promises'
 import type { IClientPublishOptions } from 'mqtt'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
-import { type Broker, type BrokerKind, startBroker } from '../support/brokers.ts'
+import { type BrokerKind, startBroker } from '../support/brokers.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { Client } from './client.ts'
 import { SteppedClock } from './clock.ts'
 import type { SteppedHub } from './hub.ts'
-import { Line } from './line.ts'
 import { MARKER, markerOf, PING } from './marker.ts'
 import { normalise, type Recording } from './record.ts'
 import { Recorder, type RecorderOptions } from './recorder.ts'
@@ -32,31 +32,31 @@ type Hubs = Readonly<Record<HubName, SteppedHub>>
 
 interface Parts extends Pick<RecorderOptions, 'join'> {
   readonly kind: BrokerKind
-  readonly broker: Broker
-  readonly line: Line
+  readonly line: TcpProxy
   readonly hubs: Hubs
   readonly watcher: Client
   readonly asker: Client
+  readonly open: AsyncDisposableStack
 }
 
 export class Theatre implements AsyncDisposable {
-  readonly line: Line
+  readonly line: TcpProxy
   readonly hubs: Hubs
   readonly clock = new SteppedClock()
   /** A client that receives all messages. */
   readonly watcher: Client
   readonly asker: Client
   readonly #kind: BrokerKind
-  readonly #broker: Broker
+  readonly #open: AsyncDisposableStack
   readonly #recorder: Recorder
   #bridge: RunningBridge | undefined
   /** Whether the bridge answers pings at the moment. */
   #isThere = false
   #markers = 0
 
-  private constructor({ kind, broker, line, hubs, watcher, asker, join }: Parts) {
+  private constructor({ kind, line, hubs, watcher, asker, join, open }: Parts) {
     this.#kind = kind
-    this.#broker = broker
+    this.#open = open
     this.line = line
     this.hubs = hubs
     this.watcher = watcher
@@ -73,15 +73,15 @@ export class Theatre implements AsyncDisposable {
   }
 
   static async open(kind: BrokerKind, hubs: Hubs): Promise<Theatre> {
+    await using open = new AsyncDisposableStack()
+    for (const hub of Object.values(hubs)) open.use(hub)
     // Without this option, Mosquitto delays each answer.
-    const broker = await startBroker(kind, ['set_tcp_nodelay true'])
-    const { url, port } = broker
-    const join: Parts['join'] = (options) => Client.connect({ url, broker: kind, ...options })
-    const watcher = await join({ id: 'watcher', filters: ['#'] })
-    const filters = ['recorder/#', 'hub2mqtt/+/result/#', 'hub2mqtt/+/app/+/result/#']
-    const asker = await join({ id: 'asker', filters })
-    const line = await Line.to(port)
-    return new Theatre({ kind, broker, line, hubs, watcher, asker, join })
+    const { port } = open.use(await startBroker(kind, ['set_tcp_nodelay true']))
+    const join: Parts['join'] = (filters) => Client.connect(port, kind, filters)
+    const watcher = open.use(await join(['#']))
+    const asker = open.use(await join(['recorder/#', 'hub2mqtt/+/result/#', 'hub2mqtt/+/app/+/result/#']))
+    const line = open.use(await TcpProxy.to(port))
+    return new Theatre({ kind, line, hubs, watcher, asker, join, open: open.move() })
   }
 
   /** Resolves when the bridge is online. Its hubs may not be connected yet. */
@@ -236,8 +236,8 @@ export class Theatre implements AsyncDisposable {
   }
 
   async repair(): Promise<void> {
-    this.line.repair()
-    await this.reach('a connection', () => this.line.isUsed)
+    this.line.refuse(false)
+    await this.reach('a connection', () => this.line.open > 0)
     // Do not advance the clock here, because the bridge would repeat requests to a slow broker.
     await this.until('the bridge', () => this.watcher.last(STATE) === 'online')
     this.#isThere = true
@@ -258,10 +258,6 @@ export class Theatre implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#bridge?.stop()
-    await this.line[Symbol.asyncDispose]()
-    await this.watcher[Symbol.asyncDispose]()
-    await this.asker[Symbol.asyncDispose]()
-    await this.#broker[Symbol.asyncDispose]()
-    for (const hub of Object.values(this.hubs)) await hub[Symbol.asyncDispose]()
+    await this.#open.disposeAsync()
   }
 }

@@ -46,6 +46,11 @@ export class BridgeProcess extends Process {
     })
   }
 
+  /** Rejects when the process ends. */
+  get ended(): Promise<never> {
+    return this.closed.then((end) => Promise.reject(new Error(`the bridge has ended: ${end}`)))
+  }
+
   /** Resolves with the address that a daemon without a password prints for the user who started it. */
   async page(): Promise<string> {
     const line = await this.untilLine('?token=', 30_000)

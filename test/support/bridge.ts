@@ -12,7 +12,9 @@ const FATAL = ['uncaughtException', 'unhandledRejection'] as const
 export interface RunningBridge extends AsyncDisposable {
   readonly lines: string[]
   /** The request header with the rights of the user who started the bridge; never resolves if there is a password. */
-  readonly owner: Promise<{ readonly authorization: string }>
+  owner(): Promise<{ readonly authorization: string }>
+  /** Resolves with the address of the page that the bridge prints for the user who started it. */
+  page(): Promise<string>
   /** Stops the bridge as SIGTERM would. */
   stop(): Promise<void>
   /** Changes the configuration file and reloads it, as SIGHUP would. */
@@ -20,6 +22,18 @@ export interface RunningBridge extends AsyncDisposable {
   /** Rejects when the bridge ends, or when an error would end a separate process. */
   readonly ended: Promise<never>
 }
+
+interface BridgeOptions {
+  readonly version?: string
+  readonly random?: (() => number) | undefined
+  readonly storeUrl?: string | undefined
+  /** The path of a configuration file that also decides about the page and the log, as for users. */
+  readonly path?: string
+}
+
+/** Adds the prefix to the names of environment variables. */
+export const variables = (env: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
 
 /**
  * @param env the configuration as environment variables, without `HUB2MQTT_`
@@ -30,32 +44,28 @@ export function startBridge(
   env: Readonly<Record<string, string>>,
   file?: string,
   clock: Clock = systemClock,
-  {
-    version = '0.0.0-test',
-    random = Math.random,
-    storeUrl,
-  }: { version?: string; random?: (() => number) | undefined; storeUrl?: string | undefined } = {},
+  { version = '0.0.0-test', random = Math.random, storeUrl, path }: BridgeOptions = {},
 ): RunningBridge {
-  const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   let text = file
   const loadAs = (requireContent: boolean) =>
     loadConfig({
       requireContent,
       // Disable the page, because tests run in parallel and all bridges would use the same port.
-      env: { HUB2MQTT_HTTP_ENABLED: 'false', ...variables },
-      ...(text !== undefined && { file: FILE }),
-      readFile: (path) => (path === FILE && text !== undefined ? text : readFileSync(path, 'utf8')),
+      env: { ...(path === undefined && { HUB2MQTT_HTTP_ENABLED: 'false' }), ...variables(env) },
+      file: text === undefined ? path : FILE,
+      readFile: (name) => (name === FILE && text !== undefined ? text : readFileSync(name, 'utf8')),
     })
-  const { config, hubFiles, secrets, fileIsEmpty } = loadAs(false)
-  const load = () => loadAs(!fileIsEmpty)
+  const loaded = loadAs(false)
+  const load = () => loadAs(!loaded.fileIsEmpty)
   const lines: string[] = []
   let readAgain = () => {}
-  const log = createLog({ level: 'debug', format: 'json', secrets, destination: { write: (line) => lines.push(line) } })
+  const written =
+    path === undefined ? ({ level: 'debug', format: 'json' } as const) : { ...loaded.config.log, keep: true }
+  const log = createLog({ ...written, secrets: loaded.secrets, destination: { write: (line) => lines.push(line) } })
   const ending = new AbortController()
   const page = Promise.withResolvers<string>()
   const running = run({
-    config,
-    hubFiles,
+    ...loaded,
     load,
     onReload: (reload) => {
       readAgain = reload
@@ -77,12 +87,14 @@ export function startBridge(
     readAgain()
   }
   const { promise: ended, reject } = Promise.withResolvers<never>()
-  ended.catch(() => undefined)
+  for (const promise of [ended, page.promise]) promise.catch(() => undefined)
   for (const event of FATAL) process.on(event, reject)
   const over = (error: unknown) => {
     for (const event of FATAL) process.off(event, reject)
     reject(error)
+    page.reject(error)
   }
   running.then(() => over(new Error('the bridge has ended')), over)
-  return { lines, owner: page.promise.then(ownerOf), stop, reload, ended, [Symbol.asyncDispose]: stop }
+  const owner = () => page.promise.then(ownerOf)
+  return { lines, owner, page: () => page.promise, stop, reload, ended, [Symbol.asyncDispose]: stop }
 }

@@ -1,30 +1,15 @@
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { createTopics } from '../../src/contract/topics.ts'
 import { startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
-import { freePort } from './ports.ts'
+import { freePort, onFreePorts } from './ports.ts'
 import { Process } from './process.ts'
 import { silentLog } from './silent-log.ts'
+import { findServer } from './skipped.ts'
 
-/** The path of Mosquitto; `undefined` if it is not installed, which is an error with REQUIRE_MOSQUITTO=1. */
-export const mosquittoPath = findMosquitto()
-
-function findMosquitto(): string | undefined {
-  const folders = [
-    ...(process.env['PATH'] ?? '').split(delimiter),
-    '/usr/sbin',
-    '/usr/local/sbin',
-    '/opt/homebrew/sbin',
-  ]
-  const found = folders.map((folder) => join(folder, 'mosquitto')).find((path) => existsSync(path))
-  if (found !== undefined) return found
-  if (process.env['REQUIRE_MOSQUITTO'] === '1') throw new Error('REQUIRE_MOSQUITTO=1, but mosquitto is not installed')
-  process.stderr.write('skipped: the tests with Mosquitto, as it is not installed (apt-get install mosquitto)\n')
-  return undefined
-}
+export const mosquittoPath = findServer('Mosquitto', 'mosquitto', 'apt-get install mosquitto')
 
 export interface MosquittoOptions {
   readonly acl?: readonly string[]
@@ -49,15 +34,8 @@ export class Mosquitto implements AsyncDisposable {
     this.#folder = folder
   }
 
-  static async start(options: MosquittoOptions = {}): Promise<Mosquitto> {
-    for (let tries = 0; ; tries += 1) {
-      try {
-        return await Mosquitto.#start(options)
-      } catch (error) {
-        // Try again, because another process may have taken the port.
-        if (tries === 3) throw error
-      }
-    }
+  static start(options: MosquittoOptions = {}): Promise<Mosquitto> {
+    return onFreePorts(() => Mosquitto.#start(options))
   }
 
   static async #start(options: MosquittoOptions): Promise<Mosquitto> {

@@ -1,35 +1,20 @@
 /** Real NATS servers: one, or a cluster of three, with JetStream and optionally as MQTT 3.1.1 brokers. */
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import * as v from 'valibot'
 import { compareVersions } from '../../src/base/versions.ts'
-import { freePort } from './ports.ts'
+import { freePort, onFreePorts } from './ports.ts'
 import { Process } from './process.ts'
-import { available } from './skipped.ts'
+import { available, findServer } from './skipped.ts'
 import { until } from './until.ts'
 
 /** A cluster elects a leader in a few seconds, but needs more on a busy machine. */
 const READY_MS = 60_000
 
-/** The path of NATS, or `undefined`, which is an error with REQUIRE_NATS=1. NATS_SERVER overrides the path. */
-export const natsPath = findNats()
-
-function findNats(): string | undefined {
-  const named = process.env['NATS_SERVER']
-  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/bin']
-  const paths = named === undefined ? folders.map((folder) => join(folder, 'nats-server')) : [named]
-  const found = paths.find((path) => existsSync(path))
-  if (found !== undefined) return found
-  if (process.env['REQUIRE_NATS'] === '1')
-    throw new Error(`REQUIRE_NATS=1, but ${named ?? 'nats-server'} does not exist`)
-  process.stderr.write(
-    'skipped: the tests with NATS, as nats-server is not installed (apt-get install nats-server, or NATS_SERVER=<path>)\n',
-  )
-  return undefined
-}
+const FROM = 'apt-get install nats-server, or NATS_SERVER=<path>'
+export const natsPath = findServer('NATS', 'nats-server', FROM, process.env['NATS_SERVER'])
 
 /** Whether NATS can be the bridge's broker. NATS before 2.10 refuses topics with dots, which app ids contain. */
 export const natsIsBroker =
@@ -78,16 +63,7 @@ export interface Nats extends AsyncDisposable {
 }
 
 /** Starts the servers on free ports, with JetStream's data in a temporary folder; resolves when all are ready. */
-export async function startNats(options: NatsOptions = {}): Promise<Nats> {
-  for (let tries = 0; ; tries += 1) {
-    try {
-      return await start(options)
-    } catch (error) {
-      // Try again, because another process may have taken a port.
-      if (tries === 2) throw error
-    }
-  }
-}
+export const startNats = (options: NatsOptions = {}): Promise<Nats> => onFreePorts(() => start(options))
 
 async function start({ nodes: count = 1, mqtt = false, config = [] }: NatsOptions): Promise<Nats> {
   await using open = new AsyncDisposableStack()

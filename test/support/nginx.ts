@@ -1,22 +1,11 @@
-import { existsSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { freePort } from './ports.ts'
 import { Process } from './process.ts'
-import { available } from './skipped.ts'
+import { findServer } from './skipped.ts'
 
-/** The path of nginx; `undefined` if it is not installed, which is an error with REQUIRE_NGINX=1. */
-export const nginxPath = findNginx()
-
-function findNginx(): string | undefined {
-  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/opt/homebrew/bin']
-  const found = folders.map((folder) => join(folder, 'nginx')).find((path) => existsSync(path))
-  if (found === undefined && process.env['REQUIRE_NGINX'] === '1')
-    throw new Error('REQUIRE_NGINX=1, but nginx is not installed')
-  available(found !== undefined, 'the tests with nginx', 'it is not installed (apt-get install nginx-light)')
-  return found
-}
+export const nginxPath = findServer('nginx', 'nginx', 'apt-get install nginx-light')
 
 export interface Nginx extends AsyncDisposable {
   readonly port: number

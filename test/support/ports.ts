@@ -12,6 +12,17 @@ export async function freePort(): Promise<number> {
   }
 }
 
+/** Starts a server. Tries again after an error, because another process may have taken a free port. */
+export async function onFreePorts<T>(start: () => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await start()
+    } catch (error) {
+      if (tries === 3) throw error
+    }
+  }
+}
+
 function canListen(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer()

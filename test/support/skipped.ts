@@ -1,5 +1,10 @@
 /** Prints in one line which tests are skipped, why, and what would help. */
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+const PATH = (process.env['PATH'] ?? '').split(delimiter)
+const FOLDERS = [...PATH, '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/sbin', '/opt/homebrew/bin']
 
 /** Returns the condition `is`, for `skipIf` and `runIf`. Prints a line if the condition is `false`. */
 export function available(is: boolean, what: string, why: string): boolean {
@@ -11,4 +16,15 @@ export function available(is: boolean, what: string, why: string): boolean {
 export function hasProgram(program: string, args: readonly string[], what: string, from: string): boolean {
   const works = spawnSync(program, args, { stdio: 'ignore' }).status === 0
   return available(works, what, `${program} is not installed (${from})`)
+}
+
+/** Returns the path of a server; `undefined` if it is not installed, which is an error with REQUIRE_`title`=1. */
+export function findServer(title: string, name: string, from: string, named?: string): string | undefined {
+  const paths = named === undefined ? FOLDERS.map((folder) => join(folder, name)) : [named]
+  const found = paths.find((path) => existsSync(path))
+  const variable = `REQUIRE_${title.toUpperCase()}`
+  if (found === undefined && process.env[variable] === '1')
+    throw new Error(`${variable}=1, but ${named ?? name} does not exist`)
+  available(found !== undefined, `the tests with ${title}`, `it is not installed (${from})`)
+  return found
 }

@@ -53,26 +53,17 @@ export class TcpProxy implements AsyncDisposable {
   /** Stops forwarding in both directions but keeps all connections open, like a peer that hangs. */
   pause(): void {
     this.#paused = true
-    for (const { client, server } of this.#pairs) {
-      client.pause()
-      server.pause()
-    }
+    for (const socket of this.#sockets()) socket.pause()
   }
 
   resume(): void {
     this.#paused = false
-    for (const { client, server } of this.#pairs) {
-      client.resume()
-      server.resume()
-    }
+    for (const socket of this.#sockets()) socket.resume()
   }
 
   /** Ends every connection with a TCP reset on both sides. */
   reset(): void {
-    for (const { client, server } of this.#pairs) {
-      client.resetAndDestroy()
-      server.resetAndDestroy()
-    }
+    for (const socket of this.#sockets()) socket.resetAndDestroy()
   }
 
   /** Resets all connections after this many more bytes to the target, even in the middle of a packet. */
@@ -82,6 +73,12 @@ export class TcpProxy implements AsyncDisposable {
 
   refuse(refusing: boolean): void {
     this.#refusing = refusing
+  }
+
+  /** Resets all connections, and refuses new ones. */
+  cut(): void {
+    this.refuse(true)
+    this.reset()
   }
 
   /** Forwards at most this many bytes at a time; default: no limit. */
@@ -121,6 +118,10 @@ export class TcpProxy implements AsyncDisposable {
     return this.close()
   }
 
+  #sockets(): Socket[] {
+    return [...this.#pairs].flatMap(({ client, server }) => [client, server])
+  }
+
   #accept(client: Socket): void {
     this.accepted += 1
     client.on('error', () => undefined)
@@ -140,10 +141,7 @@ export class TcpProxy implements AsyncDisposable {
     server.on('data', (chunk) => this.#swallowed.has('down') || down.push(chunk))
     client.on('close', () => this.#end(pair, server))
     server.on('close', () => down.end(() => this.#end(pair, client)))
-    if (this.#paused) {
-      client.pause()
-      server.pause()
-    }
+    if (this.#paused) this.pause()
   }
 
   #forward({ server }: Pair, chunk: Buffer): void {

@@ -43,16 +43,18 @@ const PAUSE_MS = 6_000
 /** Topics that `quiet` ignores: those of commands and answers, and those with messages that are repeated regularly. */
 const IGNORED = /\/(cmd|result|presence|health)(\/|$)/
 
-export class World extends AnyWorld<EmulatedHub, RunningBridge> {
-  readonly env: Readonly<Record<string, string>>
-  readonly #file: string | undefined
-  readonly #storeUrl: string | undefined
-  readonly #random: (() => number) | undefined
+type Env = Readonly<Record<string, string>>
+type Bridge = AsyncDisposable & Pick<RunningBridge, 'stop' | 'ended'>
+type Run<B> = (env: Env, clock: JumpClock) => B
+
+export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHub, B> {
+  readonly env: Env
+  readonly #runBridge: Run<B>
   #base = 'hub2mqtt'
-  /** The clock of the bridge: the system's clock, until the test moves it. */
+  /** The clock of a bridge in this process: the system's clock, until the test moves it. */
   readonly clock = new JumpClock()
 
-  private constructor(parts: Parts<EmulatedHub, Broker>, options: WorldOptions, open: AsyncDisposableStack) {
+  private constructor(parts: Parts<EmulatedHub, Broker>, env: Env, run: Run<B>, open: AsyncDisposableStack) {
     super(parts, open)
     this.env = {
       HUB_URL: parts.hub.url,
@@ -60,23 +62,26 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
       HUB_POLL_INTERVAL: '2s',
       HUB_POLL_INTERVAL_FALLBACK: '1s',
       MQTT_URL: parts.broker.url,
-      ...options.env,
+      ...env,
     }
-    this.#file = options.file
-    this.#storeUrl = options.storeUrl
-    this.#random = options.random
+    this.#runBridge = run
   }
 
   /** Resolves when the bridge and its hub are online and the realtime channel is connected. */
-  static async start(options: WorldOptions = {}): Promise<World> {
-    const { broker: wanted = BROKERS[0], hub: hubOptions, login } = options
+  static start({ file, storeUrl, random, ...options }: WorldOptions = {}): Promise<World> {
+    return World.with((env, clock) => startBridge(env, file, clock, { storeUrl, random }), options)
+  }
+
+  /** Like `start`, but `run` starts the bridge. */
+  static async with<B extends Bridge>(run: Run<B>, options: WorldOptions): Promise<World<B>> {
+    const { broker: wanted = BROKERS[0], hub: hubOptions, login, env = {} } = options
     await using open = new AsyncDisposableStack()
     const keys = { [KEY]: ALL_SCOPES }
     const hub = open.use(await EmulatedHub.start({ keys, settleMs: 0, flavour: 'older', ...hubOptions }))
     const broker = open.use(typeof wanted === 'string' ? await startBroker(wanted) : wanted)
     const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
     const observer = open.use(await Observer.on(broker.port, { protocol, ...login }))
-    const world = new World({ hub, broker, observer }, options, open)
+    const world = new World({ hub, broker, observer }, env, run, open)
     world.#run({})
     await world.ready()
     return world.keep(open)
@@ -96,10 +101,15 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     }
   }
 
-  async restart(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  async restart(env: Env = {}): Promise<void> {
     await this.bridge.stop()
     await this.#untilState('offline')
     this.#run(env)
+  }
+
+  async restartUntilReady(env?: Env): Promise<void> {
+    await this.restart(env)
+    await this.ready()
   }
 
   /**
@@ -130,6 +140,12 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return found.id
   }
 
+  /** Returns the topics of the hub's apps that were cleared, except in the first `since` messages. */
+  clearedApps(since = 0): string[] {
+    const isOfApp = (topic: string) => [...this.hub.apps.keys()].some((id) => topic.includes(id))
+    return this.observer.seen.slice(since).flatMap(({ topic, text }) => (text === '' && isOfApp(topic) ? [topic] : []))
+  }
+
   requestCount(operation: string): number {
     return this.hub.requests.filter((request) => request.operation === operation).length
   }
@@ -141,7 +157,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     const result = `${base}/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
     const before = observer.texts(result).length
     await observer.publish(`${base}/${topic}`, payload, options)
-    const answer = observer.until(`an answer on ${result}`, () => observer.texts(result)[before])
+    const answer = observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000)
     return JSON.parse(await this.#unlessEnded(answer))
   }
 
@@ -154,11 +170,9 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return this.observer.texts(`hub2mqtt/home/app/${app}/event`).map((text) => JSON.parse(text))
   }
 
-  #run(env: Readonly<Record<string, string>>): void {
+  #run(env: Env): void {
     this.#base = env['MQTT_BASE_TOPIC'] ?? this.env['MQTT_BASE_TOPIC'] ?? 'hub2mqtt'
-    const { clock } = this
-    const [storeUrl, random] = [this.#storeUrl, this.#random]
-    this.bridges.push(startBridge({ ...this.env, ...env }, this.#file, clock, { storeUrl, random }))
+    this.bridges.push(this.#runBridge({ ...this.env, ...env }, this.clock))
   }
 
   /** Waits for an answer of the bridge, but rejects if the bridge ends earlier. */
@@ -170,6 +184,8 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return this.observer.until(
       `the bridge to be ${state}`,
       () => this.observer.last(`${this.#base}/bridge/state`) === state,
+      // A separate process takes seconds to start on a busy machine.
+      30_000,
     )
   }
 

@@ -253,8 +253,7 @@ export const GATEWAY_FAULTS: Faults = {
     async (scene) => {
       const { world, random } = scene
       // Keep the hub unreachable long enough for the bridge to notice it.
-      world.hubProxy.refuse(true)
-      world.hubProxy.reset()
+      world.hubProxy.cut()
       await after(3500)
       const since = Date.now()
       const answers = random.pick([page(200), json({ login: 'required' }), json(true), page(404)])

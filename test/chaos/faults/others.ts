@@ -2,7 +2,7 @@
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
 import { appTopic, read, WRITES } from '../commands.ts'
-import type { Faults, Scene } from './fault.ts'
+import { type Faults, kindOf, type Scene } from './fault.ts'
 import { isList, json, page } from './gateway.ts'
 import { broker } from './limits.ts'
 
@@ -46,67 +46,56 @@ async function expireWaiting({ world, load }: Scene): Promise<void> {
   }
 }
 
+const other = kindOf({})
+
 export const OTHERS: Faults = {
-  'nothing for a while': { run: () => after(3000), hubWell: true },
-  'broker long away': {
-    async run({ world }) {
+  'nothing for a while': other(() => after(3000), { hubWell: true }),
+  'broker long away': other(
+    async ({ world }) => {
       world.cutOff()
       await after(7000)
       world.brokerProxy.heal()
     },
-    hubWell: true,
-  },
-  'hub crawls': {
-    async run({ world }) {
-      world.hub.behave('slow-headers', { ms: 1800, operation: ['restartApp', 'setAppSetting', 'say'] })
-      await after(4000)
-      world.hub.behaveWell()
-    },
-    hubWell: false,
-  },
-  'installs cut': {
-    async run({ world, load }) {
-      world.gateway.rule(({ method, path }) => (method === 'POST' && path.endsWith('/store') ? 'cut' : undefined))
-      for (let left = 6; left > 0; left -= 1) {
-        const subject = load.subject()
-        if (subject !== undefined) void load.issue(WRITES.install(subject))
-        await after(100)
-      }
-      await after(1500)
-    },
-    hubWell: false,
-  },
-  'removals cut, then a 404 page': {
-    async run({ world, load }) {
-      const cut = new Set<string>()
-      world.gateway.rule(({ method, path }) => {
-        const subject = path.replace(/\?.*/, '')
-        if (method === 'GET') return cut.has(subject) ? page(404) : undefined
-        if (method !== 'DELETE') return undefined
-        cut.add(subject)
-        return 'cut'
-      })
-      for (const remove of [WRITES.unset, WRITES.uninstall, WRITES.unset]) {
-        const subject = load.subject()
-        if (subject !== undefined) void load.issue(remove(subject))
-        await after(200)
-      }
-      await after(1500)
-    },
-    hubWell: false,
-  },
-  'hub starts up for long': {
-    async run({ world }) {
-      world.gateway.rule((request) => (isList(request) ? json({ error: 'starting up' }) : undefined))
-      // Wait, because the bridge reads a list a second time if the list has lost all apps.
-      await after(6000)
-    },
-    hubWell: false,
-  },
-  'hub slow to show who it is': { run: expireWaiting, hubWell: false },
-  'empty broker accepts packets of 2,000 bytes': {
-    run: broker(['max_packet_size 2000'], { online: true, forgets: true }),
-    hubWell: true,
-    holds: ['broker', 'bridge'],
-  },
+    { hubWell: true },
+  ),
+  'hub crawls': other(async ({ world }) => {
+    world.hub.behave('slow-headers', { ms: 1800, operation: ['restartApp', 'setAppSetting', 'say'] })
+    await after(4000)
+    world.hub.behaveWell()
+  }),
+  'installs cut': other(async ({ world, load }) => {
+    world.gateway.rule(({ method, path }) => (method === 'POST' && path.endsWith('/store') ? 'cut' : undefined))
+    for (let left = 6; left > 0; left -= 1) {
+      const subject = load.subject()
+      if (subject !== undefined) void load.issue(WRITES.install(subject))
+      await after(100)
+    }
+    await after(1500)
+  }),
+  'removals cut, then a 404 page': other(async ({ world, load }) => {
+    const cut = new Set<string>()
+    world.gateway.rule(({ method, path }) => {
+      const subject = path.replace(/\?.*/, '')
+      if (method === 'GET') return cut.has(subject) ? page(404) : undefined
+      if (method !== 'DELETE') return undefined
+      cut.add(subject)
+      return 'cut'
+    })
+    for (const remove of [WRITES.unset, WRITES.uninstall, WRITES.unset]) {
+      const subject = load.subject()
+      if (subject !== undefined) void load.issue(remove(subject))
+      await after(200)
+    }
+    await after(1500)
+  }),
+  'hub starts up for long': other(async ({ world }) => {
+    world.gateway.rule((request) => (isList(request) ? json({ error: 'starting up' }) : undefined))
+    // Wait, because the bridge reads a list a second time if the list has lost all apps.
+    await after(6000)
+  }),
+  'hub slow to show who it is': other(expireWaiting),
+  'empty broker accepts packets of 2,000 bytes': other(
+    broker(['max_packet_size 2000'], { online: true, forgets: true }),
+    { hubWell: true, holds: ['broker', 'bridge'] },
+  ),
 }

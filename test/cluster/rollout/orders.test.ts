@@ -7,7 +7,7 @@ test('one rollout runs at a time; the same order again is the same rollout', asy
   const code = async (order: object) => (await street.ask('rollout', order)).error?.code ?? 'ok'
   expect(await code({ ...RESTART, app: 'no.such.app', transaction: 'a' })).toBe('unknown_app')
   expect(await code({ ...RESTART, hubs: 'h9', transaction: 'b' })).toBe('unknown_app')
-  expect(await code(RESTART)).toBe('invalid_payload')
+  expect(await code({ ...RESTART, transaction: undefined })).toBe('invalid_payload')
   expect(await code({ ...RESTART, transaction: 'state' })).toBe('invalid_payload')
   expect(await code({ ...RESTART, batch: 0, transaction: 'c' })).toBe('invalid_payload')
   expect(await code({ ...RESTART, command: 'uninstall', transaction: 'd' })).toBe('invalid_payload')

@@ -40,20 +40,6 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(end.failed).toMatchObject([{ hub: 'h0', app: APP, code: 'crashed' }])
     expect(street.asked()).toEqual([1, 0, 0])
   })
-
-  test('continues where it was when the bridge is restarted', async () => {
-    await using street = await Street.build({ broker, houses: 4 })
-    const first = await street.bridge()
-    await street.rollOut({ batch: 2 })
-    const left = await street.until('t', ({ done }) => done >= 1)
-    await first.stop()
-    const record = street.rollout('t')
-    expect(record?.state).toBe('running')
-    await street.bridge()
-    const end = await street.ended()
-    expect(end).toMatchObject({ state: 'done', total: 4, done: 4, started_at: left.started_at })
-    street.expectRepeated(record)
-  })
 })
 
 test('a rollout counts failures after the canary, and ends at the limit', async () => {

@@ -34,7 +34,8 @@ test.for(BROKERS)(
     await first.stop()
     expect(performance.now() - begun).toBeLessThan(STOP_MS)
     await until('offline', () => street.observer.last(STATE) === 'offline')
-    expect(street.rollout('t')?.current).toMatchObject([
+    const record = street.rollout('t')
+    expect(record?.current).toMatchObject([
       { hub: 'h0', phase: 'answered' },
       { hub: 'h1', phase: 'sent' },
     ])
@@ -42,7 +43,8 @@ test.for(BROKERS)(
     const topics = street.observer.seen.map(({ topic }) => topic)
     expect(topics.lastIndexOf('hub2mqtt/rollout/t')).toBeLessThan(topics.lastIndexOf(STATE))
     await street.bridge()
-    expect(await street.ended()).toMatchObject({ state: 'done', done: 3, failed: [] })
+    const end = { state: 'done', total: 3, done: 3, failed: [], started_at: record?.started_at }
+    expect(await street.ended()).toMatchObject(end)
     // The next bridge repeats only the aborted step.
     expect(street.asked()).toEqual([1, 2, 1])
   },

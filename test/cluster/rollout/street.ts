@@ -6,14 +6,14 @@ import { test as base, expect } from 'vitest'
 import { readRollout } from '../../../src/cluster/rollout/record.ts'
 import type { Rollout } from '../../../src/contract/rollout.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
-import { type AppSeed, EmulatedHub } from '../../../src/emulator/hub.ts'
+import type { AppSeed, EmulatedHub } from '../../../src/emulator/hub.ts'
 import { type RunningBridge, startBridge } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
-import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from '../../support/brokers.ts'
+import { BROKERS, type BrokerKind, type Mosquitto, startBroker } from '../../support/brokers.ts'
+import { Fleet, type FleetParts, numbered, openFleet } from '../../support/fleet.ts'
 import { JumpClock } from '../../support/jump-clock.ts'
 import type { Nats } from '../../support/nats.ts'
-import { Observer } from '../../support/observer.ts'
-import { ALL_SCOPES, type Answer, KEY } from '../../support/world.ts'
+import { type Answer, KEY } from '../../support/world.ts'
 
 /** Run the tests concurrently, because each has its own street and mostly waits. */
 export const test = base.concurrent
@@ -30,51 +30,26 @@ interface StreetOptions {
   /** The broker; default: the first of `BROKERS`, for tests that do not depend on the kind of broker. */
   readonly broker?: BrokerKind | Mosquitto
   readonly houses: number
-  readonly apps?: readonly AppSeed[]
+  readonly apps?: AppSeed[]
   /** The configuration's `commands`, in YAML. */
   readonly commands?: string
   /** Additional configuration of bridges in this process, as environment variables. */
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Returns the id of the hub in a house. The first house is 0. */
-export const idOf = (house: number): string => String(house).padStart(24, '0')
-
-export class Street implements AsyncDisposable {
-  readonly hubs = new Map<string, EmulatedHub>()
-  readonly broker: Broker
-  readonly observer: Observer
+export class Street extends Fleet {
   readonly clock = new JumpClock()
-  readonly #commands: string
-  readonly #env: Readonly<Record<string, string>>
-  readonly #open: AsyncDisposableStack
+  readonly #options: StreetOptions
 
-  private constructor(
-    { broker, observer }: { readonly broker: Broker; readonly observer: Observer },
-    { commands = '{allow: [bridge/rollout]}', env = {} }: StreetOptions,
-    open: AsyncDisposableStack,
-  ) {
-    this.broker = broker
-    this.observer = observer
-    this.#commands = commands
-    this.#env = env
-    this.#open = open
+  private constructor(parts: FleetParts, options: StreetOptions) {
+    super(parts)
+    this.#options = options
   }
 
   static async build(options: StreetOptions): Promise<Street> {
-    const { broker: kind = BROKERS[0], houses, apps = [{ id: APP }] } = options
-    await using open = new AsyncDisposableStack()
-    const broker = open.use(typeof kind === 'string' ? await startBroker(kind) : kind)
-    const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
-    const observer = open.use(await Observer.on(broker.port, { protocol, comesBack: true }))
-    const street = new Street({ broker, observer }, options, new AsyncDisposableStack())
-    for (let i = 0; i < houses; i += 1) {
-      const keys = { [KEY]: ALL_SCOPES }
-      const hub = await EmulatedHub.start({ id: idOf(i), keys, settleMs: 0, flavour: 'older', apps: [...apps] })
-      street.hubs.set(`h${i}`, open.use(hub))
-    }
-    street.#open.use(open.move())
-    return street
+    const { broker = BROKERS[0], houses, apps = [{ id: APP }] } = options
+    const started = typeof broker === 'string' ? await startBroker(broker) : broker
+    return new Street(await openFleet(numbered(houses, { apps }), started), options)
   }
 
   /** Like `build`, but also starts a bridge in this process. */
@@ -86,22 +61,7 @@ export class Street implements AsyncDisposable {
     return street
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#open.disposeAsync()
-  }
-
-  /** Registers a resource that is closed with the street. */
-  use<T extends AsyncDisposable>(resource: T): T {
-    return this.#open.use(resource)
-  }
-
-  hub(name: string): EmulatedHub {
-    const hub = this.hubs.get(name)
-    if (hub === undefined) throw new Error(`there is no ${name}`)
-    return hub
-  }
-
-  file(commands = this.#commands): string {
+  file(commands = this.#options.commands ?? '{allow: [bridge/rollout]}'): string {
     const hubs = [...this.hubs].map(
       ([name, { url }]) =>
         `  ${name}: {url: "${url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s, timeout: 1m}`,
@@ -118,7 +78,7 @@ export class Street implements AsyncDisposable {
   }
 
   begin(env: Readonly<Record<string, string>> = {}): RunningBridge {
-    return this.#open.use(startBridge({ ...this.#env, ...env }, this.file(), this.clock))
+    return this.use(startBridge({ ...this.#options.env, ...env }, this.file(), this.clock))
   }
 
   /** Starts a member of a fleet with leases in this process. */
@@ -128,12 +88,10 @@ export class Street implements AsyncDisposable {
 
   /** Starts a bridge in a separate process, without waiting until it is online. */
   async process(): Promise<BridgeProcess> {
-    const { path } = this.#open.use(await mkdtempDisposable(join(tmpdir(), 'street-')))
+    const { path } = this.use(await mkdtempDisposable(join(tmpdir(), 'street-')))
     const config = join(path, 'config.yaml')
     await writeFile(config, this.file())
-    const bridge = new BridgeProcess({ config, env: { HUB2MQTT_HTTP_ENABLED: 'false' } })
-    this.#open.defer(() => bridge.stop('SIGKILL'))
-    return bridge
+    return this.use(new BridgeProcess({ config, env: { HUB2MQTT_HTTP_ENABLED: 'false' } }))
   }
 
   /** How often a bridge has published `online`. */
@@ -149,14 +107,6 @@ export class Street implements AsyncDisposable {
       await observer.until(name, () => observer.last(`hub2mqtt/${name}/state`) === 'online', 30_000)
       await observer.until(`${name}'s app`, () => observer.last(`hub2mqtt/${name}/app/${APP}`))
     }
-  }
-
-  async ask(command: string, payload: object, of = 'bridge'): Promise<Answer> {
-    const { observer } = this
-    const result = `hub2mqtt/${of}/result/${command}`
-    const before = observer.texts(result).length
-    await observer.publish(`hub2mqtt/${of}/cmd/${command}`, JSON.stringify(payload))
-    return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
   }
 
   /** Orders a rollout. By default, the rollout has the name `t` and restarts the app. */

@@ -5,14 +5,17 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import * as v from 'valibot'
 import { onTestFinished } from 'vitest'
-import { EmulatedHub, type EmulatedHubOptions } from '../../../src/emulator/hub.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import { VERSION } from '../../../src/base/version.ts'
+import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { SESSION } from '../../../src/web/server/api/protocol.ts'
+import { type RunningBridge, startBridge } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { Mosquitto } from '../../support/brokers.ts'
+import { Fleet, type FleetParts, openFleet } from '../../support/fleet.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { type View, visit } from './browser.ts'
-import { LocalDaemon } from './daemon.ts'
 
 const KEY = 'key-of-the-house'
 
@@ -24,15 +27,9 @@ export interface HouseOptions {
   readonly scopes?: readonly string[]
 }
 
-type Daemon = LocalDaemon | BridgeProcess
+type Daemon = RunningBridge | BridgeProcess
 
-type Parts<D extends Daemon> = Pick<House<D>, 'hubs' | 'broker' | 'port' | 'file'> & {
-  readonly run: (file: string) => D
-}
-
-export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
-  readonly hubs: ReadonlyMap<string, EmulatedHub>
-  readonly broker: Mosquitto
+export class House<D extends Daemon = RunningBridge> extends Fleet<Mosquitto> {
   readonly port: number
   readonly url: string
   /** The address of the page that the daemon has printed; with a password, the same as `url`. */
@@ -41,11 +38,9 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
   /** The path of the configuration file. */
   readonly file: string
   readonly #run: (file: string) => D
-  #open = new AsyncDisposableStack()
 
-  private constructor({ hubs, broker, port, file, run }: Parts<D>) {
-    this.hubs = hubs
-    this.broker = broker
+  private constructor(parts: FleetParts<Mosquitto>, port: number, file: string, run: (file: string) => D) {
+    super(parts)
     this.port = port
     this.file = file
     this.url = `http://127.0.0.1:${port}/`
@@ -55,7 +50,7 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
   }
 
   static start(options: HouseOptions = {}): Promise<House> {
-    return House.#start(options, (file) => new LocalDaemon(file))
+    return House.#start(options, (path) => startBridge({}, undefined, systemClock, { version: VERSION, path }))
   }
 
   /** Starts a house whose daemon is a separate process, for tests that kill or suspend it, and for measurements. */
@@ -65,15 +60,14 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
 
   static async #start<D extends Daemon>(options: HouseOptions, run: (file: string) => D): Promise<House<D>> {
     const { hubs: wanted = { home: {} }, config = {}, scopes = ['hub.app', 'hub.speech'] } = options
-    await using open = new AsyncDisposableStack()
-    const broker = open.use(await Mosquitto.start())
-    const hubs = new Map<string, EmulatedHub>()
-    let id = 10
-    for (const [name, more] of Object.entries(wanted)) {
-      id += 1
-      const own = { settleMs: 150, flavour: 'older', id: `5f0c8a1b2d3e4f50617283${id}` } as const
-      hubs.set(name, open.use(await EmulatedHub.start({ keys: { [KEY]: scopes }, ...own, ...more })))
-    }
+    await using closing = new AsyncDisposableStack()
+    const entries = Object.entries(wanted).map(([name, more], i) => {
+      const own = { keys: { [KEY]: scopes }, settleMs: 150, id: `5f0c8a1b2d3e4f50617283${11 + i}` }
+      return [name, { ...own, ...more }] as const
+    })
+    const parts = await openFleet(Object.fromEntries(entries), await Mosquitto.start())
+    const { hubs, broker, open } = parts
+    closing.use(open)
     const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'house-')))
     const file = join(folder, 'hub2mqtt.yaml')
     const port = await freePort()
@@ -87,17 +81,15 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
       http: { ...more('http'), port },
     })
     await writeFile(file, text, { mode: 0o600 })
-    const house = new House({ hubs, broker, port, file, run })
+    const house = new House(parts, port, file, run)
     open.defer(() => house.daemon.stop())
     await house.#ready()
-    house.#open = open.move()
+    closing.move()
     return house
   }
 
-  hub(name = 'home'): EmulatedHub {
-    const hub = this.hubs.get(name)
-    if (hub === undefined) throw new Error(`there is no hub ${name}`)
-    return hub
+  override hub(name = 'home'): EmulatedHub {
+    return super.hub(name)
   }
 
   /** Restarts the daemon on the same port. */
@@ -117,10 +109,6 @@ export class House<D extends Daemon = LocalDaemon> implements AsyncDisposable {
     if (v.parse(SESSION, await (await fetch(`${this.url}api/session`)).json()).login === 'token') {
       this.page = await this.daemon.page()
     }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#open.disposeAsync()
   }
 }
 

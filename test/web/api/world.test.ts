@@ -26,7 +26,7 @@ const stateOf = async (at = url) => v.parse(STATE, await (await fetch(`${at}/api
 beforeAll(async () => {
   world = await Worlds.start({ env: { ...http, COMMANDS_DENY: 'garbage-collect' } })
   url = await addressOf(world)
-  owner = await world.bridge.owner
+  owner = await world.bridge.owner()
 })
 afterAll(() => world[Symbol.asyncDispose]())
 
@@ -110,7 +110,7 @@ describe('over HTTP', () => {
   ])('a command in progress is answered at the end %s', async (_, ms, expected) => {
     await using ending = await Worlds.start({ env: http })
     const api = await addressOf(ending)
-    const headers = await ending.bridge.owner
+    const headers = await ending.bridge.owner()
     ending.hub.behave('slow-headers', { ms, times: 1, operation: 'restartApp' })
     const asked = fetch(`${api}/api/commands/home/app/${ending.app}/restart`, { method: 'POST', headers })
     await until('the request', () => ending.hub.requests.some(({ operation }) => operation === 'restartApp'))

@@ -24,6 +24,7 @@ import { json, type Reply } from '../../../src/web/server/reply.ts'
 import type { Sender } from '../../../src/web/server/sender.ts'
 import { listen } from '../../../src/web/server/server.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
+import { variables } from '../../support/bridge.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { ownerOf } from '../../support/start-token.ts'
 
@@ -106,9 +107,7 @@ export interface Asking {
 const loaded = (env: Readonly<Record<string, string>>): Config => {
   const nowhere = { HUB_URL: 'http://127.0.0.1:1', MQTT_URL: 'mqtt://127.0.0.1:1' }
   const all = { ...nowhere, HUB_API_KEY: 'key-of-the-hub', ...env }
-  return loadConfig({
-    env: Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value])),
-  }).config
+  return loadConfig({ env: variables(all) }).config
 }
 
 const codeOf = (body: string): unknown => {

@@ -10,6 +10,7 @@ import { createLog } from '../../../src/observability/log.ts'
 import type { SetupApply, SetupBroker, SetupHub } from '../../../src/web/server/api/protocol.ts'
 import { firstRun, loadUnfinished } from '../../../src/web/server/first-run.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
+import { variables } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { freePort } from '../../support/ports.ts'
 import { ownerOf } from '../../support/start-token.ts'
@@ -60,7 +61,7 @@ async function prepare({ file, env = {} }: FirstOptions) {
     return { status: response.status, headers: response.headers, text, answer }
   }
   const request = {
-    env: Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value])),
+    env: variables(all),
     ...(file !== null && { file: path }),
   }
   return { path, port, mqttPort, ask, request }
