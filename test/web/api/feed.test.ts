@@ -171,13 +171,23 @@ describe('the feed', () => {
     expect(openFeed().snapshot()).not.toHaveProperty('fleet')
   })
 
-  it('keeps the state of a hub that another member takes over, and no other topics of the hub', () => {
-    const { hold, release, snapshot } = openFeed()
+  it('keeps the state of a hub that another member takes over, and clears its other topics, for followers too', async () => {
+    const { hold, release, snapshot, follow, clock } = openFeed()
     hold('b/home/info', '{}')
     hold('b/home/state', 'online')
     hold(app('x'), state(1))
     hold('b/bridge/state', 'online')
+    const { frames } = follow()
     release('b/home/')
+    await clock.advance(100)
+    expect(frames).toMatchObject([
+      {
+        state: [
+          ['b/home/info', null],
+          [app('x'), null],
+        ],
+      },
+    ])
     expect(snapshot().state).toEqual([
       ['b/home/state', 'online'],
       ['b/bridge/state', 'online'],
@@ -227,16 +237,6 @@ describe('the feed', () => {
     happen()
     await clock.advance(1_000)
     expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
-  })
-
-  it('sends followers the topics that another member has taken over', async () => {
-    const { hold, release, follow, clock } = openFeed()
-    hold('b/home/info', '{}')
-    hold('b/home/state', 'online')
-    const { frames } = follow()
-    release('b/home/')
-    await clock.advance(100)
-    expect(frames).toMatchObject([{ state: [['b/home/info', null]] }])
   })
 
   it('renders nothing without followers, and each change only once for all of them', async () => {

@@ -59,16 +59,6 @@ describe('the API', () => {
     expect(told).toHaveLength(1)
   })
 
-  it('closes the connection of a GET with a body instead of reading it', async () => {
-    const { port } = await openDoor()
-    const answer = await rawAnswer(
-      port,
-      'GET /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx',
-    )
-    expect(answer.match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 200'])
-    expect(answer.toLowerCase()).toContain('connection: close')
-  })
-
   it.each(['Content-Length: 100\r\n\r\n{', 'Transfer-Encoding: chunked\r\n\r\n5\r\n{'])(
     'logs no warning if a client disconnects during its body: %j',
     async (rest) => {

@@ -111,6 +111,14 @@ const loaded = (env: Readonly<Record<string, string>>): Config => {
   }).config
 }
 
+/** Returns the access control of a page with this password. */
+export const accessWith = (password: string, clock: Clock = new FakeClock()) =>
+  new AccessControl(
+    () => loaded({ HTTP_PASSWORD: password }).http,
+    () => '',
+    clock,
+  )
+
 const codeOf = (body: string): unknown => {
   try {
     return JSON.parse(body)?.error?.code

@@ -98,7 +98,7 @@ describe('the file', () => {
     expect(readdirSync(inside).sort()).toEqual(['hub2mqtt.yaml', 'other.yaml'])
   })
 
-  test('gets a new broker in place of the previous one, including credentials and their file', () => {
+  test('gets the hub, and a new broker in place of the previous one with its credentials, and a JSON file stays JSON', () => {
     const before = 'mqtt:\n  url: mqtt://old # the old one\n  username: me\n  password_file: /run/x\n  keepalive: 10s\n'
     const broker = { url: ['mqtt://new'], username: null, password: null }
     expect(withChoice(before, { hub: at('http://h'), broker })).toBe(
@@ -108,6 +108,14 @@ describe('the file', () => {
     expect(withChoice(before, { hub: at('http://h'), broker: cluster })).toContain(
       'mqtt:\n  url:\n    - mqtt://one\n    - mqtt://two\n  keepalive: 10s\n',
     )
+    expect(
+      JSON.parse(
+        withChoice('{"log": {"level": "debug"}}', { hub: at('http://h', { api_key: '0123' }), broker: undefined }),
+      ),
+    ).toEqual({
+      log: { level: 'debug' },
+      hubs: { home: { url: 'http://h', api_key: '0123' } },
+    })
     const empty = 'hubs: # put yours here\n  # shed: ...\n'
     expect(withChoice(empty, { hub: at('http://h'), broker: undefined })).toMatch(
       /^hubs:\n {2}# put yours here\n {2}# shed: ...\n {2}home:\n/,
