@@ -6,13 +6,6 @@ import { acknowledged, ask, hubOf, sessionOf, subscribed } from './support.ts'
 const PING = 'GET /system/ping'
 
 describe('identity', () => {
-  test('answers a ping without a key, with its identity in headers', async () => {
-    const hub = await hubOf({ id: 'hub-1', version: '9.9.9' })
-    const answer = await ask(hub, PING, { key: null })
-    expect(answer).toMatchObject({ status: 200, json: true })
-    expect(answer.headers).toMatchObject({ 'x-homey-id': 'hub-1', 'x-homey-version': '9.9.9' })
-  })
-
   test('answers false to a ping that is meant for another hub', async () => {
     const hub = await hubOf({ id: 'hub-1' })
     expect((await ask(hub, `${PING}?id=hub-2`)).json).toBe(false)

@@ -28,7 +28,7 @@ describe('answers', () => {
     expect((await ask(hub, APPS)).status).toBe(200)
   })
 
-  test('have the wrong form: no JSON, incomplete JSON, another shape, an empty list, a page of a gateway', async () => {
+  test('have the wrong form: no JSON, incomplete JSON, another shape, an empty list', async () => {
     const hub = await hubOf()
     const answer = async () => {
       const given = await ask(hub, APPS)
@@ -44,10 +44,6 @@ describe('answers', () => {
     hub.behave('empty-list')
     expect((await ask(hub, `GET /apps/app/${HUE}`)).json).toMatchObject({ id: HUE })
     expect((await answer()).json).toEqual({})
-    hub.behave('gateway-page', { status: 404 })
-    expect(await answer()).toMatchObject({ status: 404, headers: { 'content-type': 'text/html' } })
-    hub.behave('gateway-page')
-    expect((await answer()).text).toMatch(/^<!doctype html>/)
   })
 
   test('claim a success that did not happen, with any status and value', async () => {

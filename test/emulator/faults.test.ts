@@ -14,6 +14,7 @@ describe('another server at the address', () => {
       hub.behave('gateway-page', { status })
       const answer = await ask(hub, SET, { body: { value: 1 } })
       expect(answer).toMatchObject({ status, headers: { 'content-type': 'text/html' } })
+      expect(answer.text).toMatch(/^<!doctype html>/)
       expect(answer.headers).not.toHaveProperty('x-homey-id')
       expect(hub.settings(HUE)).not.toHaveProperty('x')
     },

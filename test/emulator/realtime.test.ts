@@ -97,17 +97,6 @@ describe('a session', () => {
       expect(session.events).toMatchObject([['app.update', { name: 'Ünïcode ✓' }]])
     }
   })
-
-  test('receives whatever tests emit', async () => {
-    const hub = await hubOf()
-    const session = await subscribed(hub)
-    hub.emit('app.update', null)
-    hub.emit('app.delete', { id: 'never.seen' })
-    expect(await events(hub, session)).toEqual([
-      ['app.update', null],
-      ['app.delete', { id: 'never.seen' }],
-    ])
-  })
 })
 
 describe('calls over the session', () => {

@@ -76,17 +76,6 @@ describe('a data folder', () => {
     ])
   })
 
-  it('forgets the settings of a removed app only if they are purged', async () => {
-    const { state } = await opened({})
-    for (const purgeSettings of [false, true]) {
-      state.put(storedApp())
-      state.setSetting(LIGHTS, 'night', true)
-      state.remove(LIGHTS, { purgeSettings })
-      expect(state.apps()).toEqual([])
-      expect(state.settings(LIGHTS).size).toBe(purgeSettings ? 0 : 1)
-    }
-  })
-
   it('uses the id from its options, and keeps it', async () => {
     const path = join(folder(), 'data')
     for (const hubId of ['mine', undefined]) {
