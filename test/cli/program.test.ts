@@ -122,30 +122,20 @@ describe.runIf(hasScores)('when memory runs out', () => {
 
 describe('the keys of an emulated hub', () => {
   test('are printed once, listed and revoked', async () => {
-    const dir = temporaryFolder()
-    const data = join(dir, 'data')
-    const made = await performed([
-      'emulate',
-      'keys',
-      'create',
-      '--data',
-      data,
-      '--scope',
-      'hub.app',
-      '--name',
-      'tablet',
-    ])
+    const data = join(temporaryFolder(), 'data')
+    const keys = (...args: string[]) => performed(['emulate', 'keys', ...args, '--data', data])
+    const made = await keys('create', '--scope', 'hub.app', '--name', 'tablet')
     expect(made).toEqual({
       status: 0,
       stdout: expect.stringMatching(/^[\w-]{43}\n$/),
       stderr: expect.stringMatching(/^id [0-9a-f]{8}; the key is not shown again\n$/),
     })
     const id = made.stderr.slice(3, 11)
-    const listed = await performed(['emulate', 'keys', 'list', '--data', data])
+    const listed = await keys('list')
     expect(listed).toEqual({ status: 0, stdout: expect.stringContaining(`${id}  20`), stderr: '' })
     expect(listed.stdout).not.toContain(made.stdout.trim())
-    expect(await performed(['emulate', 'keys', 'revoke', id, '--data', data])).toMatchObject({ status: 0 })
-    expect(await performed(['emulate', 'keys', 'list', '--data', data])).toEqual({ status: 0, stdout: '', stderr: '' })
+    expect(await keys('revoke', id)).toMatchObject({ status: 0 })
+    expect(await keys('list')).toEqual({ status: 0, stdout: '', stderr: '' })
   })
 
   test('are refused with one line', async () => {
@@ -358,31 +348,5 @@ describe('the demo', () => {
     expect(demo.end).toBe('code 0')
     expect([...(await retainedOn(broker.port))]).toEqual([['hub2mqtt/home/state', 'online']])
     expect(observer.seen.filter(({ topic }) => topic.startsWith('homeassistant/'))).toEqual([])
-  })
-})
-
-describe('a daemon', () => {
-  test('reads its configuration again on SIGHUP', async () => {
-    const folder = temporaryFolder()
-    const file = join(folder, 'hub2mqtt.yaml')
-    const port = await freePort()
-    const configure = (hubs: readonly string[]) =>
-      writeFile(
-        file,
-        JSON.stringify({
-          hubs: Object.fromEntries(hubs.map((name) => [name, { url: 'http://127.0.0.1:1', api_key: 'k' }])),
-          mqtt: { embedded: { port } },
-        }),
-      )
-    await configure(['home'])
-    await using daemon = lasting(['run', '--config', file])
-    await daemon.untilPort(port)
-    await using observer = await Observer.on(port, { protocol: '3.1.1' })
-    await until('the bridge', () => observer.last('hub2mqtt/bridge/state') === 'online')
-    await configure(['home', 'cabin'])
-    daemon.signal('SIGHUP')
-    await until('the new hub', () => observer.last('hub2mqtt/cabin/state') === 'offline')
-    await daemon.stop('SIGTERM')
-    expect(daemon.end).toBe('code 0')
   })
 })

