@@ -140,34 +140,26 @@ describe('the feed', () => {
     expect(clock.waits).toHaveLength(waits)
   })
 
-  it('sends changed refusals and a changed log level within five seconds', async () => {
-    const { follow, world, snapshot, clock } = openFeed()
-    expect(snapshot().log_level).toBe('info')
+  it('sends changed refusals, a changed log level and a changed state of the fleet within five seconds', async () => {
+    let status = FLEET
+    const { follow, world, snapshot, clock } = openFeed({ fleet: () => status })
+    expect(snapshot()).toMatchObject({ log_level: 'info', fleet: FLEET })
     const { frames } = follow()
     world.refusals = { home: {} }
     await clock.advance(5_000)
     world.level = 'debug'
     await clock.advance(5_000)
+    status = { ...FLEET, acts: false }
+    await clock.advance(5_000)
     await clock.advance(5_000)
     expect(frames).toMatchObject([
       { type: 'changes', refusals: { home: {} } },
       { type: 'changes', log_level: 'debug' },
+      { type: 'changes', fleet: { acts: false } },
       { type: 'alive' },
     ])
     expect(frames[0]).not.toHaveProperty('log_level')
     expect(frames[1]).not.toHaveProperty('refusals')
-  })
-
-  it('sends the state of a fleet, and its changes within five seconds', async () => {
-    let status = FLEET
-    const { follow, snapshot, clock } = openFeed({ fleet: () => status })
-    expect(snapshot().fleet).toEqual(FLEET)
-    const { frames } = follow()
-    status = { ...FLEET, acts: false }
-    await clock.advance(5_000)
-    expect(frames).toMatchObject([{ type: 'changes', fleet: { acts: false } }])
-    await clock.advance(5_000)
-    expect(frames[1]).toMatchObject({ type: 'alive' })
     expect(openFeed().snapshot()).not.toHaveProperty('fleet')
   })
 

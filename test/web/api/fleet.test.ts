@@ -100,8 +100,9 @@ describe('over HTTP, a member of a fleet', () => {
   })
 })
 
-describe.skipIf(natsPath === undefined)('over HTTP, a member that shares hubs by leases', () => {
-  it('follows its hubs to another member and back, and never loses their states', async () => {
+it.skipIf(natsPath === undefined)(
+  'over HTTP, a member that shares hubs by leases follows its hubs to another member and back, and never loses their states',
+  async () => {
     await using nats = await startNats()
     const names = ['a', 'b']
     const leased = names.map((member) => ({ fleet: { nats: nats.urls, lease: '5s', member } }))
@@ -126,5 +127,6 @@ describe.skipIf(natsPath === undefined)('over HTTP, a member that shares hubs by
         [`hub2mqtt/${hub}/state`, 'online'],
       ])
     }
-  }, 120_000)
-})
+  },
+  120_000,
+)

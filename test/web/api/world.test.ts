@@ -184,16 +184,14 @@ describe('over HTTP', () => {
   })
 })
 
-describe('with http.page: false', () => {
-  it('there are health and metrics, and an explanation in place of the page', async () => {
-    await using other = await Worlds.start({ env: { ...http, HTTP_PAGE: 'false' } })
-    const at = await addressOf(other)
-    expect((await fetch(`${at}/readyz`)).status).toBe(200)
-    expect(await (await fetch(at)).text()).toContain('http.page')
-    for (const path of ['api/session', 'api/live', 'api/state']) {
-      expect((await fetch(`${at}/${path}`)).status, path).toBe(404)
-    }
-  })
+it('with http.page: false there are health and metrics, and an explanation in place of the page', async () => {
+  await using other = await Worlds.start({ env: { ...http, HTTP_PAGE: 'false' } })
+  const at = await addressOf(other)
+  expect((await fetch(`${at}/readyz`)).status).toBe(200)
+  expect(await (await fetch(at)).text()).toContain('http.page')
+  for (const path of ['api/session', 'api/live', 'api/state']) {
+    expect((await fetch(`${at}/${path}`)).status, path).toBe(404)
+  }
 })
 
 interface Frame {
