@@ -115,20 +115,18 @@ describe('answers', () => {
   })
 })
 
-describe('the options of a behaviour', () => {
-  test('are part of its type', async () => {
-    const hub = await hubOf()
-    // @ts-expect-error an answer is limited to operations, not events
-    hub.behave('answer-status', { event: 'app.update' })
-    // @ts-expect-error an event is limited to its name, not to operations
-    hub.behave('lose-events', { operation: 'getApps' })
-    // @ts-expect-error there is no such operation
-    hub.behave('answer-status', { operation: 'getNothing' })
-    // @ts-expect-error a hang has no number of times
-    hub.behave('realtime-hung', { times: 1 })
-    // @ts-expect-error there is no such behaviour
-    hub.behave('answer-politely', false)
-  })
+test('the options of a behaviour are part of its type', async () => {
+  const hub = await hubOf()
+  // @ts-expect-error an answer is limited to operations, not events
+  hub.behave('answer-status', { event: 'app.update' })
+  // @ts-expect-error an event is limited to its name, not to operations
+  hub.behave('lose-events', { operation: 'getApps' })
+  // @ts-expect-error there is no such operation
+  hub.behave('answer-status', { operation: 'getNothing' })
+  // @ts-expect-error a hang has no number of times
+  hub.behave('realtime-hung', { times: 1 })
+  // @ts-expect-error there is no such behaviour
+  hub.behave('answer-politely', false)
 })
 
 describe('realtime', () => {

@@ -185,15 +185,8 @@ test.each([
   [
     'reference',
     [
-      'getSessionMe',
-      'getVoices',
-      'getOptionLastSuccessfulBackup',
-      'getDevices',
-      'getFlows',
-      'getAdvancedFlows',
-      'getLogs',
-      'getLogEntries',
-      'getUpdates',
+      ...['getSessionMe', 'getVoices', 'getOptionLastSuccessfulBackup', 'getDevices', 'getFlows'],
+      ...['getAdvancedFlows', 'getLogs', 'getLogEntries', 'getUpdates'],
     ],
   ],
 ] as const)('a hub of the %s kind lacks %j', (flavour, names) => {

@@ -152,8 +152,9 @@ describe('the generations', () => {
   })
 })
 
-describe('permissions', () => {
-  test.each(ENTRIES)('lets a key use $name with the permission of its row, and with no other', async (entry) => {
+test.each(ENTRIES)(
+  'permissions lets a key use $name with the permission of its row, and with no other',
+  async (entry) => {
     const { item, endpoint } = entry
     const { method, path, needs, only } = endpoint
     const isOpen = needs === 'nothing'
@@ -164,8 +165,8 @@ describe('permissions', () => {
     expect((await ask(hub, line, { key: null })).status).toBe(isOpen ? 200 : 401)
     expect((await ask(hub, line, { key: 'none' })).status === 403).toBe(enough.length > 0)
     expect((await ask(hub, line, { key: 'enough' })).status).not.toBe(403)
-  })
-})
+  },
+)
 
 describe('answers and requests', () => {
   test.each([
