@@ -170,24 +170,22 @@ describe('a new app', () => {
   })
 })
 
-describe('a folder that cannot be created', () => {
-  test.each([
-    ['a file', import.meta.filename],
-    ['below a file', join(import.meta.filename, 'app')],
-    // Below /proc, Node's recursive `mkdir` never returns.
-    ['below /proc', '/proc/hub2mqtt/app'],
-  ])('is reported in one line: %s', async (_, folder) => {
-    const stderr = expect.stringMatching(/^hub2mqtt: .*: cannot be used as the folder of an app \(E[A-Z]+\)\n$/)
-    expect(await performed(['emulate', 'new-app', 'com.example.app', folder])).toEqual({
-      status: 2,
-      stdout: '',
-      stderr,
-    })
-    const keys = await performed(['emulate', 'keys', 'create', '--data', folder, '--scope', 'hub.app'])
-    expect(keys).toMatchObject({
-      status: 1,
-      stderr: expect.stringMatching(/: cannot be used as the data folder .*\n$/),
-    })
+test.each([
+  ['a file', import.meta.filename],
+  ['below a file', join(import.meta.filename, 'app')],
+  // Below /proc, Node's recursive `mkdir` never returns.
+  ['below /proc', '/proc/hub2mqtt/app'],
+])('a folder that cannot be created is reported in one line: %s', async (_, folder) => {
+  const stderr = expect.stringMatching(/^hub2mqtt: .*: cannot be used as the folder of an app \(E[A-Z]+\)\n$/)
+  expect(await performed(['emulate', 'new-app', 'com.example.app', folder])).toEqual({
+    status: 2,
+    stdout: '',
+    stderr,
+  })
+  const keys = await performed(['emulate', 'keys', 'create', '--data', folder, '--scope', 'hub.app'])
+  expect(keys).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/: cannot be used as the data folder .*\n$/),
   })
 })
 

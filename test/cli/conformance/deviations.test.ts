@@ -187,11 +187,4 @@ describe.concurrent('an untested operation', () => {
     expect(found(report, 'speak-reference')?.found).toBe('not tried: speech-output/say: 200')
     expect(outcome(report, 'installFromAppStore')).toBe('not_tried')
   })
-
-  test('has an app that does not exist as its reason', async () => {
-    const hub = await emulate({ flavour: 'older' })
-    const report = await reportOn(hub.url, { app: 'no.such.app' })
-    expect(report.operations.find(({ name }) => name === 'getAppSettings')?.untried).toBe('the app does not exist')
-    expect(said(report)).toEqual(NOTHING)
-  })
 })
