@@ -1,11 +1,11 @@
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { WebSocket } from 'ws'
 import { USAGE_HISTORY } from '../../../src/contract/crash.ts'
-import { DOCTOR_REPORT, type FeedEvent, STATE } from '../../../src/web/server/api/protocol.ts'
+import { DOCTOR_REPORT, type LiveFrame, STATE } from '../../../src/web/server/api/protocol.ts'
 import { until } from '../../support/until.ts'
 import type { World } from '../../support/world.ts'
 import { KEY, World as Worlds } from '../../support/world.ts'
+import { framesOf, snapshotOf } from './frames.ts'
 
 const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
@@ -82,7 +82,7 @@ describe('over HTTP', () => {
       status: 403,
       answer: { error: { code: 'not_allowed', message: 'commands.deny names garbage-collect.' } },
     })
-    const [snapshot] = await read(1)
+    const snapshot = await snapshotOf(url)
     expect(snapshot.refusals['home']).toMatchObject({ 'garbage-collect': 'commands.deny names garbage-collect.' })
     expect(snapshot.refusals['home']).not.toHaveProperty('restart')
   })
@@ -134,11 +134,10 @@ describe('over HTTP', () => {
   it('the live channel sends answers, without the input of their commands', async () => {
     const { app } = world
     const result = `hub2mqtt/home/app/${app}/result/get-settings`
-    const toldIn = (all: readonly Frame[]) =>
-      all
-        .flatMap(({ recent = [], happenings = [] }) => [...recent, ...happenings])
-        .find(({ topic }) => topic === result)
-    const frames = read(1, (all) => toldIn(all) !== undefined)
+    const eventsIn = (frame: LiveFrame) =>
+      frame.type === 'snapshot' ? frame.recent : frame.type === 'changes' ? frame.happenings : []
+    const toldIn = (all: readonly LiveFrame[]) => all.flatMap(eventsIn).find(({ topic }) => topic === result)
+    const frames = framesOf(url, (all) => toldIn(all) !== undefined)
     expect((await world.request(`home/app/${app}/cmd/get-settings`)).data).not.toBeNull()
     const answer = toldIn(await frames)
     expect(JSON.parse(answer?.payload ?? '')).toMatchObject({ ok: true, command: 'get-settings', app, data: null })
@@ -193,24 +192,3 @@ it('with http.page: false there are health and metrics, and an explanation in pl
     expect((await fetch(`${at}/${path}`)).status, path).toBe(404)
   }
 })
-
-interface Frame {
-  readonly type: string
-  readonly refusals: Record<string, Record<string, string>>
-  readonly recent?: readonly FeedEvent[]
-  readonly happenings?: readonly FeedEvent[]
-}
-
-async function read(least: number, enough: (frames: Frame[]) => boolean = () => true): Promise<[Frame, ...Frame[]]> {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/live`)
-  const frames: Frame[] = []
-  socket.on('message', (data) => frames.push(JSON.parse(String(data))))
-  try {
-    await until('frames', () => frames.length >= least && enough(frames))
-  } finally {
-    socket.terminate()
-  }
-  const [first, ...rest] = frames
-  if (first === undefined) throw new Error('no frame')
-  return [first, ...rest]
-}

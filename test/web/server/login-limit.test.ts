@@ -78,7 +78,7 @@ it.each([
   ['in one network of IPv6', (n: number) => `2001:db8:1:2:${n}::1`, '2001:DB8:1:2::'],
   ['with brackets', (n: number) => `[2001:db8::1]:${n}`, '2001:db8:0:0::1'],
   ['after other addresses that it writes itself', (n: number) => `9.9.9.${n}, 1.2.3.4`, '1.2.3.4'],
-  ['at the start of a chain of trusted proxies', () => '192.0.2.1, 10.0.0.5', '192.0.2.1, 10.0.0.5'],
+  ['at the start of a chain of trusted proxies', () => '192.0.2.1, 10.0.0.5', '192.0.2.1'],
   ['as no address at all', (n: number) => `unknown-${n}`, 'nonsense'],
 ])('five wrong passwords lock an address out, in any spelling: %s', async (_, spelling, plain) => {
   const { ask } = await openDoor({ env })
