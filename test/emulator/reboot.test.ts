@@ -71,18 +71,16 @@ describe('a reboot', () => {
   })
 })
 
-describe('realtime sessions', () => {
-  test.each([
-    ['goodbye', 'io server disconnect'],
-    ['cut', 'transport close'],
-  ] as const)('end by %s', async (how, reason) => {
-    const hub = await hubOf()
-    const session = await subscribed(hub)
-    hub.dropRealtime(how)
-    await until('the session to end', () => session.gone.length > 0)
-    expect(session.gone).toEqual([reason])
-    expect((await subscribed(hub)).api.connected).toBe(true)
-  })
+test.each([
+  ['goodbye', 'io server disconnect'],
+  ['cut', 'transport close'],
+] as const)('realtime sessions end by %s', async (how, reason) => {
+  const hub = await hubOf()
+  const session = await subscribed(hub)
+  hub.dropRealtime(how)
+  await until('the session to end', () => session.gone.length > 0)
+  expect(session.gone).toEqual([reason])
+  expect((await subscribed(hub)).api.connected).toBe(true)
 })
 
 describe('closing a hub', () => {

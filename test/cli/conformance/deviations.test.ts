@@ -58,20 +58,18 @@ test.concurrent.for([1, 2, 3, 5, 7, 9, 11, 13, 14, 15, 17])(
   },
 )
 
-describe.concurrent('an app that', () => {
-  test.for([
-    ['is disabled', { enabled: false, settings: {} }],
-    ['has crashed', { crashed: 'Error: it fell over', settings: {} }],
-    ['has settings', { settings: { other: 1 } }],
-  ] as const)('%s is examined and restored', async ([, seed]) => {
-    const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '2.1.0', ...seed }] })
-    const before = hub.apps.get(APP)
-    const report = await reportOn(hub.url, all)
-    expect(said(report)).toEqual(NOTHING)
-    expect(found(report, 'disable')?.result).toBe('agrees')
-    expect(hub.apps.get(APP)?.enabled).toBe(before?.enabled)
-    expect(hub.settings(APP)).toEqual(seed.settings)
-  })
+test.concurrent.for([
+  ['is disabled', { enabled: false, settings: {} }],
+  ['has crashed', { crashed: 'Error: it fell over', settings: {} }],
+  ['has settings', { settings: { other: 1 } }],
+] as const)('an app that %s is examined and restored', async ([, seed]) => {
+  const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '2.1.0', ...seed }] })
+  const before = hub.apps.get(APP)
+  const report = await reportOn(hub.url, all)
+  expect(said(report)).toEqual(NOTHING)
+  expect(found(report, 'disable')?.result).toBe('agrees')
+  expect(hub.apps.get(APP)?.enabled).toBe(before?.enabled)
+  expect(hub.settings(APP)).toEqual(seed.settings)
 })
 
 describe.concurrent('a key', () => {

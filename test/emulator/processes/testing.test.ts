@@ -25,6 +25,8 @@ test('an app behaves in a test as on a hub', async () => {
       app.api.put('/none', () => {})
       app.api.delete('/known', () => { throw Object.assign(new Error('no such light'), { status: 404, code: 'unknown' }) })
       app.api.delete('/unknown', () => { throw new TypeError('oh') })
+      app.api.delete('/endless', () => { const value = {}; value.value = value; return value })
+      app.api.delete('/strange', () => { throw Object.assign(new Error('x'), { status: 200 }) })
       app.emit('all', [await settings.all(), await settings.get('absent'), { app: app.id, version: app.version }])
       app.emit('bare')
       log('a line', { of: 1 })
@@ -57,6 +59,8 @@ test('an app behaves in a test as on a hub', async () => {
   for (const [wrong, wanted] of [
     ['/known', 404],
     ['/unknown', 500],
+    ['/endless', 500],
+    ['/strange', 500],
     ['/absent', 404],
   ] as const) {
     const refused: unknown = await hub.ask(`DELETE ${wrong}`).catch((error: unknown) => error)
