@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { describe, expect, it } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import type { LogLevel } from '../../../src/contract/log-levels.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { Feed, type FeedOptions } from '../../../src/web/server/api/feed.ts'
@@ -74,9 +74,14 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
   return { clock, feed, asked, hold, release, world, snapshot, follow, rendered: () => rendered }
 }
 
+const it = base.extend<{ readonly opened: ReturnType<typeof openFeed> }>({
+  opened: async ({ task: _ }, use) => use(openFeed()),
+})
+
 describe('the feed', () => {
-  it('begins with every retained topic of the bridge, without discovery and topics of other programs', () => {
-    const { hold, snapshot } = openFeed()
+  it('begins with every retained topic of the bridge, without discovery and topics of other programs', ({
+    opened: { hold, snapshot },
+  }) => {
     hold('b/bridge/state', 'online')
     hold(app('x'), state(1))
     hold('b/discovery/device/x/config', '{}')
@@ -89,8 +94,9 @@ describe('the feed', () => {
     expect(snapshot().refusals).toEqual({ home: { uninstall: 'It is off.' } })
   })
 
-  it('sends changes, only the newest of each topic, and cleared topics', async () => {
-    const { hold, follow, clock } = openFeed()
+  it('sends changes, only the newest of each topic, and cleared topics', async ({
+    opened: { hold, follow, clock },
+  }) => {
     hold(app('x'), state(1))
     hold(app('y'), state(1))
     const { frames } = follow()
@@ -113,8 +119,7 @@ describe('the feed', () => {
     ])
   })
 
-  it('sends at most ten times a second, and nothing without changes', async () => {
-    const { hold, follow, clock } = openFeed()
+  it('sends at most ten times a second, and nothing without changes', async ({ opened: { hold, follow, clock } }) => {
     const { frames } = follow()
     for (let n = 0; n < 100; n += 1) {
       hold(app('x'), state(n))
@@ -127,8 +132,7 @@ describe('the feed', () => {
     expect(frames.length).toBeLessThanOrEqual(11)
   })
 
-  it('sends a sign of life every five seconds while it has followers', async () => {
-    const { hold, follow, clock } = openFeed()
+  it('sends a sign of life every five seconds while it has followers', async ({ opened: { hold, follow, clock } }) => {
     const { frames, end } = follow()
     await clock.advance(15_000)
     expect(frames.map(({ type }) => type)).toEqual(['alive', 'alive', 'alive'])
@@ -163,8 +167,9 @@ describe('the feed', () => {
     expect(openFeed().snapshot()).not.toHaveProperty('fleet')
   })
 
-  it('keeps the state of a hub that another member takes over, and clears its other topics, for followers too', async () => {
-    const { hold, release, snapshot, follow, clock } = openFeed()
+  it('keeps the state of a hub that another member takes over, and clears its other topics, for followers too', async ({
+    opened: { hold, release, snapshot, follow, clock },
+  }) => {
     hold('b/home/info', '{}')
     hold('b/home/state', 'online')
     hold(app('x'), state(1))
@@ -186,8 +191,9 @@ describe('the feed', () => {
     ])
   })
 
-  it('sends each event once to existing followers, and in the snapshot to later ones', async () => {
-    const { feed, follow, snapshot, clock } = openFeed()
+  it('sends each event once to existing followers, and in the snapshot to later ones', async ({
+    opened: { feed, follow, snapshot, clock },
+  }) => {
     const { frames } = follow()
     feed.sent('b/home/event', '{"event_type":"crashed"}')
     const late = follow()
@@ -197,16 +203,14 @@ describe('the feed', () => {
     expect(late.frames.flatMap((frame) => (frame.type === 'changes' ? frame.happenings : []))).toHaveLength(0)
   })
 
-  it('leaves out messages between bridges', () => {
-    const { feed, snapshot } = openFeed()
+  it('leaves out messages between bridges', ({ opened: { feed, snapshot } }) => {
     feed.sent('b/bridge/presence', '{}')
     feed.sent('b/bridge/probe', 'x')
     feed.sent('elsewhere/x', 'x')
     expect(snapshot().recent).toEqual([])
   })
 
-  it('keeps the latest 500 events, or fewer if they are large', () => {
-    const { feed, snapshot } = openFeed()
+  it('keeps the latest 500 events, or fewer if they are large', ({ opened: { feed, snapshot } }) => {
     for (let n = 0; n < 600; n += 1) feed.record('b/home/event', String(n))
     expect(snapshot().recent).toHaveLength(500)
     expect(snapshot().recent[0]?.payload).toBe('100')
@@ -216,8 +220,9 @@ describe('the feed', () => {
     expect(recent.at(-1)?.payload).toHaveLength(60_000)
   })
 
-  it('renders an event for its followers, with the time at which it happened', async () => {
-    const { feed, follow, snapshot, clock } = openFeed()
+  it('renders an event for its followers, with the time at which it happened', async ({
+    opened: { feed, follow, snapshot, clock },
+  }) => {
     let made = 0
     const happen = () => feed.record('b/home/result/x', () => `{"n":${++made}}`)
     const at = new Date(clock.now()).toISOString()
@@ -231,8 +236,9 @@ describe('the feed', () => {
     expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
   })
 
-  it('renders nothing without followers, and each change only once for all of them', async () => {
-    const { hold, follow, snapshot, clock, rendered } = openFeed()
+  it('renders nothing without followers, and each change only once for all of them', async ({
+    opened: { hold, follow, snapshot, clock, rendered },
+  }) => {
     for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
     expect(rendered()).toBe(0)
     const { end } = follow()
@@ -246,8 +252,7 @@ describe('the feed', () => {
     expect(rendered()).toBe(1)
   })
 
-  it('includes the usage of the last 15 minutes in a snapshot', () => {
-    const { snapshot, asked } = openFeed()
+  it('includes the usage of the last 15 minutes in a snapshot', ({ opened: { snapshot, asked } }) => {
     expect(snapshot().usage).toEqual({ [app('x')]: [[1, 1.25, 4_000_000_000]] })
     expect(asked).toEqual([15 * 60_000])
   })

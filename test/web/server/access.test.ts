@@ -1,5 +1,5 @@
 import { createHook } from 'node:async_hooks'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { hashPassword } from '../../../src/base/secrets.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import {
@@ -9,6 +9,7 @@ import {
   EVERYWHERE,
   fateOf,
   full,
+  it,
   openDoor,
   rawAnswer,
   reader,
@@ -211,8 +212,7 @@ describe('a page of another origin', () => {
     expect(told).toEqual([])
   })
 
-  it('cannot open a live channel', async () => {
-    const { webSocket, origin } = await openDoor()
+  it('cannot open a live channel', async ({ door: { webSocket, origin } }) => {
     expect(await fateOf(webSocket(foreign))).toBe(403)
     expect(await fateOf(webSocket({ origin: origin.replace('http:', 'https:') }))).toBe(403)
     expect(await fateOf(webSocket({ origin }))).toBe('open')
@@ -240,8 +240,9 @@ describe('a page of another origin', () => {
   })
 })
 
-it('a page with a host name that resolves to this machine gets 421 for everything, including the live channel', async () => {
-  const { ask, told, webSocket } = await openDoor()
+it('a page with a host name that resolves to this machine gets 421 for everything, including the live channel', async ({
+  door: { ask, told, webSocket },
+}) => {
   const headers = { host: 'evil.example', origin: 'http://evil.example' }
   for (const path of ['/', '/api/session', '/api/state', '/livez']) {
     expect((await ask(path, { headers })).status, path).toBe(421)

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { test as base, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import type { Requester } from '../../../src/bridge/requests.ts'
@@ -239,6 +239,11 @@ export async function openDoor({
     },
   }
 }
+
+/** A listener of its own for each test, on this machine, without a password. */
+export const it = base.extend<{ readonly door: Awaited<ReturnType<typeof openDoor>> }>({
+  door: async ({ task: _ }, use) => use(await openDoor()),
+})
 
 /** Resolves with `open`, or with the status of the refusal. */
 export function fateOf(socket: WebSocket): Promise<'open' | number> {
