@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Apps, liveOn, wander } from '../../src/emulator/apps.ts'
 import { DEFAULT_APPS, DEFAULT_STORE, population } from '../../src/emulator/population.ts'
 import type { AppSeed, Flavour } from '../../src/emulator/records.ts'
 import { Timers } from '../../src/emulator/timers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-import { BLINDS, DOORBELL, events, HUE, hubOf, PUMP, subscribed } from './support.ts'
+import { BLINDS, DOORBELL, events, HUE, PUMP, test } from './support.ts'
 
 function appsOf(flavour: Flavour = 'newer', seeds: readonly AppSeed[] = DEFAULT_APPS, settleMs = 200) {
   const clock = new FakeClock()
@@ -125,9 +125,7 @@ describe('time', () => {
 })
 
 describe('the methods of a hub', () => {
-  test('change apps like a request, and send no event if silent', async () => {
-    const hub = await hubOf()
-    const session = await subscribed(hub)
+  test('change apps like a request, and send no event if silent', async ({ hub, session }) => {
     hub.crash(HUE, 'Error: told to', { silent: true })
     hub.change(PUMP, { autoupdate: true }, { silent: true })
     hub.uninstall(BLINDS, { silent: true })
@@ -144,8 +142,7 @@ describe('the methods of a hub', () => {
     ])
   })
 
-  test('throw for an unknown app', async () => {
-    const hub = await hubOf()
+  test('throw for an unknown app', ({ hub }) => {
     expect(() => hub.crash('nobody')).toThrow('no app "nobody"')
     expect(() => hub.install('nobody')).toThrow('no app "nobody" in the store')
   })
