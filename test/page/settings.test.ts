@@ -34,6 +34,11 @@ const edit = (page: Page, name: string) => pencil(page, name).click()
 const focus = (page: Page, name: string) => page.locator(':focus').and(pencil(page, name)).waitFor()
 const field = (page: Page, name: string) => page.getByLabel(`New value of ${name}`, { exact: true })
 const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: true }).click()
+async function set(page: Page, name: string, typed: string): Promise<void> {
+  await edit(page, name)
+  await field(page, name).fill(typed)
+  await save(page)
+}
 const held = (house: House) => house.hub().settings(HUE)
 const done = (page: Page, name: string) => page.getByRole('status').getByText(`${name} is changed.`).waitFor()
 
@@ -64,9 +69,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await save(page)
     await done(page, 'dimmed')
     expect(held(house)['dimmed']).toBe(true)
-    await edit(page, 'name')
-    await field(page, 'name').fill('4\n{"a":1}')
-    await save(page)
+    await set(page, 'name', '4\n{"a":1}')
     await done(page, 'name')
     expect(held(house)['name']).toBe('4\n{"a":1}')
     await edit(page, 'bridges')
@@ -87,9 +90,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
 
   test('with a strange name is changed like any other, and none of it runs as code', async () => {
     const { house, page } = await start()
-    await edit(page, ODD)
-    await field(page, ODD).fill('even')
-    await save(page)
+    await set(page, ODD, 'even')
     await until('the new value', () => held(house)[ODD] === 'even')
     expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
     await page.setViewportSize({ width: 360, height: 740 })
@@ -166,9 +167,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
       hubs: { home: { apps: [{ ...APP, settings: { ...settings, valueOf: 1 } }] } },
     })
     const dialog = page.getByRole('dialog')
-    await edit(page, 'name')
-    await field(page, 'name').fill('Sun')
-    await save(page)
+    await set(page, 'name', 'Sun')
     await done(page, 'name')
     await unsetElsewhere(house, 'name')
     await lineOf(page, 'name').getByRole('button', { name: 'Put back' }).click()
@@ -203,14 +202,10 @@ describe.runIf(canBrowse)('a setting of an app', () => {
 
   test('is not changed to an invalid value, nor to one longer than a command, with the reason', async () => {
     const { house, page } = await start()
-    await edit(page, 'transition')
-    await field(page, 'transition').fill('4OO')
-    await save(page)
+    await set(page, 'transition', '4OO')
     await page.locator('.edit').getByRole('alert').getByText('Enter a number, such as 21.5.').waitFor()
     await page.keyboard.press('Escape')
-    await edit(page, 'name')
-    await field(page, 'name').fill('é'.repeat(32 * 1024))
-    await save(page)
+    await set(page, 'name', 'é'.repeat(32 * 1024))
     await page.getByText('The value is too long: a setting can have at most 64 KiB.').waitFor()
     const most = 'x'.repeat(64 * 1024 - JSON.stringify({ name: 'name', value: '' }).length)
     await field(page, 'name').fill(most)
@@ -223,9 +218,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     const { house, page } = await start()
     const fault = { operation: 'setAppSetting', status: 400, error: 'bad', description: 'The lamp is too hot' } as const
     house.hub().behave('answer-status', fault)
-    await edit(page, 'name')
-    await field(page, 'name').fill('Sun')
-    await save(page)
+    await set(page, 'name', 'Sun')
     await see(lineOf(page, 'name'), /The lamp is too hot/)
     expect(await field(page, 'name').inputValue()).toBe('Sun')
     expect(held(house)['name']).toBe('Lamp')
@@ -237,9 +230,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
   test('is unknown after a command without an answer, until it is read again', async () => {
     const { house, page } = await start()
     house.hub().behave('reset-before-executing', { operation: 'setAppSetting' })
-    await edit(page, 'name')
-    await field(page, 'name').fill('Sun')
-    await save(page)
+    await set(page, 'name', 'Sun')
     const line = lineOf(page, 'name')
     await line.locator('.bad-text:not(:empty)').waitFor()
     await line.getByText('The value may or may not have been changed.').waitFor()
