@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { lineOf } from '../../../src/cli/doctor/doctor.ts'
+import type { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
@@ -7,9 +8,10 @@ import { Observer } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
 import { embedded, emulate, KEY, open, say } from './support.ts'
 
+const test = base.extend<{ readonly hub: EmulatedHub }>({ hub: async ({ task: _ }, use) => use(await emulate()) })
+
 describe.concurrent('doctor', () => {
-  test('finds no problem with an installation that works', async () => {
-    const hub = await emulate()
+  test('finds no problem with an installation that works', async ({ hub }) => {
     const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
     expect(problems).toEqual([])
     expect(findings.map(lineOf)).toEqual([
@@ -31,16 +33,14 @@ describe.concurrent('doctor', () => {
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
   })
 
-  test('reports that the public store is queried, without querying it itself', async () => {
-    const hub = await emulate()
+  test('reports that the public store is queried, without querying it itself', async ({ hub }) => {
     const { findings } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url, UPDATES_STORE: 'true' })
     expect(findings.map(lineOf)).toContain(
       'ok       store: the public app store is queried once a day for each installed app (updates.store)',
     )
   })
 
-  test('tests each address of the broker, and names none in the report', async () => {
-    const hub = await emulate()
+  test('tests each address of the broker, and names none in the report', async ({ hub }) => {
     const { url } = await embedded()
     const { findings, problems, report } = await say({
       HUB_URL: hub.url,
@@ -55,8 +55,7 @@ describe.concurrent('doctor', () => {
     expect(report).not.toMatch(/localhost|no-such/)
   })
 
-  test('detects addresses of independent brokers', async () => {
-    const hub = await emulate()
+  test('detects addresses of independent brokers', async ({ hub }) => {
     const [one, other] = [await embedded(), await embedded()]
     const { problems } = await say({ HUB_URL: hub.url, MQTT_URL: `${one.url},${other.url}` })
     expect(problems).toEqual([
@@ -85,15 +84,13 @@ describe.concurrent('doctor', () => {
     ])
   })
 
-  test('explains that the embedded broker exists only while the bridge runs', async () => {
-    const hub = await emulate()
+  test('explains that the embedded broker exists only while the bridge runs', async ({ hub }) => {
     const { problems, findings } = await say({ HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(await freePort()) })
     expect(problems).toEqual([])
     expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('while hub2mqtt runs'))
   })
 
-  test('reports that the embedded broker cannot start where another broker listens', async () => {
-    const hub = await emulate()
+  test('reports that the embedded broker cannot start where another broker listens', async ({ hub }) => {
     const { port } = await embedded()
     const variables = { HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(port) }
     expect((await say(variables)).problems).toEqual([
@@ -104,8 +101,7 @@ describe.concurrent('doctor', () => {
     expect((await say(variables)).problems).toEqual([])
   })
 
-  test('shows neither the key nor a control character, whatever a hub sends', async () => {
-    const hub = await emulate()
+  test('shows neither the key nor a control character, whatever a hub sends', async ({ hub }) => {
     const description = `\u001b[2J\u009b31m for ${KEY}`
     hub.behave('answer-status', { status: 500, description, operation: 'getApps' })
     const { problems, report } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
@@ -116,8 +112,7 @@ describe.concurrent('doctor', () => {
     }
   })
 
-  test('writes an anonymous report', async () => {
-    const hub = await emulate()
+  test('writes an anonymous report', async ({ hub }) => {
     const file = { HUB_URL: hub.url, HUB_NAME: 'castle', MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` }
     const { report } = await say({
       ...file,

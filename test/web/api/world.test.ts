@@ -11,6 +11,7 @@ const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
 let world: World
 let url: string
+let app: string
 let owner: { readonly authorization: string }
 
 const addressOf = (one: World) =>
@@ -26,6 +27,7 @@ const stateOf = async () => v.parse(STATE, await (await fetch(`${url}/api/state`
 beforeAll(async () => {
   world = await Worlds.start({ env: { ...http, COMMANDS_DENY: 'garbage-collect' } })
   url = await addressOf(world)
+  app = world.app
   owner = await world.bridge.owner
 })
 afterAll(() => world[Symbol.asyncDispose]())
@@ -47,7 +49,7 @@ describe('over HTTP', () => {
   })
 
   it('a command is executed and answered as over MQTT, and no client on MQTT gets the answer', async () => {
-    const { app, observer } = world
+    const { observer } = world
     const { status, answer } = await send(`home/app/${app}/restart`)
     expect(status).toBe(200)
     expect(answer).toMatchObject({ ok: true, command: 'restart', hub: 'home', app, data: null })
@@ -59,7 +61,6 @@ describe('over HTTP', () => {
   })
 
   it('an API key is removed from an answer', async () => {
-    const { app } = world
     await send(`home/app/${app}/set-setting/remembered`, JSON.stringify(`is ${KEY}`))
     expect((await send(`home/app/${app}/get-setting/remembered`)).answer).toMatchObject({ ok: true, data: 'is ***' })
   })
@@ -77,7 +78,6 @@ describe('over HTTP', () => {
   })
 
   it('commands that the configuration denies are refused, and the live channel lists them beforehand', async () => {
-    const { app } = world
     expect(await send(`home/app/${app}/garbage-collect`)).toMatchObject({
       status: 403,
       answer: { error: { code: 'not_allowed', message: 'commands.deny names garbage-collect.' } },
@@ -88,7 +88,6 @@ describe('over HTTP', () => {
   })
 
   it('a transaction is executed once, over HTTP or MQTT', async () => {
-    const { app } = world
     const count = () => world.hub.requests.filter(({ operation }) => operation === 'restartApp').length
     const before = count()
     const payload = '{"transaction":"once"}'
@@ -112,7 +111,6 @@ describe('over HTTP', () => {
   })
 
   it('a command continues when its client has disconnected', async () => {
-    const { app } = world
     const count = () =>
       world.hub.requests.filter(({ operation }) => operation === 'disableApp' || operation === 'updateApp')
     const before = world.state(app)?.['enabled']
@@ -132,7 +130,6 @@ describe('over HTTP', () => {
   })
 
   it('the live channel sends answers, without the input of their commands', async () => {
-    const { app } = world
     const result = `hub2mqtt/home/app/${app}/result/get-settings`
     const eventsIn = (frame: LiveFrame) =>
       frame.type === 'snapshot' ? frame.recent : frame.type === 'changes' ? frame.happenings : []
@@ -144,7 +141,6 @@ describe('over HTTP', () => {
   })
 
   it('an app has the icon that the hub has, or 404 without one', async () => {
-    const { app } = world
     const response = await fetch(`${url}/api/hubs/home/apps/${app}/icon`)
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('image/svg+xml')
@@ -161,7 +157,6 @@ describe('over HTTP', () => {
   })
 
   it('the usage of an app equals that of the command get-history', async () => {
-    const { app } = world
     const usage = async (hours: string) => await fetch(`${url}/api/hubs/home/apps/${app}/history/${hours}`)
     const history = v.parse(USAGE_HISTORY, await (await usage('6')).json())
     expect(history).toMatchObject({ resolution_seconds: 60, source: 'bridge' })
