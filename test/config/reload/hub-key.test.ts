@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { hold as connect, emulate } from '../../hub/support.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
-import { emulate, hold as connect } from '../../hub/support.ts'
 
 /** Starts a hub and its client, whose key is in a file that the test can change. */
 async function hold(clock: FakeClock, keys: Readonly<Record<string, readonly string[]>> = { new: ['hub.app'] }) {
