@@ -302,37 +302,30 @@ describe('the demo', () => {
     expect(demo.end).toBe('code 0')
   })
 
-  test('prints its ports if they are chosen by the system', async () => {
-    await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: '0' })
-    await demo.untilLine('Ctrl-C stops it')
-    const text = demo.lines.join('\n')
-    const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
-    expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
-    await using observer = await Observer.on(Number(/mosquitto_sub -p (\d+) /.exec(text)?.[1]), { protocol: '3.1.1' })
-    await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
-  })
-
-  test('uses two other ports if both are configured with one that is in use, and prints them', async () => {
-    const used = await listening(createServer())
-    await using demo = lasting(['demo'], {
-      HUB2MQTT_MQTT_EMBEDDED_PORT: String(used),
-      HUB2MQTT_HTTP_PORT: String(used),
-    })
-    await demo.untilLine('Ctrl-C stops it')
-    const text = demo.lines.join('\n')
-    const port = Number(/mosquitto_sub -p (\d+) -v -t 'hub2mqtt\/#'/.exec(text)?.[1])
-    expect(port).toBeGreaterThan(used)
-    expect(text).toMatch(new RegExp(`mosquitto_pub -p ${port} -t 'hub2mqtt/home/app/\\S+/cmd/restart' -n`))
-    const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
-    expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
-    const page = /The page: +(\S+)/.exec(text)?.[1] ?? ''
-    const session = await fetch(new URL('api/session', page), { headers: ownerOf(page) })
-    expect(await session.json()).toMatchObject({ access: 'full' })
-    // The program must print the token only once, in the address of the page.
-    expect(text.match(/token=/g)).toHaveLength(1)
-    await using observer = await Observer.on(port, { protocol: '3.1.1' })
-    await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
-  })
+  test.for(['0', 'one that is in use'])(
+    'with both ports configured as %s, uses two others and prints them',
+    async (given) => {
+      const used = given === '0' ? 0 : await listening(createServer())
+      await using demo = lasting(['demo'], {
+        HUB2MQTT_MQTT_EMBEDDED_PORT: String(used),
+        HUB2MQTT_HTTP_PORT: String(used),
+      })
+      await demo.untilLine('Ctrl-C stops it')
+      const text = demo.lines.join('\n')
+      const port = Number(/mosquitto_sub -p (\d+) -v -t 'hub2mqtt\/#'/.exec(text)?.[1])
+      expect(port).toBeGreaterThan(used)
+      expect(text).toMatch(new RegExp(`mosquitto_pub -p ${port} -t 'hub2mqtt/home/app/\\S+/cmd/restart' -n`))
+      const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
+      expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
+      const page = /The page: +(\S+)/.exec(text)?.[1] ?? ''
+      const session = await fetch(new URL('api/session', page), { headers: ownerOf(page) })
+      expect(await session.json()).toMatchObject({ access: 'full' })
+      // The program must print the token only once, in the address of the page.
+      expect(text.match(/token=/g)).toHaveLength(1)
+      await using observer = await Observer.on(port, { protocol: '3.1.1' })
+      await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
+    },
+  )
 
   test('on an existing broker uses its own topics, and leaves nothing behind', async () => {
     await using broker = await startBroker(BROKERS[0])

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
-import { FILE, HUB, HUB_ENV, mistakesOf, PEM } from './support.ts'
+import { HUB, HUB_ENV, mistakesOf, PEM } from './support.ts'
 
 /** Matches one line: `…` stands for any text and `<n>` for a number. */
 const lineLike = (pattern: string) =>
@@ -280,17 +280,4 @@ describe('an error is one line that names the key, its place, and the fix', () =
   it('but none for a file that repeats a block by alias', () => {
     expect(mistakesOf({ yaml: 'hubs:\n  a: &a { url: http://h, api_key: abcd }\n  b: *a\n' })).toEqual([])
   })
-
-  it('without a key that became part of the name because of a missing space', () => {
-    const lines = mistakesOf({ yaml: 'hubs: { home: { url: http://h, api_key:SECRETSECRET } }', files: {} }).join('\n')
-    expect(lines).not.toContain('SECRET')
-    expect(lines).toContain(`${FILE} line 1`)
-  })
-})
-
-it('lists the errors below a hub whose name is wrong too', () => {
-  const yaml = 'hubs:\n  Home: { url: "ftp://x", api_kye: abcdefghijk, poll_interval: 5 }'
-  const keys = ['hubs.Home', 'hubs.Home.api_kye', 'hubs.Home.url', 'hubs.Home.poll_interval', 'hubs.Home.api_key']
-  const found = mistakesOf({ yaml }).map((line) => line.split(/[ :]/)[0])
-  expect(found.toSorted()).toEqual(keys.toSorted())
 })
