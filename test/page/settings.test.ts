@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, see, visit } from './support/browser.ts'
-import { asked, type House, type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
+import { asked, type House, type HouseOptions, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const ODD = 'a/b?#%2F "<img src=x onerror=hacked=1>" \u202eevil {{ x }}'
@@ -266,10 +266,8 @@ describe.runIf(canBrowse)('a setting is not offered for a change, with the reaso
   })
 
   test('to readers', async () => {
-    const hubs = { home: { apps: [{ id: HUE, name: 'Lumen Lights', settings }] } }
-    const house = await startHouse({ hubs })
-    const page = await visit(house.url)
-    await rowWith(page, 'Lumen Lights').getByRole('link').click()
+    const house = await startHouse()
+    const page = await visit(house.url, { hash: `#/app/home/${HUE}` })
     await page.getByRole('button', { name: /^Read settings \(You have read-only access/ }).waitFor()
   })
 })
