@@ -99,15 +99,12 @@ describe('the launcher under a Node that is new enough', () => {
     expect(JSON.parse(run(process.execPath, file).stdout)).toMatchObject({ from: 'source' })
   })
 
-  it('starts the bundle of a package that has one, and never that of a checkout, which may be outdated', () => {
-    const started = (name: string) => JSON.parse(run(process.execPath, checkout(name, { compiled: true })).stdout)
+  it('starts the bundle of an image and of a package that has one, and never that of a checkout, which may be outdated', () => {
+    const started = (name: string, source = true) =>
+      JSON.parse(run(process.execPath, checkout(name, { source, compiled: true })).stdout)
     expect(started('bundled/node_modules/hub2mqtt')).toMatchObject({ from: 'compiled' })
     expect(started('built')).toMatchObject({ from: 'source' })
-  })
-
-  it('starts the bundle of an image', () => {
-    const file = checkout('image', { source: false, compiled: true })
-    expect(JSON.parse(run(process.execPath, file).stdout)).toMatchObject({ from: 'compiled' })
+    expect(started('image', false)).toMatchObject({ from: 'compiled' })
   })
 })
 
@@ -164,9 +161,7 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
   },
 )
 
-describe('the file itself', () => {
-  it('is executable', () => {
-    expect(() => accessSync(join(root, 'src/bin.js'), constants.X_OK)).not.toThrow()
-    expect(dirname(bin)).toContain('checkout')
-  })
+it('the file itself is executable', () => {
+  expect(() => accessSync(join(root, 'src/bin.js'), constants.X_OK)).not.toThrow()
+  expect(dirname(bin)).toContain('checkout')
 })

@@ -49,15 +49,10 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
     expect(world.hub.requests.filter(({ operation }) => operation === 'restartApp')).toHaveLength(2)
   })
 
-  test.each([
-    ['home/cmd/dance', '', 'unknown_command'],
-    ['home/cmd/refresh', '{"x"', 'invalid_payload'],
-    ['home/app/:app/cmd/autoupdate', 'maybe', 'invalid_payload'],
-    ['home/app/:app/cmd/get-setting/nope', '', 'unknown_setting'],
-  ])('prints the refusal of %s with the payload %j', async (topic, payload, code) => {
-    const { ok, text } = await ask(topic.replace(':app', world.app), payload)
+  test('prints the refusal of a command', async () => {
+    const { ok, text } = await ask('home/cmd/dance')
     expect(ok).toBe(false)
-    expect(JSON.parse(text).error.code).toBe(code)
+    expect(JSON.parse(text).error.code).toBe('unknown_command')
   })
 
   test('ignores answers to other calls', async () => {

@@ -165,37 +165,35 @@ const FORMER = {
   'hub2mqtt/cellar/state': 'online',
 } as const
 
-describe('cleanup of a fleet', () => {
-  test('clears what all members have left, former ones too, and changes nothing else', async () => {
-    const shards = [1, 2].map((number) => ({ fleet: { shard: `${number}/2` } }))
-    const config = { discovery: { prefix: 'elsewhere' } }
-    await using world = await Members.start({ hubs: 3, members: shards, config })
-    const { port } = world.broker
-    await world.served(['shard-1', 'shard-2'])
-    await until('devices', () => world.observer.seen.some(({ topic }) => topic.startsWith('elsewhere/device/')))
-    await expect(run(world.broker, { clear: true })).rejects.toThrow(
-      /hub2mqtt\/bridge\/shard-[12]\/state, this member of a fleet is running: stop it first/,
-    )
-    await Promise.all(world.processes.map((one) => one?.stop()))
-    // No member can have the name in the first topic. The second topic contains a command that was retained by mistake.
-    const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
-    const similar = { 'hub2mqtt/kitchen/info': '{"owner":"shard-1"}' }
-    const foreign = { ...FOREIGN, ...none, ...similar }
-    // `bridge/state` stays `online` if all members end at the same time.
-    await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
-    const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()
-    expect(ours).toEqual(
-      expect.arrayContaining([
-        ...Object.keys(FORMER),
-        'hub2mqtt/fleet',
-        'hub2mqtt/bridge/state',
-        ...['state', 'info', 'health', 'log-level', 'discovery'].map((last) => `hub2mqtt/bridge/shard-2/${last}`),
-        ...[...world.hubs.keys()].map((hub) => `hub2mqtt/${hub}/state`),
-      ]),
-    )
-    const access = { clock: BRIEF }
-    expect(await run(world.broker, access)).toEqual({ found: ours, left: [], isComplete: true })
-    expect(await run(world.broker, { ...access, clear: true })).toEqual({ found: ours, left: [], isComplete: true })
-    expect(Object.fromEntries(await retainedOn(port))).toEqual(foreign)
-  }, 60_000)
-})
+test('cleanup of a fleet clears what all members have left, former ones too, and changes nothing else', async () => {
+  const shards = [1, 2].map((number) => ({ fleet: { shard: `${number}/2` } }))
+  const config = { discovery: { prefix: 'elsewhere' } }
+  await using world = await Members.start({ hubs: 3, members: shards, config })
+  const { port } = world.broker
+  await world.served(['shard-1', 'shard-2'])
+  await until('devices', () => world.observer.seen.some(({ topic }) => topic.startsWith('elsewhere/device/')))
+  await expect(run(world.broker, { clear: true })).rejects.toThrow(
+    /hub2mqtt\/bridge\/shard-[12]\/state, this member of a fleet is running: stop it first/,
+  )
+  await Promise.all(world.processes.map((one) => one?.stop()))
+  // No member can have the name in the first topic. The second topic contains a command that was retained by mistake.
+  const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
+  const similar = { 'hub2mqtt/kitchen/info': '{"owner":"shard-1"}' }
+  const foreign = { ...FOREIGN, ...none, ...similar }
+  // `bridge/state` stays `online` if all members end at the same time.
+  await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
+  const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()
+  expect(ours).toEqual(
+    expect.arrayContaining([
+      ...Object.keys(FORMER),
+      'hub2mqtt/fleet',
+      'hub2mqtt/bridge/state',
+      ...['state', 'info', 'health', 'log-level', 'discovery'].map((last) => `hub2mqtt/bridge/shard-2/${last}`),
+      ...[...world.hubs.keys()].map((hub) => `hub2mqtt/${hub}/state`),
+    ]),
+  )
+  const access = { clock: BRIEF }
+  expect(await run(world.broker, access)).toEqual({ found: ours, left: [], isComplete: true })
+  expect(await run(world.broker, { ...access, clear: true })).toEqual({ found: ours, left: [], isComplete: true })
+  expect(Object.fromEntries(await retainedOn(port))).toEqual(foreign)
+}, 60_000)

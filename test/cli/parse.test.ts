@@ -6,12 +6,6 @@ import { parseCommandLine } from '../../src/cli/parse.ts'
 
 const parse = (line: string) => parseCommandLine(line.split(' ').filter((word) => word !== ''))
 
-/** The default options of an emulated hub. */
-const PLAIN = {
-  ...{ host: '127.0.0.1', 'api-key': [], app: [] },
-  ...{ simulated: false, crashes: false, 'no-rate-limit': false },
-}
-
 describe('a command line', () => {
   it.each<[string, string, object]>([
     ['', 'run', {}],
@@ -31,12 +25,11 @@ describe('a command line', () => {
       'call',
       { topic: 'home/x/cmd/y', payload: '-5', timeout: 2000, config: 'a.yaml' },
     ],
-    ['emulate', 'emulate', PLAIN],
+    ['emulate', 'emulate', { host: '127.0.0.1', 'api-key': [], app: [], simulated: false, 'no-rate-limit': false }],
     [
       'emulate --data d --store s --app one --app two --memory-limit 64MiB --cpu-limit 50 --speech-command say',
       'emulate',
       {
-        ...PLAIN,
         data: 'd',
         store: 's',
         app: ['one', 'two'],
@@ -51,7 +44,6 @@ describe('a command line', () => {
       'emulate --host :: --port 0 --flavour older --api-key a=hub.app,hub --api-key b=hub.app.readonly --file f --apps 50 --crashes',
       'emulate',
       {
-        ...PLAIN,
         host: '::',
         port: 0,
         flavour: 'older',
@@ -64,7 +56,7 @@ describe('a command line', () => {
     [
       'emulate --flavour self-hosted --no-rate-limit --control-port 0',
       'emulate',
-      { ...PLAIN, flavour: 'self-hosted', 'no-rate-limit': true, 'control-port': 0 },
+      { flavour: 'self-hosted', 'no-rate-limit': true, 'control-port': 0 },
     ],
     [
       'emulate keys create --scope hub.app --scope hub.speech --data d --name tablet',

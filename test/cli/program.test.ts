@@ -123,30 +123,20 @@ describe.runIf(hasScores)('when memory runs out', () => {
 
 describe('the keys of an emulated hub', () => {
   test('are printed once, listed and revoked', async () => {
-    const dir = temporaryFolder()
-    const data = join(dir, 'data')
-    const made = await performed([
-      'emulate',
-      'keys',
-      'create',
-      '--data',
-      data,
-      '--scope',
-      'hub.app',
-      '--name',
-      'tablet',
-    ])
+    const data = join(temporaryFolder(), 'data')
+    const keys = (...args: string[]) => performed(['emulate', 'keys', ...args, '--data', data])
+    const made = await keys('create', '--scope', 'hub.app', '--name', 'tablet')
     expect(made).toEqual({
       status: 0,
       stdout: expect.stringMatching(/^[\w-]{43}\n$/),
       stderr: expect.stringMatching(/^id [0-9a-f]{8}; the key is not shown again\n$/),
     })
     const id = made.stderr.slice(3, 11)
-    const listed = await performed(['emulate', 'keys', 'list', '--data', data])
+    const listed = await keys('list')
     expect(listed).toEqual({ status: 0, stdout: expect.stringContaining(`${id}  20`), stderr: '' })
     expect(listed.stdout).not.toContain(made.stdout.trim())
-    expect(await performed(['emulate', 'keys', 'revoke', id, '--data', data])).toMatchObject({ status: 0 })
-    expect(await performed(['emulate', 'keys', 'list', '--data', data])).toEqual({ status: 0, stdout: '', stderr: '' })
+    expect(await keys('revoke', id)).toMatchObject({ status: 0 })
+    expect(await keys('list')).toEqual({ status: 0, stdout: '', stderr: '' })
   })
 
   test('are refused with one line', async () => {
@@ -181,24 +171,22 @@ describe('a new app', () => {
   })
 })
 
-describe('a folder that cannot be created', () => {
-  test.each([
-    ['a file', import.meta.filename],
-    ['below a file', join(import.meta.filename, 'app')],
-    // Below /proc, Node's recursive `mkdir` never returns.
-    ['below /proc', '/proc/hub2mqtt/app'],
-  ])('is reported in one line: %s', async (_, folder) => {
-    const stderr = expect.stringMatching(/^hub2mqtt: .*: cannot be used as the folder of an app \(E[A-Z]+\)\n$/)
-    expect(await performed(['emulate', 'new-app', 'com.example.app', folder])).toEqual({
-      status: 2,
-      stdout: '',
-      stderr,
-    })
-    const keys = await performed(['emulate', 'keys', 'create', '--data', folder, '--scope', 'hub.app'])
-    expect(keys).toMatchObject({
-      status: 1,
-      stderr: expect.stringMatching(/: cannot be used as the data folder .*\n$/),
-    })
+test.each([
+  ['a file', import.meta.filename],
+  ['below a file', join(import.meta.filename, 'app')],
+  // Below /proc, Node's recursive `mkdir` never returns.
+  ['below /proc', '/proc/hub2mqtt/app'],
+])('a folder that cannot be created is reported in one line: %s', async (_, folder) => {
+  const stderr = expect.stringMatching(/^hub2mqtt: .*: cannot be used as the folder of an app \(E[A-Z]+\)\n$/)
+  expect(await performed(['emulate', 'new-app', 'com.example.app', folder])).toEqual({
+    status: 2,
+    stdout: '',
+    stderr,
+  })
+  const keys = await performed(['emulate', 'keys', 'create', '--data', folder, '--scope', 'hub.app'])
+  expect(keys).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/: cannot be used as the data folder .*\n$/),
   })
 })
 
@@ -339,37 +327,30 @@ describe('the demo', () => {
     expect(real.requests).toEqual([])
   })
 
-  test('prints its ports if they are chosen by the system', async () => {
-    await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: '0' })
-    await demo.untilLine('Ctrl-C stops it')
-    const text = demo.lines.join('\n')
-    const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
-    expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
-    await using observer = await Observer.on(Number(/mosquitto_sub -p (\d+) /.exec(text)?.[1]), { protocol: '3.1.1' })
-    await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
-  })
-
-  test('uses two other ports if both are configured with one that is in use, and prints them', async () => {
-    const used = await listening(createServer())
-    await using demo = lasting(['demo'], {
-      HUB2MQTT_MQTT_EMBEDDED_PORT: String(used),
-      HUB2MQTT_HTTP_PORT: String(used),
-    })
-    await demo.untilLine('Ctrl-C stops it')
-    const text = demo.lines.join('\n')
-    const port = Number(/mosquitto_sub -p (\d+) -v -t 'hub2mqtt\/#'/.exec(text)?.[1])
-    expect(port).toBeGreaterThan(used)
-    expect(text).toMatch(new RegExp(`mosquitto_pub -p ${port} -t 'hub2mqtt/home/app/\\S+/cmd/restart' -n`))
-    const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
-    expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
-    const page = /The page: +(\S+)/.exec(text)?.[1] ?? ''
-    const session = await fetch(new URL('api/session', page), { headers: ownerOf(page) })
-    expect(await session.json()).toMatchObject({ access: 'full' })
-    // The program must print the token only once, in the address of the page.
-    expect(text.match(/token=/g)).toHaveLength(1)
-    await using observer = await Observer.on(port, { protocol: '3.1.1' })
-    await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
-  })
+  test.for(['0', 'one that is in use'])(
+    'with both ports configured as %s, uses two others and prints them',
+    async (given) => {
+      const used = given === '0' ? 0 : await listening(createServer())
+      await using demo = lasting(['demo'], {
+        HUB2MQTT_MQTT_EMBEDDED_PORT: String(used),
+        HUB2MQTT_HTTP_PORT: String(used),
+      })
+      await demo.untilLine('Ctrl-C stops it')
+      const text = demo.lines.join('\n')
+      const port = Number(/mosquitto_sub -p (\d+) -v -t 'hub2mqtt\/#'/.exec(text)?.[1])
+      expect(port).toBeGreaterThan(used)
+      expect(text).toMatch(new RegExp(`mosquitto_pub -p ${port} -t 'hub2mqtt/home/app/\\S+/cmd/restart' -n`))
+      const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
+      expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
+      const page = /The page: +(\S+)/.exec(text)?.[1] ?? ''
+      const session = await fetch(new URL('api/session', page), { headers: ownerOf(page) })
+      expect(await session.json()).toMatchObject({ access: 'full' })
+      // The program must print the token only once, in the address of the page.
+      expect(text.match(/token=/g)).toHaveLength(1)
+      await using observer = await Observer.on(port, { protocol: '3.1.1' })
+      await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
+    },
+  )
 
   test('on an existing broker uses its own topics, and leaves nothing behind', async () => {
     await using broker = await startBroker(BROKERS[0])
@@ -383,31 +364,5 @@ describe('the demo', () => {
     expect(demo.end).toBe('code 0')
     expect([...(await retainedOn(broker.port))]).toEqual([['hub2mqtt/home/state', 'online']])
     expect(observer.seen.filter(({ topic }) => topic.startsWith('homeassistant/'))).toEqual([])
-  })
-})
-
-describe('a daemon', () => {
-  test('reads its configuration again on SIGHUP', async () => {
-    const folder = temporaryFolder()
-    const file = join(folder, 'hub2mqtt.yaml')
-    const port = await freePort()
-    const configure = (hubs: readonly string[]) =>
-      writeFile(
-        file,
-        JSON.stringify({
-          hubs: Object.fromEntries(hubs.map((name) => [name, { url: 'http://127.0.0.1:1', api_key: 'k' }])),
-          mqtt: { embedded: { port } },
-        }),
-      )
-    await configure(['home'])
-    await using daemon = lasting(['run', '--config', file])
-    await daemon.untilPort(port)
-    await using observer = await Observer.on(port, { protocol: '3.1.1' })
-    await until('the bridge', () => observer.last('hub2mqtt/bridge/state') === 'online')
-    await configure(['home', 'cabin'])
-    daemon.signal('SIGHUP')
-    await until('the new hub', () => observer.last('hub2mqtt/cabin/state') === 'offline')
-    await daemon.stop('SIGTERM')
-    expect(daemon.end).toBe('code 0')
   })
 })

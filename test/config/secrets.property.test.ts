@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { describeConfig } from '../../src/config/describe.ts'
 import { runs } from '../support/runs.ts'
@@ -37,17 +37,15 @@ const places: ((value: string) => Given)[] = [
   (value) => ({ env: { HUB2MQTT_LOG_LEVEL: value, HUB2MQTT_HUB_API_KEY: value, HUB2MQTT_HUB_NAME: value } }),
 ]
 
-describe('a secret', () => {
-  it('never appears in an error or in the effective configuration, wherever it was written', () => {
-    fc.assert(
-      fc.property(secret, fc.constantFrom(...places), (value, place) => {
-        const given = place(value)
-        const lines = mistakesOf(given)
-        const shown = lines.length > 0 ? lines.join('\n') : describeConfig(load(given).config)
-        expect(shown).not.toContain(MARK)
-        for (const line of lines) expect(line).not.toMatch(/[\n\r]/)
-      }),
-      { numRuns: runs(300) },
-    )
-  })
+it('a secret never appears in an error or in the effective configuration, wherever it was written', () => {
+  fc.assert(
+    fc.property(secret, fc.constantFrom(...places), (value, place) => {
+      const given = place(value)
+      const lines = mistakesOf(given)
+      const shown = lines.length > 0 ? lines.join('\n') : describeConfig(load(given).config)
+      expect(shown).not.toContain(MARK)
+      for (const line of lines) expect(line).not.toMatch(/[\n\r]/)
+    }),
+    { numRuns: runs(300) },
+  )
 })

@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path'
 import { type Loaded, type LoadOptions, loadConfig } from '../../src/config/load.ts'
 import { ConfigError } from '../../src/config/mistakes.ts'
 
-export const FILE = 'hub2mqtt.yaml'
+const FILE = 'hub2mqtt.yaml'
 export const HUB = 'hubs:\n  home:\n    url: http://192.168.1.20\n    api_key: key-of-the-hub\n'
 export const HUB_ENV = { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_API_KEY: 'key-of-the-hub' }
 

@@ -28,10 +28,13 @@ describe('the dependencies', () => {
     for (const [path, { integrity }] of installed) expect(integrity, path).toMatch(/^sha512-/)
   })
 
-  it('of production are few, have no install scripts, and have permissive licences', () => {
+  it('of production are few, as docs/internals/decisions.md says, have no install scripts, and have permissive licences', () => {
     const names = new Set(production.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
     console.log(`${Object.keys(manifest.dependencies).length} named, ${names.size} installed in production`)
     expect(names.size).toBeLessThanOrEqual(115)
+    expect(readFileSync('docs/internals/decisions.md', 'utf8')).toContain(
+      `depends on ${Object.keys(manifest.dependencies).length} packages; with their dependencies, ${names.size} packages`,
+    )
     for (const [path, { license, hasInstallScript }] of production) {
       expect(hasInstallScript, path).toBeUndefined()
       // This package declares its licence in an older form that the lock file does not contain.

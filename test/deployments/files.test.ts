@@ -37,20 +37,18 @@ describe('the deployment files', () => {
   })
 })
 
-describe('the example with two hubs', () => {
-  it('passes check-config, and has everything that two hubs need', async () => {
-    const path = 'config/two-hubs.example.yaml'
-    const { status, stdout, stderr } = await performed(['check-config', '--config', path])
-    expect({ status, problems: stderr.split('\n').filter((line) => line && !line.includes('chmod 600')) }).toEqual({
-      status: 0,
-      problems: [],
-    })
-    const { hubs, mqtt } = parse(stdout)
-    expect(Object.keys(hubs)).toEqual(['home', 'cabin'])
-    expect(new Set(Object.values<{ url: string }>(hubs).map(({ url }) => url)).size).toBe(2)
-    expect(mqtt.url).toBe('mqtt://broker:1883')
-    expect(stdout).not.toContain('put-')
+it('the example with two hubs passes check-config, and has everything that two hubs need', async () => {
+  const path = 'config/two-hubs.example.yaml'
+  const { status, stdout, stderr } = await performed(['check-config', '--config', path])
+  expect({ status, problems: stderr.split('\n').filter((line) => line && !line.includes('chmod 600')) }).toEqual({
+    status: 0,
+    problems: [],
   })
+  const { hubs, mqtt } = parse(stdout)
+  expect(Object.keys(hubs)).toEqual(['home', 'cabin'])
+  expect(new Set(Object.values<{ url: string }>(hubs).map(({ url }) => url)).size).toBe(2)
+  expect(mqtt.url).toBe('mqtt://broker:1883')
+  expect(stdout).not.toContain('put-')
 })
 
 describe('the build of the image', () => {
@@ -74,34 +72,36 @@ describe('the build of the image', () => {
   })
 })
 
-describe('the demo of the compose file', () => {
-  it('has a valid configuration with the mounted secrets', () => {
-    const readFile = (path: string) => text(path.replace('/run/secrets', 'config/demo/secrets'))
-    const { config } = loadConfig({ file: 'config/demo/hub2mqtt/hub2mqtt.yaml', env: {}, readFile })
-    expect(config.hubs['home']?.api_key).toBe(text('config/demo/secrets/hub_api_key').trim())
-    // A variable set in the compose file would override the user's file.
-    const { services } = parse(text('docker-compose.yml'), { merge: true })
-    expect(Object.keys(services.hub2mqtt.environment)).toEqual(['HUB2MQTT_CONFIG'])
-    expect(services.hub2mqtt.env_file.join()).toContain('./config/demo/hub2mqtt}/hub2mqtt.env')
-    expect(text('config/demo/hub2mqtt/hub2mqtt.env')).not.toMatch(/^[^#\n]/m)
-  })
+it('the demo of the compose file has a valid configuration with the mounted secrets', () => {
+  const readFile = (path: string) => text(path.replace('/run/secrets', 'config/demo/secrets'))
+  const { config } = loadConfig({ file: 'config/demo/hub2mqtt/hub2mqtt.yaml', env: {}, readFile })
+  expect(config.hubs['home']?.api_key).toBe(text('config/demo/secrets/hub_api_key').trim())
+  // A variable set in the compose file would override the user's file.
+  const { services } = parse(text('docker-compose.yml'), { merge: true })
+  expect(Object.keys(services.hub2mqtt.environment)).toEqual(['HUB2MQTT_CONFIG'])
+  expect(services.hub2mqtt.env_file.join()).toContain('./config/demo/hub2mqtt}/hub2mqtt.env')
+  expect(text('config/demo/hub2mqtt/hub2mqtt.env')).not.toMatch(/^[^#\n]/m)
 })
 
 describe('the Kubernetes manifest', () => {
-  const documents = parseAllDocuments(text('config/kubernetes/hub2mqtt.yaml')).map((document) => document.toJS())
+  const documentsIn = (name: string) =>
+    parseAllDocuments(text(`config/kubernetes/${name}.yaml`)).map((document) => document.toJS())
+  const documents = documentsIn('hub2mqtt')
   const ofKind = (kind: string) => documents.find((document) => document.kind === kind)
+  /** Loads the configuration of a manifest, which may read only the secrets that are mounted in the folder. */
+  const configWith = (configMap: { data: Record<string, string> }, secrets: Record<string, string>, folder: string) => {
+    const files = new Map(Object.entries(secrets).map(([name, value]) => [join(folder, name), value]))
+    const mounted = (path: string) => files.get(path) ?? expect.fail(`nothing is mounted at ${path}`)
+    const file = 'hub2mqtt.yaml'
+    const readFile = (path: string) => (path === file ? (configMap.data[file] ?? '') : mounted(path))
+    return loadConfig({ file, env: {}, readFile }).config
+  }
 
   it('has a valid configuration with the mounted secrets', () => {
     const { volumes, containers } = ofKind('Deployment').spec.template.spec
     const mount = containers[0].volumeMounts.find(({ name }: { name: string }) => name === 'secrets').mountPath
     const secrets: Record<string, string> = ofKind('Secret').stringData
-    const files = new Map(Object.entries(secrets).map(([name, value]) => [join(mount, name), value]))
-    files.set('hub2mqtt.yaml', ofKind('ConfigMap').data['hub2mqtt.yaml'])
-    const { config } = loadConfig({
-      file: 'hub2mqtt.yaml',
-      env: {},
-      readFile: (path) => files.get(path) ?? expect.fail(`nothing is mounted at ${path}`),
-    })
+    const config = configWith(ofKind('ConfigMap'), secrets, mount)
     expect(config.hubs['home']?.api_key).toBe(secrets['hub_api_key'])
     expect(config.mqtt.password).toBe(secrets['mqtt_password'])
     expect(volumes).toHaveLength(2)
@@ -116,17 +116,11 @@ describe('the Kubernetes manifest', () => {
   })
 
   it('has a variant for a fleet with a valid configuration and the names of the NATS servers in the cluster', () => {
-    const all = parseAllDocuments(text('config/kubernetes/fleet.yaml')).map((document) => document.toJS())
+    const all = documentsIn('fleet')
     const named = (kind: string, name: string) =>
       all.find((document) => document.kind === kind && document.metadata.name === name)
     const secrets: Record<string, string> = named('Secret', 'hub2mqtt').stringData
-    const files = new Map(Object.entries(secrets).map(([name, value]) => [`/run/secrets/hub2mqtt/${name}`, value]))
-    files.set('hub2mqtt.yaml', named('ConfigMap', 'hub2mqtt').data['hub2mqtt.yaml'])
-    const { config } = loadConfig({
-      file: 'hub2mqtt.yaml',
-      env: {},
-      readFile: (path) => files.get(path) ?? expect.fail(`nothing is mounted at ${path}`),
-    })
+    const config = configWith(named('ConfigMap', 'hub2mqtt'), secrets, '/run/secrets/hub2mqtt')
     const servers = named('StatefulSet', 'nats').spec
     const hosts = Array.from({ length: servers.replicas }, (_, i) => `nats-${i}.${servers.serviceName}.hub2mqtt.svc`)
     expect(config.fleet.nats).toEqual(hosts.map((host) => `nats://${host}:4222`))
@@ -152,20 +146,18 @@ describe('the Kubernetes manifest', () => {
 
 const hasAnalyze = hasProgram('systemd-analyze', ['--version'], 'the test of the systemd unit', 'part of systemd')
 
-describe.runIf(hasAnalyze)('the systemd unit', () => {
-  it('is valid and has a low exposure level', () => {
-    const folder = temporaryFolder()
-    // `systemd-analyze` needs existing paths for the program and its folder.
-    const unit = join(folder, 'hub2mqtt.service')
-    writeFileSync(
-      unit,
-      text('config/systemd/hub2mqtt.service')
-        .replaceAll('/opt/hub2mqtt/bin/hub2mqtt', process.execPath)
-        .replace('WorkingDirectory=/opt/hub2mqtt', 'WorkingDirectory=/'),
-    )
-    const analyze = (...args: string[]) => spawnSync('systemd-analyze', [...args, unit], { encoding: 'utf8' })
-    expect(analyze('verify').stderr).not.toContain('hub2mqtt.service')
-    const { stdout } = analyze('security', '--offline=true', '--no-pager')
-    expect(Number(/exposure level for .*: ([0-9.]+)/.exec(stdout)?.[1])).toBeLessThan(2)
-  })
+it.runIf(hasAnalyze)('the systemd unit is valid and has a low exposure level', () => {
+  const folder = temporaryFolder()
+  // `systemd-analyze` needs existing paths for the program and its folder.
+  const unit = join(folder, 'hub2mqtt.service')
+  writeFileSync(
+    unit,
+    text('config/systemd/hub2mqtt.service')
+      .replaceAll('/opt/hub2mqtt/bin/hub2mqtt', process.execPath)
+      .replace('WorkingDirectory=/opt/hub2mqtt', 'WorkingDirectory=/'),
+  )
+  const analyze = (...args: string[]) => spawnSync('systemd-analyze', [...args, unit], { encoding: 'utf8' })
+  expect(analyze('verify').stderr).not.toContain('hub2mqtt.service')
+  const { stdout } = analyze('security', '--offline=true', '--no-pager')
+  expect(Number(/exposure level for .*: ([0-9.]+)/.exec(stdout)?.[1])).toBeLessThan(2)
 })

@@ -66,13 +66,11 @@ describe('the release notes', () => {
   })
 })
 
-describe('the bug report form', () => {
-  it('asks for the output of hub2mqtt doctor', () => {
-    const { body } = parse(text('.github/ISSUE_TEMPLATE/bug.yml'))
-    const doctor = body.find(({ id }: { id: string }) => id === 'doctor')
-    expect(doctor).toMatchObject({
-      attributes: { label: expect.stringContaining('hub2mqtt doctor') },
-      validations: { required: true },
-    })
+it('the bug report form asks for the output of hub2mqtt doctor', () => {
+  const { body } = parse(text('.github/ISSUE_TEMPLATE/bug.yml'))
+  const doctor = body.find(({ id }: { id: string }) => id === 'doctor')
+  expect(doctor).toMatchObject({
+    attributes: { label: expect.stringContaining('hub2mqtt doctor') },
+    validations: { required: true },
   })
 })

@@ -94,7 +94,8 @@ describe('the Home Assistant app', () => {
     expect(environment(manifest.options, undefined, undefined)).toEqual({})
   })
 
-  it('uses the broker of Home Assistant', () => {
+  it('uses the broker of Home Assistant, with a valid configuration', () => {
+    expect(loadConfig({ env: environment(options, broker) }).config.mqtt.username).toBe('addons')
     expect(environment(options, broker)).toEqual({
       HUB2MQTT_HUB_URL: 'http://10.0.0.1',
       HUB2MQTT_HUB_API_KEY: 'k',
@@ -121,10 +122,6 @@ describe('the Home Assistant app', () => {
     const { config } = loadConfig({ env, readFile: (path) => (path === env.HUB2MQTT_CONFIG ? example : 'key') })
     expect(Object.keys(config.hubs)).toEqual(['home', 'cabin'])
     expect(config.mqtt.username).toBe('addons')
-  })
-
-  it('gives hub2mqtt a valid configuration', () => {
-    expect(loadConfig({ env: environment(options, broker) }).config.mqtt.username).toBe('addons')
   })
 
   const hasShell = available(process.platform !== 'win32', 'the assembly of a local app', 'it is a shell script')

@@ -19,17 +19,7 @@ const webAddress = v.pipe(v.string(), v.url())
 const flag = v.optional(v.boolean())
 
 /** The names of folders for which the Supervisor logs no warning. */
-const FOLDERS = [
-  'data',
-  'ssl',
-  'backup',
-  'share',
-  'media',
-  'homeassistant_config',
-  'local_apps',
-  'all_app_configs',
-  'app_config',
-]
+const FOLDERS = 'data ssl backup share media homeassistant_config local_apps all_app_configs app_config'.split(' ')
 
 export const appManifest = v.strictObject({
   name: v.string(),

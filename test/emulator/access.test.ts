@@ -1,18 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { grants, normaliseScope } from '../../src/emulator/scopes.ts'
 import { until } from '../support/until.ts'
-import { acknowledged, ask, hubOf, sessionOf, subscribed } from './support.ts'
+import { acknowledged, ask, hubOf, sessionOf, test } from './support.ts'
 
 const PING = 'GET /system/ping'
 
 describe('identity', () => {
-  test('answers a ping without a key, with its identity in headers', async () => {
-    const hub = await hubOf({ id: 'hub-1', version: '9.9.9' })
-    const answer = await ask(hub, PING, { key: null })
-    expect(answer).toMatchObject({ status: 200, json: true })
-    expect(answer.headers).toMatchObject({ 'x-homey-id': 'hub-1', 'x-homey-version': '9.9.9' })
-  })
-
   test('answers false to a ping that is meant for another hub', async () => {
     const hub = await hubOf({ id: 'hub-1' })
     expect((await ask(hub, `${PING}?id=hub-2`)).json).toBe(false)
@@ -41,18 +34,14 @@ describe('keys', () => {
     })
   })
 
-  test('forgets a revoked key and ends its session', async () => {
-    const hub = await hubOf()
-    const session = await subscribed(hub)
+  test('forgets a revoked key and ends its session', async ({ hub, session }) => {
     hub.revokeKey('secret')
     expect((await ask(hub, 'GET /apps/app')).status).toBe(401)
     await until('the session to end', () => session.gone.length > 0)
     await expect(sessionOf(hub)).rejects.toMatchObject({ statusCode: 401 })
   })
 
-  test('restricts a key while it is in use', async () => {
-    const hub = await hubOf()
-    const session = await subscribed(hub)
+  test('restricts a key while it is in use', async ({ hub, session }) => {
     hub.setKeys({ secret: ['homey.speech'] })
     expect((await ask(hub, 'GET /apps/app')).status).toBe(403)
     expect((await acknowledged(session.api, 'subscribe', 'homey:manager:apps'))[0]).toMatchObject({ statusCode: 403 })

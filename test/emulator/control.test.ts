@@ -111,7 +111,7 @@ test('an app that is a process really crashes, and a reboot starts it again', as
   await until('the app to run', () => state() === 'running')
   await fetch(`${control.url}/apps/${APP}/crash`, { method: 'POST' })
   await until('the crash', () => state() === 'crashed')
-  expect(hub.apps.get(APP)?.crashedMessage).toMatch(/^Error: .*\n {4}at /)
+  expect(hub.apps.get(APP)?.crashedMessage).toMatch(/^Error: crashed on demand\n {4}at /)
   await fetch(`${control.url}/reboot`, { method: 'POST' })
   await until('the app to run again', () => state() === 'running')
 })

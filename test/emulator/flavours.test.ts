@@ -1,10 +1,10 @@
 import * as v from 'valibot'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { isRecord } from '../../src/base/json.ts'
 import { inPath } from '../../src/emulator/core/endpoint.ts'
 import { ENTRIES, type Entry, entriesFor, type OperationName } from '../../src/emulator/core/table.ts'
 import { FLAVOURS, type Flavour } from '../../src/emulator/records.ts'
-import { acknowledged, ask, connected, HUE, hubOf, KEY, opened, PUMP, subscribed } from './support.ts'
+import { acknowledged, ask, connected, HUE, hubOf, KEY, opened, PUMP, subscribed, test } from './support.ts'
 
 /** Inputs of operations. An operation without an entry takes at most the id of an app. */
 const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> = {
@@ -185,15 +185,8 @@ test.each([
   [
     'reference',
     [
-      'getSessionMe',
-      'getVoices',
-      'getOptionLastSuccessfulBackup',
-      'getDevices',
-      'getFlows',
-      'getAdvancedFlows',
-      'getLogs',
-      'getLogEntries',
-      'getUpdates',
+      ...['getSessionMe', 'getVoices', 'getOptionLastSuccessfulBackup', 'getDevices', 'getFlows'],
+      ...['getAdvancedFlows', 'getLogs', 'getLogEntries', 'getUpdates'],
     ],
   ],
 ] as const)('a hub of the %s kind lacks %j', (flavour, names) => {
@@ -220,8 +213,7 @@ test.each([
   expect((await opened(manager.socket('/api'))) === 'open').toBe(opens)
 })
 
-test('a token opens the namespace only on the connection that got it', async () => {
-  const hub = await hubOf()
+test('a token opens the namespace only on the connection that got it', async ({ hub }) => {
   const welcome = async () => {
     const { manager, root } = connected(hub)
     const [, { token }] = (await acknowledged(root, 'handshakeClient', { token: KEY })).map(Object)

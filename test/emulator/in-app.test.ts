@@ -1,6 +1,6 @@
-import { describe, expect, test } from 'vitest'
-import type { AppSeed } from '../../src/emulator/hub.ts'
-import { acknowledged, ask, backendOf, hubOf, KEY, subscribed } from './support.ts'
+import { describe, expect } from 'vitest'
+import type { AppSeed, EmulatedHub } from '../../src/emulator/hub.ts'
+import { acknowledged, ask, backendOf, test as base, hubOf, KEY, subscribed } from './support.ts'
 
 const permissions = ['hub.app.readonly', 'homey.speech', 'hub.app.control', 'hub.notifications']
 const APPS: readonly AppSeed[] = [
@@ -8,20 +8,20 @@ const APPS: readonly AppSeed[] = [
   { id: 'modest' },
   { id: 'other', settings: { secret: 2 } },
 ]
-const older = () => hubOf({ flavour: 'older', apps: APPS })
+const test = base.extend<{ readonly hub: EmulatedHub }>({
+  hub: async ({ task: _ }, use) => use(await hubOf({ flavour: 'older', apps: APPS })),
+})
 const manager = (item: string, operation: string, args = {}) => ({ section: 'manager', item, operation, args })
 
 describe('an app may call its hub', () => {
-  test('for operations that its permissions allow, and gets the answers that a client gets', async () => {
-    const hub = await older()
+  test('for operations that its permissions allow, and gets the answers that a client gets', async ({ hub }) => {
     const list = await hub.inApp.call('asking', manager('apps', 'getApps'))
     expect(list).toEqual((await ask(hub, 'GET /apps/app')).json)
     await hub.inApp.call('asking', manager('speech-output', 'say', { text: 'Hello' }))
     expect(hub.spoken).toEqual(['Hello'])
   })
 
-  test('for no other operations', async () => {
-    const hub = await older()
+  test('for no other operations', async ({ hub }) => {
     const refused = { status: 403, message: 'Missing Scopes: homey.app' }
     await expect(hub.inApp.call('asking', manager('apps', 'restartApp', { id: 'other' }))).rejects.toMatchObject(
       refused,
@@ -34,8 +34,7 @@ describe('an app may call its hub', () => {
     await expect(hub.inApp.call('asking', elsewhere)).rejects.toMatchObject({ status: 500 })
   })
 
-  test('for its own settings without any permission, and not for those of the hub', async () => {
-    const hub = await older()
+  test('for its own settings without any permission, and not for those of the hub', async ({ hub }) => {
     await ask(hub, 'PUT /settings/setting/mine', { body: { value: 'of the hub' } })
     expect(await hub.inApp.call('asking', manager('settings', 'getSetting', { name: 'mine' }))).toBe(1)
     await hub.inApp.call('modest', manager('settings', 'setSetting', { name: 'mine', value: [2] }))
@@ -45,8 +44,7 @@ describe('an app may call its hub', () => {
     expect((await ask(hub, 'GET /settings/setting')).json).toEqual({ mine: 'of the hub' })
   })
 
-  test('to show a notification, which names the app', async () => {
-    const hub = await older()
+  test('to show a notification, which names the app', async ({ hub }) => {
     await hub.inApp.call('asking', manager('notifications', 'createNotification', { excerpt: 'The door is open.' }))
     const { json } = await ask(hub, 'GET /notifications/notification')
     expect(Object.values(Object(json))).toMatchObject([{ ownerUri: 'homey:app:asking', excerpt: 'The door is open.' }])
@@ -54,8 +52,7 @@ describe('an app may call its hub', () => {
 })
 
 describe('an app may subscribe', () => {
-  test('to the manager of apps, until it unsubscribes', async () => {
-    const hub = await older()
+  test('to the manager of apps, until it unsubscribes', ({ hub }) => {
     const heard: unknown[] = []
     const end = hub.inApp.subscribe('asking', 'homey:manager:apps', (...event) => heard.push(event))
     hub.uninstall('other')
@@ -64,8 +61,7 @@ describe('an app may subscribe', () => {
     expect(heard).toEqual([['app.delete', { id: 'other' }]])
   })
 
-  test('to other apps and to itself, with the permission', async () => {
-    const hub = await older()
+  test('to other apps and to itself, with the permission', ({ hub }) => {
     const heard: unknown[] = []
     hub.inApp.subscribe('asking', 'homey:app:other', (...event) => heard.push(event))
     hub.inApp.subscribe('modest', 'homey:app:modest', (...event) => heard.push(event))

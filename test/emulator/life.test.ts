@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Apps, liveOn, wander } from '../../src/emulator/apps.ts'
 import { DEFAULT_APPS, DEFAULT_STORE, population } from '../../src/emulator/population.ts'
 import type { AppSeed, Flavour } from '../../src/emulator/records.ts'
 import { Timers } from '../../src/emulator/timers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-import { BLINDS, DOORBELL, events, HUE, hubOf, PUMP, subscribed } from './support.ts'
+import { BLINDS, test as base, DOORBELL, events, HUE, PUMP } from './support.ts'
 
 function appsOf(flavour: Flavour = 'newer', seeds: readonly AppSeed[] = DEFAULT_APPS, settleMs = 200) {
   const clock = new FakeClock()
@@ -18,9 +18,12 @@ function appsOf(flavour: Flavour = 'newer', seeds: readonly AppSeed[] = DEFAULT_
   return { apps, clock, timers, told }
 }
 
+const test = base.extend<{ readonly simulated: ReturnType<typeof appsOf> }>({
+  simulated: async ({ task: _ }, use) => use(appsOf()),
+})
+
 describe('an app', () => {
-  test('takes some time from stopped to running', async () => {
-    const { apps, clock, told } = appsOf()
+  test('takes some time from stopped to running', async ({ simulated: { apps, clock, told } }) => {
     apps.enable(BLINDS)
     expect(told).toEqual([`${BLINDS} starting`])
     await clock.advance(199)
@@ -29,15 +32,13 @@ describe('an app', () => {
     expect(apps.records.get(BLINDS)?.state).toBe('running')
   })
 
-  test('goes through every state when it restarts', async () => {
-    const { apps, clock, told } = appsOf()
+  test('goes through every state when it restarts', async ({ simulated: { apps, clock, told } }) => {
     apps.restart(HUE)
     await clock.advance(1000)
     expect(told).toEqual(['stopping', 'stopped', 'starting', 'running'].map((state) => `${HUE} ${state}`))
   })
 
-  test('follows a second command while the first one is in progress', async () => {
-    const { apps, clock, told } = appsOf()
+  test('follows a second command while the first one is in progress', async ({ simulated: { apps, clock, told } }) => {
     apps.restart(HUE)
     await clock.advance(250)
     apps.disable(HUE)
@@ -46,16 +47,14 @@ describe('an app', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('sends no event for a command that changes nothing', () => {
-    const { apps, told } = appsOf()
+  test('sends no event for a command that changes nothing', ({ simulated: { apps, told } }) => {
     apps.enable(HUE)
     apps.disable(BLINDS)
     apps.restart(BLINDS)
     expect(told).toEqual([])
   })
 
-  test('no longer changes its state after it is uninstalled', async () => {
-    const { apps, clock, told } = appsOf()
+  test('no longer changes its state after it is uninstalled', async ({ simulated: { apps, clock, told } }) => {
     apps.restart(HUE)
     apps.uninstall(HUE)
     await clock.advance(1000)
@@ -87,8 +86,7 @@ describe('an app', () => {
 })
 
 describe('time', () => {
-  test('changes the usage of running apps only', async () => {
-    const { apps, clock, timers, told } = appsOf()
+  test('changes the usage of running apps only', async ({ simulated: { apps, clock, timers, told } }) => {
     liveOn(apps, timers, { usageMs: 1000, crashMs: 0, random: () => 0.75 })
     await clock.advance(1000)
     expect(told).toHaveLength(6)
@@ -98,8 +96,7 @@ describe('time', () => {
     expect(told).toHaveLength(12)
   })
 
-  test('makes an app crash now and then, and starts it again', async () => {
-    const { apps, clock, timers } = appsOf()
+  test('makes an app crash now and then, and starts it again', async ({ simulated: { apps, clock, timers } }) => {
     liveOn(apps, timers, { usageMs: 0, crashMs: 1000, random: () => 0 })
     await clock.advance(1000)
     expect(apps.records.get(HUE)).toMatchObject({ crashed: true, crashedMessage: 'Error: out of luck' })
@@ -107,8 +104,7 @@ describe('time', () => {
     expect(apps.records.get(HUE)).toMatchObject({ crashed: false, state: 'running' })
   })
 
-  test('leaves no timer after it is stopped', async () => {
-    const { apps, clock, timers } = appsOf()
+  test('leaves no timer after it is stopped', async ({ simulated: { apps, clock, timers } }) => {
     liveOn(apps, timers, { usageMs: 10, crashMs: 10, random: () => 0 })
     apps.restart(HUE)
     await clock.advance(100)
@@ -125,9 +121,7 @@ describe('time', () => {
 })
 
 describe('the methods of a hub', () => {
-  test('change apps like a request, and send no event if silent', async () => {
-    const hub = await hubOf()
-    const session = await subscribed(hub)
+  test('change apps like a request, and send no event if silent', async ({ hub, session }) => {
     hub.crash(HUE, 'Error: told to', { silent: true })
     hub.change(PUMP, { autoupdate: true }, { silent: true })
     hub.uninstall(BLINDS, { silent: true })
@@ -144,8 +138,7 @@ describe('the methods of a hub', () => {
     ])
   })
 
-  test('throw for an unknown app', async () => {
-    const hub = await hubOf()
+  test('throw for an unknown app', ({ hub }) => {
     expect(() => hub.crash('nobody')).toThrow('no app "nobody"')
     expect(() => hub.install('nobody')).toThrow('no app "nobody" in the store')
   })

@@ -1,10 +1,9 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { ENTRIES } from '../../src/emulator/core/table.ts'
-import { ask, BLINDS, DOORBELL, HUE, hubOf, PUMP } from './support.ts'
+import { ask, BLINDS, DOORBELL, HUE, hubOf, PUMP, test } from './support.ts'
 
 describe('apps over REST', () => {
-  test('lists the apps by id and shows one', async () => {
-    const hub = await hubOf()
+  test('lists the apps by id and shows one', async ({ hub }) => {
     const { json } = await ask(hub, 'GET /apps/app')
     expect(Object.keys(Object(json))).toEqual([...hub.apps.keys()])
     expect((await ask(hub, `GET /apps/app/${HUE}`)).json).toEqual(hub.apps.get(HUE))
@@ -56,8 +55,7 @@ describe('apps over REST', () => {
     expect((await ask(newer, `PUT /apps/app/${HUE}`, { body: [] })).status).toBe(400)
   })
 
-  test('enables, disables, restarts and uninstalls', async () => {
-    const hub = await hubOf()
+  test('enables, disables, restarts and uninstalls', async ({ hub }) => {
     await ask(hub, `PUT /apps/app/${BLINDS}/enable`)
     expect(hub.apps.get(BLINDS)).toMatchObject({ enabled: true, state: 'running' })
     await ask(hub, `PUT /apps/app/${BLINDS}/disable`)
@@ -68,8 +66,7 @@ describe('apps over REST', () => {
     expect(hub.apps.has(DOORBELL)).toBe(false)
   })
 
-  test('keeps settings of any JSON value under any name', async () => {
-    const hub = await hubOf()
+  test('keeps settings of any JSON value under any name', async ({ hub }) => {
     const name = 'a/b %é'
     const path = `/apps/app/${HUE}/setting/${encodeURIComponent(name)}`
     for (const value of [null, false, 0, '', [1, { a: null }], { deep: { er: 'x' } }]) {
@@ -82,8 +79,7 @@ describe('apps over REST', () => {
     expect((await ask(hub, `PUT ${path}`, { body: {} })).status).toBe(400)
   })
 
-  test('handles a setting called __proto__ like any other', async () => {
-    const hub = await hubOf()
+  test('handles a setting called __proto__ like any other', async ({ hub }) => {
     const line = `/apps/app/${HUE}/setting/__proto__`
     await ask(hub, `PUT ${line}`, { raw: '{"value":{"polluted":true},"__proto__":{"polluted":true}}' })
     expect((await ask(hub, `GET ${line}`)).json).toEqual({ polluted: true })
@@ -91,8 +87,7 @@ describe('apps over REST', () => {
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false)
   })
 
-  test('installs from the store, and updates an installed app', async () => {
-    const hub = await hubOf()
+  test('installs from the store, and updates an installed app', async ({ hub }) => {
     expect((await ask(hub, 'POST /apps/store', { body: { id: 'fi.kivinen.sauna', channel: 'test' } })).status).toBe(200)
     expect(hub.apps.get('fi.kivinen.sauna')).toMatchObject({ version: '2.0.1', state: 'running', channel: 'test' })
     expect(hub.settings('fi.kivinen.sauna')).toEqual({ target: 82 })
@@ -101,8 +96,9 @@ describe('apps over REST', () => {
     expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: false, state: 'running' })
   })
 
-  test('refuses to install an app that the store does not have, from an unknown channel, or without an id', async () => {
-    const hub = await hubOf()
+  test('refuses to install an app that the store does not have, from an unknown channel, or without an id', async ({
+    hub,
+  }) => {
     expect((await ask(hub, 'POST /apps/store', { body: { id: 'nobody' } })).status).toBe(404)
     expect((await ask(hub, 'POST /apps/store', { body: { id: PUMP, channel: 'beta' } })).status).toBe(400)
     expect((await ask(hub, 'POST /apps/store', { body: {} })).status).toBe(400)
@@ -152,8 +148,9 @@ describe('the generations', () => {
   })
 })
 
-describe('permissions', () => {
-  test.each(ENTRIES)('lets a key use $name with the permission of its row, and with no other', async (entry) => {
+test.each(ENTRIES)(
+  'permissions lets a key use $name with the permission of its row, and with no other',
+  async (entry) => {
     const { item, endpoint } = entry
     const { method, path, needs, only } = endpoint
     const isOpen = needs === 'nothing'
@@ -164,8 +161,8 @@ describe('permissions', () => {
     expect((await ask(hub, line, { key: null })).status).toBe(isOpen ? 200 : 401)
     expect((await ask(hub, line, { key: 'none' })).status === 403).toBe(enough.length > 0)
     expect((await ask(hub, line, { key: 'enough' })).status).not.toBe(403)
-  })
-})
+  },
+)
 
 describe('answers and requests', () => {
   test.each([
@@ -177,16 +174,14 @@ describe('answers and requests', () => {
     expect(await ask(hub, `PUT /apps/app/${HUE}/enable`)).toMatchObject({ status, text })
   })
 
-  test('a body that is not JSON is refused with 400 and one that is too long with 413', async () => {
-    const hub = await hubOf()
+  test('a body that is not JSON is refused with 400 and one that is too long with 413', async ({ hub }) => {
     const line = `PUT /apps/app/${HUE}/setting/x`
     expect((await ask(hub, line, { raw: '{"value":' })).status).toBe(400)
     expect((await ask(hub, line, { body: { value: 'x'.repeat(1024 * 1024) } })).status).toBe(413)
     expect((await ask(hub, line, { body: { value: 'x'.repeat(1024 * 1023) } })).status).toBe(200)
   })
 
-  test('malformed percent encoding is refused with 400', async () => {
-    const hub = await hubOf()
+  test('malformed percent encoding is refused with 400', async ({ hub }) => {
     expect((await ask(hub, 'GET /apps/app/%E0%A4%A')).status).toBe(400)
     expect((await ask(hub, `GET /apps/app/${HUE}/setting/%`)).status).toBe(400)
     expect((await ask(hub, 'GET /system/ping?id=%')).status).toBe(200)

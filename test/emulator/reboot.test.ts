@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
-import { ask, backendOf, HUE, hubOf, KEY, subscribed } from './support.ts'
+import { ask, backendOf, HUE, hubOf, KEY, subscribed, test } from './support.ts'
 
 const PING = 'GET /system/ping'
 
@@ -44,8 +44,7 @@ describe('a reboot', () => {
     await expect(ask(hub, PING)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 
-  test('waits for the previous one', async () => {
-    const hub = await hubOf()
+  test('waits for the previous one', async ({ hub }) => {
     await Promise.all([hub.reboot({ version: '2.0.0' }), hub.reboot({ version: '3.0.0' })])
     expect(hub.version).toBe('3.0.0')
     expect((await ask(hub, PING)).status).toBe(200)
@@ -71,18 +70,16 @@ describe('a reboot', () => {
   })
 })
 
-describe('realtime sessions', () => {
-  test.each([
-    ['goodbye', 'io server disconnect'],
-    ['cut', 'transport close'],
-  ] as const)('end by %s', async (how, reason) => {
-    const hub = await hubOf()
-    const session = await subscribed(hub)
-    hub.dropRealtime(how)
-    await until('the session to end', () => session.gone.length > 0)
-    expect(session.gone).toEqual([reason])
-    expect((await subscribed(hub)).api.connected).toBe(true)
-  })
+test.each([
+  ['goodbye', 'io server disconnect'],
+  ['cut', 'transport close'],
+] as const)('realtime sessions end by %s', async (how, reason) => {
+  const hub = await hubOf()
+  const session = await subscribed(hub)
+  hub.dropRealtime(how)
+  await until('the session to end', () => session.gone.length > 0)
+  expect(session.gone).toEqual([reason])
+  expect((await subscribed(hub)).api.connected).toBe(true)
 })
 
 describe('closing a hub', () => {
@@ -99,8 +96,7 @@ describe('closing a hub', () => {
     expect(kept.connections.sockets).toBe(0)
   })
 
-  test('reports a port that is in use', async () => {
-    const hub = await hubOf()
+  test('reports a port that is in use', async ({ hub }) => {
     await expect(EmulatedHub.start({ port: hub.port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   })
 })

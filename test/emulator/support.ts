@@ -1,6 +1,6 @@
 import { Manager, type Socket } from 'socket.io-client'
 import { Agent, type Dispatcher } from 'undici'
-import { onTestFinished } from 'vitest'
+import { test as base, onTestFinished } from 'vitest'
 import type { HubApps } from '../../src/emulator/core/hub-apps.ts'
 import { type AppSeed, EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { recordOf } from '../../src/emulator/records.ts'
@@ -149,3 +149,9 @@ export async function events(hub: EmulatedHub, session: Session): Promise<[strin
   session.events.length = 0
   return found
 }
+
+/** A hub of its own for each test, and a session that receives its events. */
+export const test = base.extend<{ readonly hub: EmulatedHub; readonly session: Session }>({
+  hub: async ({ task: _ }, use) => use(await hubOf()),
+  session: async ({ hub }, use) => use(await subscribed(hub)),
+})

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import * as v from 'valibot'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { until } from '../support/until.ts'
-import { ask, HUE, hubOf, KEY, subscribed } from './support.ts'
+import { ask, HUE, hubOf, KEY, subscribed, test } from './support.ts'
 
 const LOG = v.object({ id: v.string(), ownerUri: v.string() })
 const ENTRIES = v.object({ values: v.array(v.object({ v: v.number() })) })
@@ -22,8 +22,7 @@ async function raw(url: string, protocol: 3 | 4) {
 }
 
 describe('the protocol', () => {
-  test('is the one that the official client of the hub still uses', async () => {
-    const hub = await hubOf()
+  test('is the one that the official client of the hub still uses', async ({ hub }) => {
     const { next, send } = await raw(hub.url, 3)
     await next('0{')
     await next('40')
@@ -59,8 +58,7 @@ describe('the protocol', () => {
     },
   )
 
-  test('has no transport but WebSocket', async () => {
-    const hub = await hubOf()
+  test('has no transport but WebSocket', async ({ hub }) => {
     expect((await ask(hub, 'GET /socket.io/?EIO=4&transport=polling')).status).not.toBe(200)
   })
 

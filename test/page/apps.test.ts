@@ -24,13 +24,6 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await rowWith(page, 'Fresh Air').waitFor()
   })
 
-  test('restarts an app and shows the answer of the hub', async () => {
-    const { house, page } = await show()
-    await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'Restart Lumen Lights' }).click()
-    await see(page.getByRole('status'), /Lumen Lights – Restart: done in/)
-    expect(asked(house, `/app/${HUE}/restart`)).toHaveLength(1)
-  })
-
   test('shows why a command failed, in the row and as a notice', async () => {
     const { house, page } = await show()
     house.hub().behave('answer-status', { operation: 'restartApp', status: 500 })
@@ -81,25 +74,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await rowWith(page, 'Heat Pump').getByText('2.5.0', { exact: true }).waitFor()
   })
 
-  test('searches, filters and sorts; / focuses the search', async () => {
-    const { page } = await show()
-    await rowWith(page, 'Doorbell').waitFor()
-    await page.keyboard.press('/')
-    await page.keyboard.type('doorb')
-    await rowWith(page, 'Lumen Lights').waitFor({ state: 'detached' })
-    await rowWith(page, 'Doorbell').waitFor()
-    await page.keyboard.press('Escape')
-    await page.getByRole('button', { name: /^Crashed/ }).click()
-    await until('the crashed one alone', async () => (await page.locator('tr.app').count()) === 1)
-    await page.getByRole('button', { name: /^All/ }).click()
-    await page.getByRole('columnheader', { name: 'Memory' }).getByRole('button').click()
-    await page.locator('tr.app').first().getByText('Quiet Scripts').waitFor()
-    await page.getByRole('columnheader', { name: 'App' }).getByRole('button').click()
-    await page.getByRole('columnheader', { name: 'App' }).getByRole('button').click()
-    await page.locator('tr.app').first().getByText('Tidewater Energy Meter').waitFor()
-  })
-
-  test('marks the sorted column with the direction of its values', async () => {
+  test('sorts, and marks the sorted column with the direction of its values', async () => {
     const { page } = await show()
     const head = (name: string) => page.getByRole('columnheader', { name })
     const orderOf = async (name: string) => [
@@ -114,16 +89,23 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await head('Memory').getByRole('button').click()
     expect(await orderOf('Memory')).toEqual(['ascending', '↑'])
     expect(await orderOf('App')).toEqual(['none', ''])
+    for (const _ of ['up', 'down']) await head('App').getByRole('button').click()
+    await page.locator('tr.app').first().getByText('Tidewater Energy Meter').waitFor()
+    expect(await orderOf('App')).toEqual(['descending', '↓'])
   })
 
-  test('keeps search, filter, order and grouping after a reload', async () => {
+  test('groups apps by hub, or names the hub of each, and keeps that, search, filter and order after a reload', async () => {
     const { page } = await show({
       hubs: { home: { apps: DEFAULT_APPS.slice(0, 3) }, cabin: { apps: DEFAULT_APPS.slice(3) } },
     })
+    await rowWith(page, 'cabin').getByText('5 apps').waitFor()
+    await page.getByRole('checkbox', { name: 'By hub' }).uncheck()
+    await rowWith(page, '5 apps').waitFor({ state: 'detached' })
+    expect(await page.locator('tr.app').count()).toBe(8)
+    await rowWith(page, 'Doorbell').getByText('cabin · nl.vandermolen.doorbell').waitFor()
     await page.getByRole('searchbox').fill('o')
     await page.getByRole('button', { name: /^Crashed/ }).click()
     await page.getByRole('columnheader', { name: 'Memory' }).getByRole('button').click()
-    await page.getByRole('checkbox', { name: 'By hub' }).uncheck()
     await page.reload()
     await rowWith(page, 'Doorbell').waitFor()
     expect(await page.getByRole('searchbox').inputValue()).toBe('o')
@@ -145,16 +127,5 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await until('the focus on the link', async () => (await focused()) === 'Lumen Lights')
     expect(await page.evaluate<string>('document.activeElement.tagName')).toBe('A')
     expect(await page.title()).toBe('Apps – hub2mqtt')
-  })
-
-  test('groups apps by hub, or names the hub of each', async () => {
-    const { page } = await show({
-      hubs: { home: { apps: DEFAULT_APPS.slice(0, 3) }, cabin: { apps: DEFAULT_APPS.slice(3) } },
-    })
-    await rowWith(page, 'cabin').getByText('5 apps').waitFor()
-    await page.getByRole('checkbox', { name: 'By hub' }).uncheck()
-    await rowWith(page, '5 apps').waitFor({ state: 'detached' })
-    expect(await page.locator('tr.app').count()).toBe(8)
-    await rowWith(page, 'Doorbell').getByText('cabin · nl.vandermolen.doorbell').waitFor()
   })
 })

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
-import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme, visit } from './support/browser.ts'
-import { type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
+import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme } from './support/browser.ts'
+import { type HouseOptions, rowWith, show } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 
@@ -83,8 +83,9 @@ describe.runIf(canBrowse)('while some hubs are offline', () => {
   })
 })
 
-describe.runIf(canBrowse)('while the broker is offline', () => {
-  test('the list shows the reason and the time, and follows the hub', async () => {
+test.runIf(canBrowse)(
+  'while the broker is offline, the page shows the reason and the time, follows the hub, and does not claim that it publishes',
+  async () => {
     const { house, page } = await start()
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await house.broker.stop()
@@ -92,29 +93,25 @@ describe.runIf(canBrowse)('while the broker is offline', () => {
     house.hub().crash(HUE, 'Error: the lamp is dark')
     await rowWith(page, 'Lumen Lights').getByText('Error: the lamp is dark').waitFor()
     await expectAccessible(page)
-    await house.broker.run()
-    await banner(page, 'no connection to the MQTT broker').waitFor({ state: 'detached' })
-  })
-
-  test('the page of the bridge does not claim that it publishes', async () => {
-    const { house, page } = await start(undefined, '#/bridge')
+    await page.goto(`${house.page}#/bridge`)
     const broker = page.getByRole('region', { name: 'MQTT broker' })
-    await broker.getByText('works').waitFor()
-    await house.broker.stop()
     await broker.getByText('it cannot be reached').waitFor()
     await broker.getByText('there is no connection').waitFor()
     expect(await broker.getByText('works').count()).toBe(0)
     await seeAny(page, /the MQTT broker is not connected/)
-  })
-})
+    await house.broker.run()
+    await broker.getByText('works').waitFor()
+    await banner(page, 'no connection to the MQTT broker').waitFor({ state: 'detached' })
+  },
+)
 
 const WIDTHS = [320, 390, 768, 1101, 1440, 1920]
 const THEMES: readonly Theme[] = ['light', 'dark']
 
-describe.runIf(canBrowse)('the notice about a hub and a broker that are offline', () => {
-  test('fits at every width, in each theme', async () => {
-    const house = await startHouse({ hubs: { home: {}, cabin: { apps: DEFAULT_APPS.slice(0, 3) } } })
-    const page = await visit(house.page)
+test.runIf(canBrowse)(
+  'the notice about a hub and a broker that are offline fits at every width, in each theme',
+  async () => {
+    const { house, page } = await start({ hubs: { home: {}, cabin: { apps: DEFAULT_APPS.slice(0, 3) } } })
     await page.locator('tr.hub').first().waitFor()
     await house.hub('cabin').close()
     await page.locator('tr.hub').getByText(SINCE).waitFor()
@@ -129,5 +126,5 @@ describe.runIf(canBrowse)('the notice about a hub and a broker that are offline'
         await expectAccessible(page)
       }
     }
-  })
-})
+  },
+)

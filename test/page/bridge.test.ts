@@ -7,7 +7,7 @@ import { asked, type HouseOptions, rowWith, show, startHouse } from './support/h
 const start = (hash: string, options?: HouseOptions) => show(options, { hash })
 
 describe.runIf(canBrowse)('the page of the bridge', () => {
-  test('shows broker and hubs, and why one is offline', async () => {
+  test('shows broker and hubs, no fleet, and why a hub is offline', async () => {
     const { house, page } = await start('#/bridge')
     const broker = page.getByRole('region', { name: 'MQTT broker' })
     await broker.getByText('MQTT 5').waitFor()
@@ -15,18 +15,23 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     await broker.getByText('this minute').waitFor()
     const hub = page.getByRole('region', { name: 'Hub home' })
     await hub.getByText('8.1.6').waitFor()
+    expect(await page.getByRole('region', { name: 'Fleet' }).count()).toBe(0)
+    expect(await page.getByText('Served by').count()).toBe(0)
     house.hub().revokeKey('key-of-the-house')
     house.hub().dropRealtime('cut')
     await hub.getByText('it does not accept the API key').waitFor()
     await page.getByText('hub home is offline: unauthorized').waitFor()
   })
 
-  test('shows which commands need more permissions, and why', async () => {
-    const { page } = await start('#/bridge', { scopes: ['hub.app.readonly'] })
+  test('shows which commands and figures need more permissions, and sends the hub no request for the figures', async () => {
+    const { house, page } = await start('#/bridge', { scopes: ['hub.app.readonly'] })
     const hub = page.getByRole('region', { name: 'Hub home' })
     await hub.getByText(/commands are unavailable/).click()
     await see(hub.locator('li').filter({ hasText: 'restart' }), /hub\.app/)
     expect(await hub.getByRole('textbox').isDisabled()).toBe(true)
+    await hub.getByText(/Give the API key the permission homey\.system\.readonly/).waitFor()
+    expect(await hub.getByRole('heading', { name: 'Health' }).count()).toBe(0)
+    expect(asked(house, '/memory')).toHaveLength(0)
   })
 
   test('shows the health of a hub if its key permits that, without unknown values, and warns only of problems', async () => {
@@ -72,31 +77,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     await expectAccessible(page)
   })
 
-  test('names the permission for the health of a hub, and sends the hub no request without it', async () => {
-    const { house, page } = await start('#/bridge', { scopes: ['hub.app'] })
-    const hub = page.getByRole('region', { name: 'Hub home' })
-    await hub.getByText(/Give the API key the permission homey\.system\.readonly/).waitFor()
-    expect(await hub.getByRole('heading', { name: 'Health' }).count()).toBe(0)
-    expect(asked(house, '/memory')).toHaveLength(0)
-  })
-
-  test('changes the log level, refreshes and speaks', async () => {
-    const { house, page } = await start('#/bridge')
-    await page.getByRole('combobox', { name: 'Log level' }).selectOption('debug')
-    await page.getByText(/Log level: done/).waitFor()
-    await until('the level of the daemon', async () => {
-      const state = await (await fetch(`${house.url}api/state`)).text()
-      return state.includes('"hub2mqtt/bridge/log-level":"debug"')
-    })
-    await page.getByRole('button', { name: 'Refresh' }).click()
-    await page.getByText(/home – Refresh: done/).waitFor()
-    await page.getByRole('textbox', { name: 'Speech' }).fill('Dinner is ready')
-    await page.keyboard.press('Enter')
-    await page.getByText(/home – Speak: done/).waitFor()
-    expect(house.hub().spoken).toEqual(['Dinner is ready'])
-  })
-
-  test('shows the log level without discovery too, and follows it', async () => {
+  test('shows and changes the log level without discovery too, refreshes and speaks', async () => {
     const config = { discovery: { format: 'off' }, log: { level: 'debug' } }
     const { house, page } = await start('#/bridge', { config })
     const level = page.getByRole('combobox', { name: 'Log level' })
@@ -104,6 +85,16 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     const headers = { ...(await house.daemon.owner()), 'content-type': 'application/json' }
     await fetch(`${house.url}api/commands/bridge/log-level`, { method: 'POST', headers, body: '"trace"' })
     await until('the new level', async () => (await level.inputValue()) === 'trace')
+    await level.selectOption('info')
+    await page.getByText(/Log level: done/).waitFor()
+    const log = async () => await (await fetch(`${house.url}api/log`, { headers })).text()
+    await until('the level of the daemon', async () => (await log()).includes(',"level":"info"'))
+    await page.getByRole('button', { name: 'Refresh' }).click()
+    await page.getByText(/home – Refresh: done/).waitFor()
+    await page.getByRole('textbox', { name: 'Speech' }).fill('Dinner is ready')
+    await page.keyboard.press('Enter')
+    await page.getByText(/home – Speak: done/).waitFor()
+    expect(house.hub().spoken).toEqual(['Dinner is ready'])
   })
 
   test('shows the configuration without its secrets, and the findings of the doctor', async () => {

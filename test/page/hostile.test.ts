@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, profile, see, seeAny, visit } from './support/browser.ts'
-import { House, rowWith, startHouse } from './support/house.ts'
+import { canBrowse, expectAccessible, overflow, see, seeAny, visit } from './support/browser.ts'
+import { rowWith, show, startHouse } from './support/house.ts'
 
 const SCRIPT = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 const PASSWORD = 'a password for tests'
@@ -27,8 +27,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
   }
 
   test('in the list, on the page of an app, in its settings and its record', async () => {
-    const { page: url } = await startHouse({ hubs: { home: { apps: [app] } } })
-    const page = await visit(url)
+    const { page } = await show({ hubs: { home: { apps: [app] } } })
     await page.getByText(`${SCRIPT} Name`).first().waitFor()
     await page.getByText(`Error: ${SCRIPT}`).first().waitFor()
     await expectOnlyText(page)
@@ -46,8 +45,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
     const apps = [`${SCRIPT} \u202e Name`, 'Long '.repeat(2_000)].map((name, i) => {
       return { id: `com.app${i}`, name, version: `1${SCRIPT}`, update: `2${SCRIPT}`, autoupdate: false }
     })
-    const house = await startHouse({ hubs: { home: { apps } } })
-    const page = await visit(house.page, { width: 360 })
+    const { house, page } = await show({ hubs: { home: { apps } } }, { width: 360 })
     await page.getByRole('button', { name: 'Update all (2)' }).click()
     await page.getByRole('dialog').getByText(SCRIPT).first().waitFor()
     expect(await overflow(page)).toBeLessThanOrEqual(0)
@@ -61,8 +59,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
   })
 
   test('in crash messages, events and errors of the hub', async () => {
-    const house = await startHouse()
-    const page = await visit(house.page, { hash: '#/activity' })
+    const { house, page } = await show({}, { hash: '#/activity' })
     await page.getByRole('heading', { name: 'Activity' }).waitFor()
     house.hub().crash('com.athom.hue', `Error: ${SCRIPT}`)
     await page.getByText(`Error: ${SCRIPT}`).waitFor()
@@ -76,8 +73,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
   })
 
   test('in the address', async () => {
-    const { page: url } = await startHouse()
-    const page = await visit(url, { hash: `#/app/home/${encodeURIComponent(SCRIPT)}` })
+    const { page } = await show({}, { hash: `#/app/home/${encodeURIComponent(SCRIPT)}` })
     await page.getByText(/There is no app <img/).waitFor()
     await expectOnlyText(page)
   })
@@ -85,8 +81,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
 
 describe.runIf(canBrowse)('a user without access', () => {
   test('is asked for the password, sees when it is wrong, and must wait after several attempts', async () => {
-    const { url } = await startHouse({ config: { http: { password: PASSWORD } } })
-    const page = await visit(url)
+    const { page } = await show({ config: { http: { password: PASSWORD } } })
     const tryIt = async (password: string) => {
       await page.getByLabel('Password').fill(password)
       await page.getByRole('button', { name: 'Log in' }).click()
@@ -130,32 +125,5 @@ describe.runIf(canBrowse)('a user without access', () => {
     await row.getByRole('button', { name: 'Restart Lumen Lights' }).waitFor()
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByText(/open the address that hub2mqtt printed/).waitFor()
-  })
-
-  test('gets nothing from the API on a page of another origin', async () => {
-    const house = await startHouse()
-    const other = await House.start({
-      hubs: {},
-      config: { hubs: { away: { url: house.hub().url, api_key: 'key-of-the-house' } } },
-    })
-    await using _stopped = other
-    const context = await profile()
-    const page = await context.newPage()
-    await page.goto(`${other.url}livez`)
-    const from = (path: string) =>
-      page.evaluate<string>(
-        `fetch(${JSON.stringify(house.url + path)}, { method: 'POST', mode: 'no-cors' }).then((response) => response.type)`,
-      )
-    await from('api/commands/home/app/com.athom.hue/restart').catch(() => 'refused')
-    const socket = await page.evaluate<string>(
-      `new Promise((resolve) => {
-        const socket = new WebSocket(${JSON.stringify(`ws://127.0.0.1:${house.port}/api/live`)})
-        socket.onmessage = () => resolve('told')
-        socket.onerror = () => resolve('refused')
-      })`,
-    )
-    expect(socket).toBe('refused')
-    expect(house.hub().requests.filter(({ path }) => path.includes('/restart'))).toHaveLength(0)
-    await context.close()
   })
 })

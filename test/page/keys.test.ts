@@ -225,18 +225,6 @@ describe.runIf(canBrowse)('the page', () => {
     }
   })
 
-  test('has the colour of the chosen theme', async () => {
-    const { page } = await show()
-    const colour = () =>
-      page.evaluate<string>(`[...document.querySelectorAll('meta[name=theme-color]')]
-        .find(({ media }) => matchMedia(media).matches).content`)
-    await page.getByRole('button', { name: 'Theme: system' }).waitFor()
-    expect(await colour()).toBe('#ffffff')
-    await page.getByRole('button', { name: 'Theme: system' }).click()
-    await page.getByRole('button', { name: 'Theme: light' }).click()
-    expect(await colour()).toBe('#191f26')
-  })
-
   test('links from each view to a document that exists', async () => {
     const { house, page } = await show()
     const seen = new Set<string>()

@@ -4,12 +4,11 @@ import { HttpGateway } from '../support/http-gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, see, seeAny, visit } from './support/browser.ts'
-import { rowWith, startHouse } from './support/house.ts'
+import { rowWith, show, startHouse } from './support/house.ts'
 
 describe.runIf(canBrowse)('the live channel', () => {
   test('shows when the data is out of date, and reconnects', async () => {
-    const house = await startHouse()
-    const page = await visit(house.page)
+    const { house, page } = await show()
     await page.getByText('Live', { exact: true }).waitFor()
     await house.daemon.stop()
     await see(page.getByRole('alert'), /may be out of date/)
@@ -24,8 +23,7 @@ describe.runIf(canBrowse)('the live channel', () => {
   })
 
   test('reconnects if a proxy answers while the daemon is offline', async () => {
-    const house = await startHouse()
-    const page = await visit(house.page)
+    const { house, page } = await show()
     await page.getByText('Live', { exact: true }).waitFor()
     let refused = 0
     await page.route('**/api/session', async (route) => {

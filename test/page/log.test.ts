@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LogLines } from '../../src/web/server/api/protocol.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, visit } from './support/browser.ts'
-import { House, rowWith, startHouse } from './support/house.ts'
+import { House, rowWith, show } from './support/house.ts'
 
 let house: House
 beforeAll(async () => {
@@ -155,8 +155,7 @@ describe.runIf(canBrowse)('the log', () => {
   })
 
   test('explains why the level cannot be changed if the configuration denies that', async () => {
-    const own = await startHouse({ config: { commands: { deny: ['bridge/log-level'] } } })
-    const page = await visit(own.page, { hash: '#/log' })
+    const { page } = await show({ config: { commands: { deny: ['bridge/log-level'] } } }, { hash: '#/log' })
     await page.getByRole('button', { name: 'Set for 10 minutes' }).click()
     await page.getByText(/^Log level: .*(not|den)/).waitFor()
     await page.getByText('Level: info', { exact: true }).waitFor()
@@ -175,8 +174,7 @@ describe.runIf(canBrowse)('the log', () => {
   })
 
   test('keeps its lines while hub2mqtt is offline, with a notice, and after a login shows those of the next start', async () => {
-    const own = await startHouse()
-    const page = await visit(own.page, { hash: '#/log' })
+    const { house: own, page } = await show({}, { hash: '#/log' })
     await rowWith(page, 'hub2mqtt started').waitFor()
     await own.daemon.stop()
     await page.getByText('hub2mqtt does not answer.').waitFor()

@@ -1,6 +1,6 @@
 /** With PICTURES=1, saves screenshots of all views. */
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme, visit } from './support/browser.ts'
@@ -125,20 +125,27 @@ const VIEWS: Readonly<Record<string, View>> = {
 
 const OVERLAYS = new Set(['menu', 'question', 'question for several', 'progress', 'selection'])
 
-test.runIf(canBrowse)('the theme is that of the system until one is chosen, which stays', async () => {
-  const page = await visit(open.page)
-  const ground = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
-  await page.getByRole('button', { name: 'Theme: system' }).waitFor()
-  const light = await ground()
-  await page.getByRole('button', { name: 'Theme: system' }).click()
-  await page.getByRole('button', { name: 'Theme: light' }).click()
-  await page.getByRole('button', { name: 'Theme: dark' }).waitFor()
-  const dark = await ground()
-  expect(dark).not.toBe(light)
-  await page.reload()
-  await page.getByRole('button', { name: 'Theme: dark' }).click()
-  expect(await ground()).toBe(light)
-})
+test.runIf(canBrowse)(
+  'the theme is that of the system until one is chosen, which stays and colours the window',
+  async () => {
+    const page = await visit(open.page)
+    const ground = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
+    const colour = () =>
+      page.evaluate<string>(`[...document.querySelectorAll('meta[name=theme-color]')]
+      .find(({ media }) => matchMedia(media).matches).content`)
+    await page.getByRole('button', { name: 'Theme: system' }).waitFor()
+    const light = await ground()
+    expect(await colour()).toBe('#ffffff')
+    await page.getByRole('button', { name: 'Theme: system' }).click()
+    await page.getByRole('button', { name: 'Theme: light' }).click()
+    await page.getByRole('button', { name: 'Theme: dark' }).waitFor()
+    expect(await ground()).not.toBe(light)
+    expect(await colour()).toBe('#191f26')
+    await page.reload()
+    await page.getByRole('button', { name: 'Theme: dark' }).click()
+    expect(await ground()).toBe(light)
+  },
+)
 
 /** Returns the background of the first crashed app and of another app, and the lowest contrast of text on the first. */
 const TINT = `(() => {
@@ -162,29 +169,36 @@ const TINT = `(() => {
   return { tinted, plain, lowest: Math.min(...contrasts) }
 })()`
 
-describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
-  test.each(SIZES)('the row of a crashed app is tinted at $width px, and its texts are readable', async (size) => {
-    const page = await visit(open.page, { theme, ...size })
-    await seeAny(page.getByRole('row').filter({ hasText: 'Doorbell' }), /^Crashed/)
-    const { tinted, plain, lowest } = await page.evaluate<{ tinted: string; plain: string; lowest: number }>(TINT)
-    expect(tinted).not.toBe(plain)
-    expect(lowest).toBeGreaterThanOrEqual(4.5)
-  })
-
-  test.each(Object.keys(VIEWS))('the view is accessible: %s', async (name) => {
-    const { hash, ready, at = () => open } = VIEWS[name] ?? { hash: '', ready: app }
-    let page: Page | undefined
+test.runIf(canBrowse)('the row of a crashed app is tinted and readable, in both themes', async () => {
+  const page = await visit(open.page)
+  await seeAny(page.getByRole('row').filter({ hasText: 'Doorbell' }), /^Crashed/)
+  for (const colorScheme of THEMES) {
+    await page.emulateMedia({ colorScheme })
     for (const size of SIZES) {
-      // Open the page again for menus and dialogs, because they close when the size changes.
-      if (page === undefined || OVERLAYS.has(name)) {
-        page = await visit(at().page, { hash, theme, ...size })
-        await ready(page)
-      } else await page.setViewportSize(size)
-      // Wait until the charts have adapted to the size of their containers.
-      await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
-      await picture(page, `${name}-${theme}-${size.width}`, !name.startsWith('question'))
-      await expectAccessible(page)
-      expect(await page.locator('.primary').count(), 'primary buttons').toBeLessThanOrEqual(1)
+      await page.setViewportSize(size)
+      const { tinted, plain, lowest } = await page.evaluate<{ tinted: string; plain: string; lowest: number }>(TINT)
+      expect(tinted, colorScheme).not.toBe(plain)
+      expect(lowest, `${colorScheme}, ${size.width} px`).toBeGreaterThanOrEqual(4.5)
     }
-  })
+  }
+})
+
+test.runIf(canBrowse).each(Object.keys(VIEWS))('the view is accessible, in both themes: %s', async (name) => {
+  const { hash, ready, at = () => open } = VIEWS[name] ?? { hash: '', ready: app }
+  let page: Page | undefined
+  for (const size of SIZES) {
+    // Open the page again for menus and dialogs, because they close when the size changes.
+    if (page === undefined || OVERLAYS.has(name)) {
+      page = await visit(at().page, { hash, ...size })
+      await ready(page)
+    } else await page.setViewportSize(size)
+    // Wait until the charts have adapted to the size of their containers.
+    await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
+    for (const colorScheme of THEMES) {
+      await page.emulateMedia({ colorScheme })
+      await picture(page, `${name}-${colorScheme}-${size.width}`, !name.startsWith('question'))
+      await expectAccessible(page)
+    }
+    expect(await page.locator('.primary').count(), 'primary buttons').toBeLessThanOrEqual(1)
+  }
 })

@@ -34,7 +34,7 @@ describe.runIf(canBrowse)('the overview', () => {
     await expectAccessible(page)
   })
 
-  test('shows the health of the machine of the hub, and marks its last figures while it is offline', async () => {
+  test('shows the health of the machine of the hub, and marks its last figures while it is offline, here and on the page of the bridge', async () => {
     const { house, page } = await show({ scopes: SCOPES })
     const machine = overview(page).getByRole('listitem')
     await machine.getByText(/^Memory of apps [\d.]+ MB of [\d.]+ [GM]B$/).waitFor()
@@ -46,6 +46,10 @@ describe.runIf(canBrowse)('the overview', () => {
     await machine.getByText('last known figures').waitFor()
     await machine.getByText(/^Memory of apps/).waitFor()
     await expectAccessible(page)
+    await page.goto(`${house.page}#/bridge`)
+    const card = page.getByRole('region', { name: 'Hub home' })
+    await card.getByRole('heading', { name: /^Health, as of \d\d:\d\d:\d\d$/ }).waitFor()
+    await card.getByText('Storage').waitFor()
   })
 
   test('shows a hub with a weak power supply first, at most four of many hubs, and none without figures', async () => {

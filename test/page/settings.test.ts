@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, see, visit } from './support/browser.ts'
-import { asked, type House, type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
+import { asked, type House, type HouseOptions, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const ODD = 'a/b?#%2F "<img src=x onerror=hacked=1>" \u202eevil {{ x }}'
@@ -10,8 +10,6 @@ const settings = {
   transition: 400,
   dimmed: false,
   name: 'Lamp',
-  note: 'one\r\ntwo\r\n',
-  mixed: 'one\r\ntwo\n',
   bridges: ['192.0.2.14'],
   access_token: 'canary-token',
   address: 'http://key-of-the-house@192.0.2.1/',
@@ -36,6 +34,11 @@ const edit = (page: Page, name: string) => pencil(page, name).click()
 const focus = (page: Page, name: string) => page.locator(':focus').and(pencil(page, name)).waitFor()
 const field = (page: Page, name: string) => page.getByLabel(`New value of ${name}`, { exact: true })
 const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: true }).click()
+async function set(page: Page, name: string, typed: string): Promise<void> {
+  await edit(page, name)
+  await field(page, name).fill(typed)
+  await save(page)
+}
 const held = (house: House) => house.hub().settings(HUE)
 const done = (page: Page, name: string) => page.getByRole('status').getByText(`${name} is changed.`).waitFor()
 
@@ -66,9 +69,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await save(page)
     await done(page, 'dimmed')
     expect(held(house)['dimmed']).toBe(true)
-    await edit(page, 'name')
-    await field(page, 'name').fill('4\n{"a":1}')
-    await save(page)
+    await set(page, 'name', '4\n{"a":1}')
     await done(page, 'name')
     expect(held(house)['name']).toBe('4\n{"a":1}')
     await edit(page, 'bridges')
@@ -89,9 +90,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
 
   test('with a strange name is changed like any other, and none of it runs as code', async () => {
     const { house, page } = await start()
-    await edit(page, ODD)
-    await field(page, ODD).fill('even')
-    await save(page)
+    await set(page, ODD, 'even')
     await until('the new value', () => held(house)[ODD] === 'even')
     expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
     await page.setViewportSize({ width: 360, height: 740 })
@@ -140,22 +139,6 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     }
   })
 
-  test('with Windows line ends throughout keeps them when it is edited', async () => {
-    const { house, page } = await start()
-    for (const [name, next] of [
-      ['note', 'one\r\ntwo\r\n3\r\n'],
-      ['mixed', 'one\ntwo\n3\n'],
-    ] as const) {
-      await edit(page, name)
-      await field(page, name).press('ControlOrMeta+End')
-      await page.keyboard.type('3')
-      await page.keyboard.press('Enter')
-      await save(page)
-      await done(page, name)
-      expect(held(house)[name]).toBe(next)
-    }
-  })
-
   test('that another client has changed is overwritten only on request', async () => {
     const { house, page } = await start()
     await edit(page, 'transition')
@@ -179,11 +162,18 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     expect(await page.content()).not.toContain('theirs')
   })
 
-  test('that another client has removed is set again only on request, and the typed text is kept', async () => {
+  test('that another client has removed is restored or set again only on request, and the typed text is kept', async () => {
     const { house, page } = await start({
       hubs: { home: { apps: [{ ...APP, settings: { ...settings, valueOf: 1 } }] } },
     })
     const dialog = page.getByRole('dialog')
+    await set(page, 'name', 'Sun')
+    await done(page, 'name')
+    await unsetElsewhere(house, 'name')
+    await lineOf(page, 'name').getByRole('button', { name: 'Put back' }).click()
+    await dialog.getByText('The app no longer has this setting.').waitFor()
+    await dialog.getByRole('button', { name: 'Overwrite' }).click()
+    await until('the former value', () => held(house)['name'] === 'Lamp')
     for (const [name, typed, value] of [
       ['transition', '500', 500],
       ['valueOf', '2', 2],
@@ -210,44 +200,12 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     }
   })
 
-  test('that another client has removed is restored only on request', async () => {
+  test('is not changed to an invalid value, nor to one longer than a command, with the reason', async () => {
     const { house, page } = await start()
-    await edit(page, 'transition')
-    await field(page, 'transition').fill('500')
-    await save(page)
-    await done(page, 'transition')
-    await unsetElsewhere(house, 'transition')
-    await lineOf(page, 'transition').getByRole('button', { name: 'Put back' }).click()
-    const dialog = page.getByRole('dialog')
-    await dialog.getByText('The app no longer has this setting.').waitFor()
-    await dialog.getByRole('button', { name: 'Overwrite' }).click()
-    await until('the former value', () => held(house)['transition'] === 400)
-  })
-
-  test('accepts no number that is not finite or would be rounded, no invalid JSON, and nothing longer than a command', async () => {
-    const { house, page } = await start()
-    const problem = page.locator('.edit').getByRole('alert')
-    const refuses = async (typed: string, why: string) => {
-      await page.locator('.edit .new').fill(typed)
-      await save(page)
-      await problem.getByText(why).waitFor()
-    }
-    await edit(page, 'transition')
-    await refuses('4OO', 'Enter a number, such as 21.5.')
-    await refuses('1e999', 'A number is too large')
-    await refuses('-Infinity', 'Enter a number, such as 21.5.')
-    await refuses('9007199254740993', 'A number has too many digits')
-    await refuses('  ', 'Enter a value.')
+    await set(page, 'transition', '4OO')
+    await page.locator('.edit').getByRole('alert').getByText('Enter a number, such as 21.5.').waitFor()
     await page.keyboard.press('Escape')
-    await edit(page, 'bridges')
-    await refuses('{"a":', 'This is not valid JSON.')
-    await refuses('{"a":[1e999]}', 'A number is too large')
-    await refuses('{"a":12345678901234567891}', 'A number has too many digits')
-    await refuses('['.repeat(40) + ']'.repeat(40), 'values are nested too deeply')
-    await page.keyboard.press('Escape')
-    await edit(page, 'name')
-    await field(page, 'name').fill('é'.repeat(32 * 1024))
-    await save(page)
+    await set(page, 'name', 'é'.repeat(32 * 1024))
     await page.getByText('The value is too long: a setting can have at most 64 KiB.').waitFor()
     const most = 'x'.repeat(64 * 1024 - JSON.stringify({ name: 'name', value: '' }).length)
     await field(page, 'name').fill(most)
@@ -260,9 +218,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     const { house, page } = await start()
     const fault = { operation: 'setAppSetting', status: 400, error: 'bad', description: 'The lamp is too hot' } as const
     house.hub().behave('answer-status', fault)
-    await edit(page, 'name')
-    await field(page, 'name').fill('Sun')
-    await save(page)
+    await set(page, 'name', 'Sun')
     await see(lineOf(page, 'name'), /The lamp is too hot/)
     expect(await field(page, 'name').inputValue()).toBe('Sun')
     expect(held(house)['name']).toBe('Lamp')
@@ -274,9 +230,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
   test('is unknown after a command without an answer, until it is read again', async () => {
     const { house, page } = await start()
     house.hub().behave('reset-before-executing', { operation: 'setAppSetting' })
-    await edit(page, 'name')
-    await field(page, 'name').fill('Sun')
-    await save(page)
+    await set(page, 'name', 'Sun')
     const line = lineOf(page, 'name')
     await line.locator('.bad-text:not(:empty)').waitFor()
     await line.getByText('The value may or may not have been changed.').waitFor()
@@ -312,10 +266,8 @@ describe.runIf(canBrowse)('a setting is not offered for a change, with the reaso
   })
 
   test('to readers', async () => {
-    const hubs = { home: { apps: [{ id: HUE, name: 'Lumen Lights', settings }] } }
-    const house = await startHouse({ hubs })
-    const page = await visit(house.url)
-    await rowWith(page, 'Lumen Lights').getByRole('link').click()
+    const house = await startHouse()
+    const page = await visit(house.url, { hash: `#/app/home/${HUE}` })
     await page.getByRole('button', { name: /^Read settings \(You have read-only access/ }).waitFor()
   })
 })

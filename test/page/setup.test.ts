@@ -1,38 +1,28 @@
-import { mkdtempDisposable } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { EmulatedHub } from '../../src/emulator/hub.ts'
-import { BridgeProcess } from '../support/bridge-process.ts'
+import { describe, expect, test } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
-import { freePort } from '../support/ports.ts'
+import { begin, emulate, KEY } from '../web/setup/house.ts'
 import { canBrowse, expectAccessible, overflow, picture, type View, visit } from './support/browser.ts'
 
-const KEY = 'key-of-the-hub'
-
-async function start(named: boolean) {
-  const open = new AsyncDisposableStack()
-  onTestFinished(() => open.disposeAsync())
-  const hub = open.use(await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] } }))
-  const broker = open.use(await Mosquitto.start({ users: { bridge: 'right' } }))
-  const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'setup-')))
-  const port = await freePort()
-  const file = named ? { config: join(path, 'hub2mqtt.yaml') } : {}
-  const daemon = open.use(new BridgeProcess({ ...file, env: { HUB2MQTT_HTTP_PORT: String(port) } }))
-  return { hub, broker, url: await daemon.page(), open: `http://127.0.0.1:${port}/` }
+/** Starts a daemon without a configuration, in a separate process. */
+async function start(isNamed: boolean) {
+  const { daemon, port } = await begin(isNamed ? {} : { file: null })
+  return { url: await daemon.page(), open: `http://127.0.0.1:${port}/` }
 }
 
 describe.runIf(canBrowse)('the setup page', () => {
-  test('leads from two addresses and a key to the apps', async () => {
-    const { hub, broker, url } = await start(true)
+  test('leads from two addresses, with or without http://, and a key to the apps, and shows the result of a test only as long as the fields are unchanged', async () => {
+    await using broker = await Mosquitto.start({ users: { bridge: 'right' } })
+    const hub = await emulate()
+    const { url } = await start(true)
     const page = await visit(url)
     await page.getByText('Looking for hubs').waitFor({ state: 'detached' })
     await page.getByText('and starts immediately').waitFor()
-    await page.getByLabel('Address of the hub').fill(hub.url)
+    await page.getByLabel('Address of the hub').fill(new URL(hub.url).host)
     await page.getByLabel('API key').fill('wrong')
     await page.getByRole('button', { name: 'Test the hub' }).click()
     await page.getByText('the hub does not accept the API key').waitFor()
     await page.getByLabel('API key').fill(KEY)
+    await page.getByText('the hub does not accept the API key').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Test the hub' }).click()
     await page.getByText('the API key is accepted').waitFor()
     await page.getByLabel('Use an existing broker').check()
@@ -46,26 +36,10 @@ describe.runIf(canBrowse)('the setup page', () => {
     await page.getByText(/connected to mqtt:/).waitFor()
     await page.getByRole('button', { name: 'Save and start' }).click()
     await page.getByText(/^Written to /).waitFor()
+    await page.getByText(`url: ${hub.url}`).waitFor()
     expect(await page.getByText(KEY).count()).toBe(0)
     await page.getByRole('button', { name: 'Go to the apps' }).click()
     await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
-  })
-
-  test('accepts an address without http://, and shows the result of a test only as long as the fields are unchanged', async () => {
-    const { hub, url } = await start(true)
-    const page = await visit(url)
-    await page.getByText('Looking for hubs').waitFor({ state: 'detached' })
-    await page.getByLabel('Address of the hub').fill(new URL(hub.url).host)
-    await page.getByLabel('API key').fill('wrong')
-    await page.getByRole('button', { name: 'Test the hub' }).click()
-    await page.getByText('the hub does not accept the API key').waitFor()
-    await page.getByLabel('API key').fill(KEY)
-    await page.getByText('the hub does not accept the API key').waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Test the hub' }).click()
-    await page.getByText('the API key is accepted').waitFor()
-    await page.getByRole('button', { name: 'Save and start' }).click()
-    await page.getByText(/^Written to /).waitFor()
-    await page.getByText(`url: ${hub.url}`).waitFor()
   })
 
   test('is for the user who started hub2mqtt: others see how to get access', async () => {
@@ -77,7 +51,8 @@ describe.runIf(canBrowse)('the setup page', () => {
   })
 
   test('explains what to do if there is no file to write', async () => {
-    const { hub, url } = await start(false)
+    const hub = await emulate()
+    const { url } = await start(false)
     const page = await visit(url)
     await page.getByText('cannot write the configuration').waitFor()
     await page.getByLabel('Address of the hub').fill(hub.url)

@@ -38,15 +38,7 @@ describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
     for (const key of ['enabled', 'autoupdate', 'channel', 'version', 'state'])
       expect(now?.[key], key).toEqual(before?.[key])
     expect(hub.settings(APP)).toEqual({ gate_code: '4711-gate' })
-    for (const id of [
-      'setting-kept',
-      'setting-gone',
-      'autoupdate',
-      'channel-ignored',
-      'restart',
-      'disable',
-      'enable',
-    ]) {
+    for (const id of 'setting-kept setting-gone autoupdate channel-ignored restart disable enable'.split(' ')) {
       expect(found(report, id), id).toMatchObject({ result: 'agrees' })
     }
     expect(found(report, 'events')?.result).not.toBe('unknown')
@@ -64,21 +56,9 @@ describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
 describe.concurrent('the report', () => {
   test('has these keys', async () => {
     const report = await reportOn((await emulate()).url)
-    expect(Object.keys(report).sort()).toEqual([
-      'app',
-      'expectations',
-      'fields',
-      'format',
-      'hub',
-      'left',
-      'limit',
-      'operations',
-      'problems',
-      'realtime',
-      'unseen',
-      'usable',
-      'version',
-    ])
+    expect(Object.keys(report).sort()).toEqual(
+      'app expectations fields format hub left limit operations problems realtime unseen usable version'.split(' '),
+    )
     expect(report.operations.map(({ name }) => name)).toEqual(Object.keys(PROBES))
     expect(report.expectations.map(({ id }) => id)).toEqual(EXPECTATIONS.map(({ id }) => id))
     expect(new Set(EXPECTATIONS.map(({ id }) => id)).size).toBe(EXPECTATIONS.length)
@@ -148,6 +128,8 @@ describe.concurrent('a hub that is not usable', () => {
     expect(hub.requests.filter(({ via, method }) => via === 'rest' && method !== 'GET')).toEqual([])
     const reasons = report.operations.flatMap(({ method, untried }) => (method === 'GET' ? [] : (untried ?? [])))
     expect(new Set(reasons)).toEqual(new Set(['the app does not exist', 'never done']))
+    expect(report.operations.find(({ name }) => name === 'getAppSettings')?.untried).toBe('the app does not exist')
+    expect(said(report)).toEqual(NOTHING)
   })
 })
 

@@ -58,20 +58,18 @@ test.concurrent.for([1, 2, 3, 5, 7, 9, 11, 13, 14, 15, 17])(
   },
 )
 
-describe.concurrent('an app that', () => {
-  test.for([
-    ['is disabled', { enabled: false, settings: {} }],
-    ['has crashed', { crashed: 'Error: it fell over', settings: {} }],
-    ['has settings', { settings: { other: 1 } }],
-  ] as const)('%s is examined and restored', async ([, seed]) => {
-    const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '2.1.0', ...seed }] })
-    const before = hub.apps.get(APP)
-    const report = await reportOn(hub.url, all)
-    expect(said(report)).toEqual(NOTHING)
-    expect(found(report, 'disable')?.result).toBe('agrees')
-    expect(hub.apps.get(APP)?.enabled).toBe(before?.enabled)
-    expect(hub.settings(APP)).toEqual(seed.settings)
-  })
+test.concurrent.for([
+  ['is disabled', { enabled: false, settings: {} }],
+  ['has crashed', { crashed: 'Error: it fell over', settings: {} }],
+  ['has settings', { settings: { other: 1 } }],
+] as const)('an app that %s is examined and restored', async ([, seed]) => {
+  const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '2.1.0', ...seed }] })
+  const before = hub.apps.get(APP)
+  const report = await reportOn(hub.url, all)
+  expect(said(report)).toEqual(NOTHING)
+  expect(found(report, 'disable')?.result).toBe('agrees')
+  expect(hub.apps.get(APP)?.enabled).toBe(before?.enabled)
+  expect(hub.settings(APP)).toEqual(seed.settings)
 })
 
 describe.concurrent('a key', () => {
@@ -186,12 +184,5 @@ describe.concurrent('an untested operation', () => {
     expect(found(report, 'events')?.found).toBe('not tried: the realtime channel is not open')
     expect(found(report, 'speak-reference')?.found).toBe('not tried: speech-output/say: 200')
     expect(outcome(report, 'installFromAppStore')).toBe('not_tried')
-  })
-
-  test('has an app that does not exist as its reason', async () => {
-    const hub = await emulate({ flavour: 'older' })
-    const report = await reportOn(hub.url, { app: 'no.such.app' })
-    expect(report.operations.find(({ name }) => name === 'getAppSettings')?.untried).toBe('the app does not exist')
-    expect(said(report)).toEqual(NOTHING)
   })
 })

@@ -37,8 +37,8 @@ export async function emulate(options: EmulatedHubOptions = {}): Promise<Emulate
 /** A clock that shortens pauses, but not deadlines. It waits half a second for an event, which may be late. */
 export const hasty = (betweenMs = 1): Clock => ({
   ...systemClock,
-  // Time passes ten times as fast, because on a busy machine the requests take most of the time.
-  elapsed: () => systemClock.elapsed() * 10,
+  // Time passes twenty times as fast, because on a busy machine the requests take most of the time.
+  elapsed: () => systemClock.elapsed() * 20,
   after(ms, task) {
     const pauses: Readonly<Record<number, number>> = { [BETWEEN_MS]: betweenMs, [LOOK_MS]: 20, [EVENT_MS]: 500 }
     return systemClock.after(ms >= 15_000 ? ms : (pauses[ms] ?? Math.min(ms, 50)), task)

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { lineOf } from '../../../src/cli/doctor/doctor.ts'
+import type { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
@@ -7,9 +8,10 @@ import { Observer } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
 import { embedded, emulate, KEY, open, say } from './support.ts'
 
+const test = base.extend<{ readonly hub: EmulatedHub }>({ hub: async ({ task: _ }, use) => use(await emulate()) })
+
 describe.concurrent('doctor', () => {
-  test('finds no problem with an installation that works', async () => {
-    const hub = await emulate()
+  test('finds no problem with an installation that works', async ({ hub }) => {
     const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
     expect(problems).toEqual([])
     expect(findings.map(lineOf)).toEqual([
@@ -31,16 +33,14 @@ describe.concurrent('doctor', () => {
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
   })
 
-  test('reports that the public store is queried, without querying it itself', async () => {
-    const hub = await emulate()
+  test('reports that the public store is queried, without querying it itself', async ({ hub }) => {
     const { findings } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url, UPDATES_STORE: 'true' })
     expect(findings.map(lineOf)).toContain(
       'ok       store: the public app store is queried once a day for each installed app (updates.store)',
     )
   })
 
-  test('tests each address of the broker, and names none in the report', async () => {
-    const hub = await emulate()
+  test('tests each address of the broker, and names none in the report', async ({ hub }) => {
     const { url } = await embedded()
     const { findings, problems, report } = await say({
       HUB_URL: hub.url,
@@ -55,8 +55,7 @@ describe.concurrent('doctor', () => {
     expect(report).not.toMatch(/localhost|no-such/)
   })
 
-  test('detects addresses of independent brokers', async () => {
-    const hub = await emulate()
+  test('detects addresses of independent brokers', async ({ hub }) => {
     const [one, other] = [await embedded(), await embedded()]
     const { problems } = await say({ HUB_URL: hub.url, MQTT_URL: `${one.url},${other.url}` })
     expect(problems).toEqual([
@@ -85,15 +84,13 @@ describe.concurrent('doctor', () => {
     ])
   })
 
-  test('explains that the embedded broker exists only while the bridge runs', async () => {
-    const hub = await emulate()
+  test('explains that the embedded broker exists only while the bridge runs', async ({ hub }) => {
     const { problems, findings } = await say({ HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(await freePort()) })
     expect(problems).toEqual([])
     expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('while hub2mqtt runs'))
   })
 
-  test('reports that the embedded broker cannot start where another broker listens', async () => {
-    const hub = await emulate()
+  test('reports that the embedded broker cannot start where another broker listens', async ({ hub }) => {
     const { port } = await embedded()
     const variables = { HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(port) }
     expect((await say(variables)).problems).toEqual([
@@ -104,8 +101,7 @@ describe.concurrent('doctor', () => {
     expect((await say(variables)).problems).toEqual([])
   })
 
-  test('shows neither the key nor a control character, whatever a hub sends', async () => {
-    const hub = await emulate()
+  test('shows neither the key nor a control character, whatever a hub sends', async ({ hub }) => {
     const description = `\u001b[2J\u009b31m for ${KEY}`
     hub.behave('answer-status', { status: 500, description, operation: 'getApps' })
     const { problems, report } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
@@ -116,8 +112,7 @@ describe.concurrent('doctor', () => {
     }
   })
 
-  test('writes an anonymous report', async () => {
-    const hub = await emulate()
+  test('writes an anonymous report', async ({ hub }) => {
     const file = { HUB_URL: hub.url, HUB_NAME: 'castle', MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` }
     const { report } = await say({
       ...file,
@@ -132,104 +127,103 @@ describe.concurrent('doctor', () => {
   })
 })
 
-describe.concurrent('doctor in a fleet', () => {
-  test('checks the topics of its own member and of all, and detects members with a different configuration', async () => {
-    const hub = await emulate()
-    const broker = await embedded()
-    const access = { HUB_URL: hub.url, MQTT_URL: broker.url }
-    const bridge = startBridge({ HUB_API_KEY: KEY, ...access, FLEET_SHARD: '1/1' })
-    open.use(bridge)
-    await using observer = await Observer.on(broker.port)
-    for (const topic of ['hub2mqtt/bridge/state', 'hub2mqtt/bridge/shard-1/state']) {
-      await observer.until(topic, () => observer.last(topic) === 'online')
-    }
-    await observer.until('the fleet', () => observer.last('hub2mqtt/fleet'))
-    const { findings, problems } = await say({ ...access, FLEET_SHARD: '1/1' })
-    expect(problems).toEqual([])
-    expect(findings.map(lineOf)).toEqual(
-      expect.arrayContaining([
-        'ok       fleet: the member shard-1 is online',
-        'ok       fleet: the fleet with the base topic hub2mqtt is online, with one member',
-      ]),
-    )
-    expect((await say({ ...access, FLEET_SHARD: '1/3' })).problems).toEqual([
-      expect.stringContaining('its members use a count of 1, this configuration 3'),
-    ])
-    const other = await emulate()
-    const hostOf = (url: string) => new URL(url).host
-    expect((await say({ ...access, HUB_URL: other.url, FLEET_SHARD: '1/1' })).problems).toEqual([
-      expect.stringContaining(`hubs that this configuration does not have: home at ${hostOf(hub.url)}`),
-      expect.stringContaining(`no member serves a hub of this configuration, unless it is being handed over: home at`),
-    ])
-    expect((await say(access)).problems).toEqual([
-      expect.stringMatching(
-        /a fleet of one member with the base topic hub2mqtt is online: version \S+, since 2.*, with home at .*→ to join it.*mqtt\.base_topic/s,
-      ),
-    ])
-    const astray = startBridge({ HUB_API_KEY: KEY, ...access, FLEET_SHARD: '2/2' })
-    open.use(astray)
-    await observer.until('another', () => observer.last('hub2mqtt/bridge/shard-2/info') !== undefined)
-    expect((await say({ ...access, FLEET_SHARD: '1/1' })).problems.join('\n')).toContain(
-      '2 members are online, and not all of them use that count',
-    )
-    await astray.stop()
-    const port = await freePort()
-    const leases = await say({ ...access, FLEET_NATS: `nats://localhost:${port}`, FLEET_MEMBER: 'castle' })
-    expect(leases.problems).toEqual([
-      expect.stringContaining('share the hubs by number, this configuration by leases'),
-      expect.stringMatching(/NATS: no connection to nats:.*4222\) and whether the server is running/s),
-    ])
-    expect(leases.report).toMatch(/no connection to nats:\/\/<nats>/)
-    expect(leases.report).not.toMatch(/localhost|castle/)
-    await bridge.stop()
-    const offline = (await say({ ...access, FLEET_SHARD: '1/1' })).findings.filter(({ outcome }) => outcome !== 'ok')
-    expect(offline.map(lineOf)).toEqual([
-      'note     fleet: the member shard-1 is offline',
-      'note     fleet: the fleet with the base topic hub2mqtt is offline, with one member',
-    ])
-    expect((await say(access)).findings.map(lineOf)).toContain(
-      'ok       broker: no bridge with the base topic hub2mqtt is online; one has used this broker before',
-    )
-  })
+test.concurrent('doctor in a fleet checks the topics of its own member and of all, and detects members with a different configuration', async () => {
+  const hub = await emulate()
+  const broker = await embedded()
+  const access = { HUB_URL: hub.url, MQTT_URL: broker.url }
+  const bridge = startBridge({ HUB_API_KEY: KEY, ...access, FLEET_SHARD: '1/1' })
+  open.use(bridge)
+  await using observer = await Observer.on(broker.port)
+  for (const topic of ['hub2mqtt/bridge/state', 'hub2mqtt/bridge/shard-1/state']) {
+    await observer.until(topic, () => observer.last(topic) === 'online')
+  }
+  await observer.until('the fleet', () => observer.last('hub2mqtt/fleet'))
+  const { findings, problems } = await say({ ...access, FLEET_SHARD: '1/1' })
+  expect(problems).toEqual([])
+  expect(findings.map(lineOf)).toEqual(
+    expect.arrayContaining([
+      'ok       fleet: the member shard-1 is online',
+      'ok       fleet: the fleet with the base topic hub2mqtt is online, with one member',
+    ]),
+  )
+  expect((await say({ ...access, FLEET_SHARD: '1/3' })).problems).toEqual([
+    expect.stringContaining('its members use a count of 1, this configuration 3'),
+  ])
+  const other = await emulate()
+  const hostOf = (url: string) => new URL(url).host
+  expect((await say({ ...access, HUB_URL: other.url, FLEET_SHARD: '1/1' })).problems).toEqual([
+    expect.stringContaining(`hubs that this configuration does not have: home at ${hostOf(hub.url)}`),
+    expect.stringContaining(`no member serves a hub of this configuration, unless it is being handed over: home at`),
+  ])
+  expect((await say(access)).problems).toEqual([
+    expect.stringMatching(
+      /a fleet of one member with the base topic hub2mqtt is online: version \S+, since 2.*, with home at .*→ to join it.*mqtt\.base_topic/s,
+    ),
+  ])
+  const astray = startBridge({ HUB_API_KEY: KEY, ...access, FLEET_SHARD: '2/2' })
+  open.use(astray)
+  await observer.until('another', () => observer.last('hub2mqtt/bridge/shard-2/info') !== undefined)
+  expect((await say({ ...access, FLEET_SHARD: '1/1' })).problems.join('\n')).toContain(
+    '2 members are online, and not all of them use that count',
+  )
+  await astray.stop()
+  const port = await freePort()
+  const leases = await say({ ...access, FLEET_NATS: `nats://localhost:${port}`, FLEET_MEMBER: 'castle' })
+  expect(leases.problems).toEqual([
+    expect.stringContaining('share the hubs by number, this configuration by leases'),
+    expect.stringMatching(/NATS: no connection to nats:.*4222\) and whether the server is running/s),
+  ])
+  expect(leases.report).toMatch(/no connection to nats:\/\/<nats>/)
+  expect(leases.report).not.toMatch(/localhost|castle/)
+  await bridge.stop()
+  const offline = (await say({ ...access, FLEET_SHARD: '1/1' })).findings.filter(({ outcome }) => outcome !== 'ok')
+  expect(offline.map(lineOf)).toEqual([
+    'note     fleet: the member shard-1 is offline',
+    'note     fleet: the fleet with the base topic hub2mqtt is offline, with one member',
+  ])
+  expect((await say(access)).findings.map(lineOf)).toContain(
+    'ok       broker: no bridge with the base topic hub2mqtt is online; one has used this broker before',
+  )
 })
 
 describe.skipIf(mosquittoPath === undefined).concurrent('doctor and the ACL of a broker', () => {
-  test('names each kind of topic that the ACL does not permit', async () => {
+  /** @param acl the rules for the bridge's user */
+  async function ruled(acl: readonly string[], more: Readonly<Record<string, string>> = {}) {
     const hub = await emulate()
-    const acl = ['user bridge', 'topic readwrite hub2mqtt/bridge/#', 'topic read hub2mqtt/#']
-    await using broker = await Mosquitto.start({ acl, users: { bridge: 'right' } })
-    const access = { HUB_URL: hub.url, MQTT_URL: broker.url, MQTT_USERNAME: 'bridge' }
-    const { problems } = await say({ ...access, MQTT_PASSWORD: 'right' })
-    expect(problems.join('\n')).toMatch(/publish hub2mqtt\/home\/result\/doctor/)
-    expect(problems.join('\n')).toMatch(/publish hub2mqtt\/home\/app\/doctor\/result\/doctor/)
-    expect(problems.join('\n')).toMatch(/publish homeassistant\/device\/hub2mqtt--doctor\/config/)
-    expect(problems.join('\n')).not.toContain('bridge/probe')
+    await using broker = await Mosquitto.start({ acl: ['user bridge', ...acl], users: { bridge: 'right' } })
+    const login = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'right' }
+    const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: broker.url, ...login, ...more })
+    return {
+      problems: problems.join('\n'),
+      rules: findings
+        .map(lineOf)
+        .filter((line) => line.includes('rules'))
+        .join(),
+    }
+  }
+
+  test('names each kind of topic that the ACL does not permit', async () => {
+    const { problems } = await ruled(['topic readwrite hub2mqtt/bridge/#', 'topic read hub2mqtt/#'])
+    expect(problems).toMatch(/publish hub2mqtt\/home\/result\/doctor/)
+    expect(problems).toMatch(/publish hub2mqtt\/home\/app\/doctor\/result\/doctor/)
+    expect(problems).toMatch(/publish homeassistant\/device\/hub2mqtt--doctor\/config/)
+    expect(problems).not.toContain('bridge/probe')
   })
 
   test('detects commands that cannot be read, and reports where that cannot be tested', async () => {
-    const hub = await emulate()
-    const said = async (...acl: string[]) => {
-      await using broker = await Mosquitto.start({ acl: ['user bridge', ...acl], users: { bridge: 'right' } })
-      const access = { HUB_URL: hub.url, MQTT_URL: broker.url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'right' }
-      const { findings, problems } = await say(access)
-      return [...problems, ...findings.map(lineOf)].filter((line) => line.includes('rules')).join('\n')
-    }
     const rest = ['topic readwrite homeassistant/#', 'topic readwrite hub2mqtt/bridge/#', 'topic write hub2mqtt/#']
     const answers = ['topic read hub2mqtt/+/result/#', 'topic read hub2mqtt/+/app/+/result/#']
-    const hidden = await said(...rest, ...answers)
+    const { rules: hidden } = await ruled([...rest, ...answers])
     expect(hidden).toContain('read hub2mqtt/home/cmd/doctor')
     expect(hidden).toContain('read hub2mqtt/home/app/doctor/cmd/doctor')
-    expect(await said('topic deny hub2mqtt/home/app/+/cmd/#', 'topic readwrite #')).toContain(
+    expect((await ruled(['topic deny hub2mqtt/home/app/+/cmd/#', 'topic readwrite #'])).rules).toContain(
       'permit answers and discovery; commands could not be tested',
     )
   })
 
   test('requires the topics of its own member in a fleet', async () => {
-    const hub = await emulate()
-    const acl = ['user bridge', 'topic readwrite hub2mqtt/bridge/shard-1/#', 'topic read hub2mqtt/#']
-    await using broker = await Mosquitto.start({ acl, users: { bridge: 'right' } })
-    const access = { HUB_URL: hub.url, MQTT_URL: broker.url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'right' }
-    const said = async (shard: string) => (await say({ ...access, FLEET_SHARD: shard })).problems.join('\n')
+    const acl = ['topic readwrite hub2mqtt/bridge/shard-1/#', 'topic read hub2mqtt/#']
+    const said = async (shard: string) => (await ruled(acl, { FLEET_SHARD: shard })).problems
     expect(await said('1/2')).not.toContain('bridge/')
     expect(await said('2/2')).toContain('publish hub2mqtt/bridge/shard-2/probe')
   })

@@ -27,8 +27,8 @@ type Variables = Readonly<Record<string, string>>
 interface SetUp {
   /** Returns the variables that differ from a configuration that works. */
   readonly make: () => Promise<Variables> | Variables
-  readonly cause: RegExp
-  readonly remedy: RegExp
+  /** The cause and the remedy of the only finding. */
+  readonly finding: RegExp
   /** The expected outcome; default: `problem`. `mistake`: the configuration is refused. */
   readonly outcome?: 'problem' | 'note' | 'mistake'
   /** The difference between the machine's clock and the real time. */
@@ -75,8 +75,7 @@ const atHub =
 
 const atNats = (url: () => Promise<string>): SetUp => ({
   make: async () => ({ FLEET_NATS: (await url()).replace(/^\w+:/, 'nats:'), FLEET_MEMBER: 'a' }),
-  cause: /no connection to nats:/,
-  remedy: /4222/,
+  finding: /no connection to nats:.* → .*4222/,
 })
 
 async function bridgeAt(url: string, hub: string, more: Variables = {}) {
@@ -93,73 +92,63 @@ async function bridgeAt(url: string, hub: string, more: Variables = {}) {
 const SET_UPS: Readonly<Record<string, SetUp>> = {
   'a port that accepts connections and stays silent': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await serve(createServer())}` }),
-    cause: /accepts the connection but does not answer/,
-    remedy: /check the address and the port/,
+    finding: /accepts the connection but does not answer.* → .*check the address and the port/,
   },
   'a broker at the address of NATS': atNats(async () => (await mosquitto()).url),
   'a web server at the address of NATS': atNats(hubUrl),
   'nothing at the broker’s port': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` }),
-    cause: /broker: no connection to mqtt:.*nothing answers there/,
-    remedy: /check the address and the port, and that the broker is running/,
+    finding:
+      /broker: no connection to mqtt:.*nothing answers there.* → .*check the address and the port, and that the broker is running/,
   },
   'an unknown name of the broker': {
     make: () => ({ MQTT_URL: 'mqtt://no-such-broker.invalid' }),
-    cause: /its name cannot be resolved/,
-    remedy: /spelling.*IP address/,
+    finding: /its name cannot be resolved.* → .*spelling.*IP address/,
   },
   'mqtt:// on a TLS port': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await secure('server')}` }),
-    cause: /the port speaks TLS/,
-    remedy: /mqtts:\/\/127\.0\.0\.1:\d+/,
+    finding: /the port speaks TLS.* → .*mqtts:\/\/127\.0\.0\.1:\d+/,
   },
   'mqtts:// on a port without TLS': {
     make: async () => atTls((await mosquitto()).port),
-    cause: /the port speaks MQTT without TLS/,
-    remedy: /mqtt:\/\/127\.0\.0\.1:\d+.*or.*TLS/,
+    finding: /the port speaks MQTT without TLS.* → .*mqtt:\/\/127\.0\.0\.1:\d+.*or.*TLS/,
   },
   'ws:// on the port for MQTT': {
     make: async () => ({ MQTT_URL: `ws://127.0.0.1:${(await mosquitto()).port}` }),
-    cause: /the port speaks MQTT without WebSocket/,
-    remedy: /mqtt:\/\/127\.0\.0\.1:\d+/,
+    finding: /the port speaks MQTT without WebSocket.* → .*mqtt:\/\/127\.0\.0\.1:\d+/,
   },
   'a self-signed certificate': {
     make: async () => atTls(await secure('alone')),
-    cause: /self-signed certificate/,
-    remedy: /mqtt\.ca_file.*--use-system-ca/,
+    finding: /self-signed certificate.* → .*mqtt\.ca_file.*--use-system-ca/,
   },
   'a certificate of an unconfigured authority': {
     make: async () => atTls(await secure('server')),
-    cause: /unable to verify/,
-    remedy: /mqtt\.ca_file.*--use-system-ca/,
+    finding: /unable to verify.* → .*mqtt\.ca_file.*--use-system-ca/,
   },
   'a certificate of another authority than that of ca_file': {
     make: async () => ({ ...atTls(await secure('server')), ...withCa('alone') }),
-    cause: /unable to verify/,
-    remedy: /mqtt\.ca_file to the certificate of that authority/,
+    finding: /unable to verify.* → .*mqtt\.ca_file to the certificate of that authority/,
   },
   'a certificate for another name, by address': {
     make: async () => ({ ...atTls(await secure('elsewhere')), ...withCa() }),
-    cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
-    remedy: /a name of the certificate in mqtt\.url, such as broker\.lan,/,
+    finding:
+      /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1 → .*a name of the certificate in mqtt\.url, such as broker\.lan,/,
   },
   'a certificate for another name, by name': {
     make: async () => ({ ...atTls(await secure('elsewhere'), 'localhost'), ...withCa() }),
-    cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
-    remedy: /a name of the certificate in mqtt\.url, such as broker\.lan,/,
+    finding:
+      /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1 → .*a name of the certificate in mqtt\.url, such as broker\.lan,/,
   },
   'a certificate that has expired': {
     make: async () => ({ ...atTls(await secure('old')), ...withCa() }),
-    cause: /expired/,
-    remedy: /^(?=.*renew)(?=.*clock)/,
+    finding: /expired.* → (?=.*renew)(?=.*clock)/,
   },
   'a broker that requires a client certificate': {
     make: async () => ({
       ...atTls(await secure('server', `cafile ${authority.file('ca.pem')}`, 'require_certificate true')),
       ...withCa(),
     }),
-    cause: /refuses.*client certificate/,
-    remedy: /mqtt\.cert_file and mqtt\.key_file/,
+    finding: /refuses.*client certificate.* → .*mqtt\.cert_file and mqtt\.key_file/,
   },
   'a client certificate with the key of another': {
     make: async () => ({
@@ -168,51 +157,42 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
       MQTT_CERT_FILE: authority.file('server.pem'),
       MQTT_KEY_FILE: authority.file('old.key'),
     }),
-    cause: /the client certificate and the key do not belong together/,
-    remedy: /mqtt\.cert_file.*mqtt\.key_file/,
+    finding: /the client certificate and the key do not belong together.* → .*mqtt\.cert_file.*mqtt\.key_file/,
   },
   'a wrong password at the broker': {
     make: atBroker({ users: { bridge: 'another' } }, LOGIN),
-    cause: /refuses the user name or password/,
-    remedy: /check mqtt\.username and mqtt\.password/,
+    finding: /refuses the user name or password.* → .*check mqtt\.username and mqtt\.password/,
   },
   'an ACL of the broker without write permission': {
     make: ruledBy('topic readwrite hub2mqtt/bridge/#', 'topic read #', 'topic write hub2mqtt/home/app/#'),
-    cause: /do not let this user publish hub2mqtt\/home\/result\/doctor/,
-    remedy: /config\/mosquitto\/acl/,
+    finding: /do not let this user publish hub2mqtt\/home\/result\/doctor.* → .*config\/mosquitto\/acl/,
   },
   'an ACL of the broker without read permission': {
     make: ruledBy(
       'topic write #',
       ...['bridge/#', 'home/result/#', 'home/cmd/#', 'home/app/+/cmd/#'].map((one) => `topic read hub2mqtt/${one}`),
     ),
-    cause: /do not let this user read hub2mqtt\/home\/app\/doctor\/result\/doctor/,
-    remedy: /config\/mosquitto\/acl/,
+    finding: /do not let this user read hub2mqtt\/home\/app\/doctor\/result\/doctor.* → .*config\/mosquitto\/acl/,
   },
   'a broker that accepts only small messages': {
     make: atBroker({ config: ['message_size_limit 2000'] }),
-    cause: /refuses a message of 16 KiB/,
-    remedy: /message_size_limit/,
+    finding: /refuses a message of 16 KiB.* → .*message_size_limit/,
   },
   'a broker that accepts only small messages, under MQTT 3.1.1': {
     make: atBroker({ config: ['message_size_limit 2000'] }, { MQTT_PROTOCOL: '3.1.1' }),
-    cause: /refuses a message of 16 KiB/,
-    remedy: /message_size_limit/,
+    finding: /refuses a message of 16 KiB.* → .*message_size_limit/,
   },
   'a broker that accepts only small packets': {
     make: atBroker({ config: ['max_packet_size 2000'] }),
-    cause: /refuses a message of 16 KiB/,
-    remedy: /max_packet_size/,
+    finding: /refuses a message of 16 KiB.* → .*max_packet_size/,
   },
   'a broker without retained messages': {
     make: atBroker({ config: ['retain_available false'] }),
-    cause: /the broker lacks retained messages/,
-    remedy: /use another broker/,
+    finding: /the broker lacks retained messages.* → .*use another broker/,
   },
   'a web server at the broker’s port': {
     make: async () => ({ MQTT_URL: (await hubUrl()).replace('http:', 'mqtt:') }),
-    cause: /speaks HTTP, not MQTT/,
-    remedy: /check the address and the port/,
+    finding: /speaks HTTP, not MQTT.* → .*check the address and the port/,
   },
   'another bridge on the base topic': {
     make: async () => {
@@ -220,21 +200,18 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
       await bridgeAt(url, await hubUrl({ id: 'another' }), { HUB_NAME: 'attic' })
       return { MQTT_URL: url }
     },
-    cause:
-      /with other hubs than this configuration is online: version 0\.0\.0-test, since 20\d\d-.*Z, with attic at 127\.0\.0\.1:\d+/,
-    remedy: /mqtt\.base_topic/,
+    finding:
+      /with other hubs than this configuration is online: version 0\.0\.0-test, since 20\d\d-.*Z, with attic at 127\.0\.0\.1:\d+.* → .*mqtt\.base_topic/,
   },
   'a discovery prefix to which no client listens': {
     make: atBroker({}, { DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
     outcome: 'note',
-    cause: /no client receives.*below hass/,
-    remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
+    finding: /no client receives.*below hass.* → (?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
   },
   'no sign of Home Assistant below the prefix, under MQTT 3.1.1': {
     make: atBroker({}, { MQTT_PROTOCOL: '3.1.1', DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
     outcome: 'note',
-    cause: /no sign of Home Assistant below hass/,
-    remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
+    finding: /no sign of Home Assistant below hass.* → (?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
   },
   'two names for one hub': {
     make: async () => {
@@ -245,99 +222,82 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
         writeFileSync(join(hubs, `${name}.yaml`), `url: ${url}\napi_key: ${KEY}\n`, { mode: 0o600 })
       return { HUBS_DIR: hubs }
     },
-    cause: /hub gate: it is the same hub as castle/,
-    remedy: /keep one of castle and gate/,
+    finding: /hub gate: it is the same hub as castle.* → .*keep one of castle and gate/,
   },
   'wildcards in the base topic': {
     make: () => ({ MQTT_BASE_TOPIC: 'home/#' }),
     outcome: 'mistake',
-    cause: /HUB2MQTT_MQTT_BASE_TOPIC/,
-    remedy: /expected/,
+    finding: /HUB2MQTT_MQTT_BASE_TOPIC.* → .*expected/,
   },
   'a missing secret file': {
     make: () => ({ MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: join(folder, 'no-such-file') }),
     outcome: 'mistake',
-    cause: /HUB2MQTT_MQTT_PASSWORD_FILE/,
-    remedy: /there is no such file/,
+    finding: /HUB2MQTT_MQTT_PASSWORD_FILE.* → .*there is no such file/,
   },
   'a hub that is off': {
     make: async () => ({ HUB_URL: `http://127.0.0.1:${await freePort()}` }),
-    cause: /hub home: 127\.0\.0\.1:\d+ refuses the connection/,
-    remedy: /80 for a Homey Pro, 4859/,
+    finding: /hub home: 127\.0\.0\.1:\d+ refuses the connection.* → .*80 for a Homey Pro, 4859/,
   },
   'an unknown name of the hub': {
     make: () => ({ HUB_URL: 'http://no-such-hub.invalid' }),
-    cause: /the name no-such-hub\.invalid cannot be resolved/,
-    remedy: /spelling.*IP address/,
+    finding: /the name no-such-hub\.invalid cannot be resolved.* → .*spelling.*IP address/,
   },
   'a hub that accepts connections and stays silent': {
     make: async () => ({ HUB_URL: `http://127.0.0.1:${await serve(createServer())}`, HUB_TIMEOUT: '500ms' }),
-    cause: /accepts the connection but does not answer/,
-    remedy: /check the port: 80.*use https/,
+    finding: /accepts the connection but does not answer.* → .*check the port: 80.*use https/,
   },
   'https:// at a hub’s port without TLS': {
     make: async () => ({ HUB_URL: (await hubUrl()).replace('http:', 'https:') }),
-    cause: /does not speak TLS/,
-    remedy: /use http:\/\//,
+    finding: /does not speak TLS.* → .*use http:\/\//,
   },
   'http:// at a port with TLS': {
     make: async () => {
       const keys = { cert: authority.pem('server.pem'), key: authority.pem('server.key') }
       return { HUB_URL: `http://127.0.0.1:${await serve(createHttps(keys))}` }
     },
-    cause: /127\.0\.0\.1:\d+ speaks TLS/,
-    remedy: /use https:\/\//,
+    finding: /127\.0\.0\.1:\d+ speaks TLS.* → .*use https:\/\//,
   },
   'a broker at the hub’s address': {
     make: async () => ({ HUB_URL: (await mosquitto()).url.replace('mqtt:', 'http:') }),
-    cause: /is an MQTT broker, not a hub/,
-    remedy: /4859/,
+    finding: /is an MQTT broker, not a hub.* → .*4859/,
   },
   'https:// at a broker’s port': {
     make: async () => ({ HUB_URL: (await mosquitto()).url.replace('mqtt:', 'https:') }),
-    cause: /is an MQTT broker, not a hub/,
-    remedy: /4859/,
+    finding: /is an MQTT broker, not a hub.* → .*4859/,
   },
   'a broker with TLS at the hub’s address': {
     make: async () => ({ HUB_URL: `https://localhost:${await secure('server')}` }),
-    cause: /certificate .* is not trusted/,
-    remedy: /homeylocal.*NODE_EXTRA_CA_CERTS/,
+    finding: /certificate .* is not trusted.* → .*homeylocal.*NODE_EXTRA_CA_CERTS/,
   },
   'a portal that redirects requests to the hub': {
     make: async () => {
       const portal = createHttp((_, response) => response.writeHead(302, { location: 'http://login.example/' }).end())
       return { HUB_URL: `http://127.0.0.1:${await serve(portal)}` }
     },
-    cause: /redirects elsewhere/,
-    remedy: /login page.*proxy/,
+    finding: /redirects elsewhere.* → .*login page.*proxy/,
   },
   'an address with the path of the API': {
     make: async () => ({ HUB_URL: `${await hubUrl()}/api` }),
-    cause: /the server at http:.*\/api is not a hub/,
-    remedy: /leave \/api out of the address/,
+    finding: /the server at http:.*\/api is not a hub.* → .*leave \/api out of the address/,
   },
   'a web page at the hub’s address': {
     make: async () => {
       const page = createHttp((_, response) => response.setHeader('content-type', 'text/html').end('<p>Hi'))
       return { HUB_URL: `http://127.0.0.1:${await serve(page)}` }
     },
-    cause: /the server at .* is not a hub, or is still starting/,
-    remedy: /check the address and the port/,
+    finding: /the server at .* is not a hub, or is still starting.* → .*check the address and the port/,
   },
   'a path_prefix that the hub does not have': {
     make: atHub({ prefix: 'managers' }, { HUB_PATH_PREFIX: 'manager' }),
-    cause: /the hub answers at \/api\/managers, not at \/api\/manager/,
-    remedy: /path_prefix: auto/,
+    finding: /the hub answers at \/api\/managers, not at \/api\/manager.* → .*path_prefix: auto/,
   },
   'a wrong API key': {
     make: atHub({ keys: {} }),
-    cause: /does not accept the API key/,
-    remedy: /https:\/\/my\.homey\.app/,
+    finding: /does not accept the API key.* → .*https:\/\/my\.homey\.app/,
   },
   'an API key without permissions': {
     make: atHub({ keys: { [KEY]: [] } }, { COMMANDS_READ_ONLY: 'true' }),
-    cause: /the API key lacks hub\.app\.readonly/,
-    remedy: /homey\.app\.readonly/,
+    finding: /the API key lacks hub\.app\.readonly.* → .*homey\.app\.readonly/,
   },
   'a hub without a licence': {
     make: async () => {
@@ -345,8 +305,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
       hub.behave('subscription-inactive')
       return { HUB_URL: hub.url }
     },
-    cause: /no valid licence/,
-    remedy: /renew/,
+    finding: /no valid licence.* → .*renew/,
   },
   'a proxy that forwards no WebSockets': {
     make: async () => {
@@ -354,14 +313,12 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
       hub.behave('refuse-handshake', { status: 403 })
       return { HUB_URL: hub.url }
     },
-    cause: /no realtime channel/,
-    remedy: /WebSockets/,
+    finding: /no realtime channel.* → .*WebSockets/,
   },
   'a clock that is far off': {
     make: () => ({}),
     clockMs: 90_000,
-    cause: /differ by (89|90|91) s/,
-    remedy: /NTP/,
+    finding: /differ by (89|90|91) s.* → .*NTP/,
   },
 }
 
@@ -369,13 +326,11 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
 const TRUSTED: Readonly<Record<string, SetUp>> = {
   'a hub’s certificate for another name': {
     make: async () => ({ HUB_URL: `https://localhost:${await secure('elsewhere')}` }),
-    cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
-    remedy: /use one of them/,
+    finding: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1 → .*use one of them/,
   },
   'a hub’s certificate that has expired': {
     make: async () => ({ HUB_URL: `https://localhost:${await secure('old')}` }),
-    cause: /has expired or is not valid yet/,
-    remedy: /^(?=.*renew)(?=.*clock)/,
+    finding: /has expired or is not valid yet.* → (?=.*renew)(?=.*clock)/,
   },
 }
 
@@ -463,9 +418,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     said.push({ title, lines })
     expect(lines, lines.join('\n')).toHaveLength(1)
     expect(outcomes).toEqual([wanted.outcome ?? 'problem'])
-    const [cause = '', remedy = ''] = lines[0]?.split('\n         → ') ?? []
-    expect(cause).toMatch(wanted.cause)
-    expect(remedy).toMatch(wanted.remedy)
+    expect(lines[0]?.replace('\n         → ', ' → ')).toMatch(wanted.finding)
     for (const text of [lines.join(), report]) expect(text).not.toMatch(new RegExp(`${KEY}|${HUB_PASSWORD}`))
     expect(report).not.toMatch(/127\.0\.0\.1|broker\.lan|attic/)
   }

@@ -1,14 +1,11 @@
-import pino from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
-import { EmulatedHub } from '../../../src/emulator/hub.ts'
-import { Hub } from '../../../src/hub/hub.ts'
+import { expect, test } from 'vitest'
+import { hold as connect, emulate } from '../../hub/support.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 
-/** Starts a hub. Its key is in a file, which the test can change. */
-async function hold(clock: FakeClock) {
-  const emulated = await EmulatedHub.start({ keys: { new: ['hub.app'] }, settleMs: 0 })
-  onTestFinished(() => emulated.close())
+/** Starts a hub and its client, whose key is in a file that the test can change. */
+async function hold(clock: FakeClock, keys: Readonly<Record<string, readonly string[]>> = { new: ['hub.app'] }) {
+  const emulated = await emulate({ keys })
   const file = { key: 'old', looks: 0, renew: () => renewKey() }
   let used = 'old'
   const renewKey = () => {
@@ -17,29 +14,13 @@ async function hold(clock: FakeClock) {
     used = file.key
     return other
   }
-  const hub = new Hub(
-    {
-      url: emulated.url,
-      apiKey: () => used,
-      renewKey,
-      pathPrefix: 'auto',
-      shows: () => true,
-      realtime: false,
-      pollInterval: 60_000,
-      pollIntervalFallback: 10_000,
-      timeoutMs: 2000,
-      maxRequests: 4,
-    },
-    { clock, log: pino({ level: 'silent' }), random: () => 0.1 },
-  )
-  onTestFinished(() => hub.destroy())
+  const { hub } = connect(emulated.url, { apiKey: () => used, renewKey, realtime: false }, { clock })
   return { hub, file, emulated }
 }
 
 test('a refused key is read again before the next attempt, and a new one is tried', async () => {
   const clock = new FakeClock()
   const { hub, file } = await hold(clock)
-  hub.start()
   await until('the refusal', () => hub.status.reason === 'unauthorized')
   await until('the wait', () => clock.waits.includes(60_000))
   expect(file.looks).toBe(1)
@@ -52,7 +33,6 @@ test('a refused key is read again before the next attempt, and a new one is trie
 test('a refused key without a successor is read again at most each minute', async () => {
   const clock = new FakeClock()
   const { hub, emulated, file } = await hold(clock)
-  hub.start()
   await until('the wait', () => clock.waits.includes(60_000))
   const asked = emulated.requests.length
   file.key = 'wrong too'
@@ -65,10 +45,8 @@ test('a refused key without a successor is read again at most each minute', asyn
 
 test('a key that arrives while the previous one is being checked is used', async () => {
   const clock = new FakeClock()
-  const { hub, file, emulated } = await hold(clock)
-  emulated.setKeys({ old: ['hub.app.readonly'], new: ['hub.app'] })
+  const { hub, file, emulated } = await hold(clock, { old: ['hub.app.readonly'], new: ['hub.app'] })
   emulated.behave('slow-headers', { operation: 'getSessionMe', ms: 200, times: 1 })
-  hub.start()
   await until('the question', () => emulated.requests.some(({ operation }) => operation === 'getSessionMe'))
   file.key = 'new'
   file.renew()
@@ -79,9 +57,7 @@ test('a key that arrives while the previous one is being checked is used', async
 
 test('a hub that asks for fewer requests while its new key is read stays online', async () => {
   const clock = new FakeClock()
-  const { hub, file, emulated } = await hold(clock)
-  emulated.setKeys({ old: ['hub.app'] })
-  hub.start()
+  const { hub, file, emulated } = await hold(clock, { old: ['hub.app'] })
   await until('online', () => hub.status.online)
   const said: boolean[] = []
   hub.subscribe(({ online }) => said.push(online))

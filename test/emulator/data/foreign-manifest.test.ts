@@ -29,20 +29,8 @@ const THERMOSTAT = {
   api: { getRooms: { method: 'GET', path: '/rooms' }, setRoom: { method: 'PUT', path: '/rooms/:id' } },
   flow: {
     triggers: [{ id: 'too_cold', title: { en: 'A room is too cold' }, tokens: [{ name: 'room', type: 'string' }] }],
-    actions: [
-      { id: 'boost', title: { en: 'Boost a room' }, args: [{ type: 'range', name: 'minutes', min: 5, max: 60 }] },
-    ],
   },
-  drivers: [
-    {
-      id: 'radiator',
-      name: { en: 'Radiator' },
-      class: 'thermostat',
-      capabilities: ['target_temperature', 'measure_temperature'],
-      settings: [{ id: 'offset', type: 'number', value: 0 }],
-      pair: [{ id: 'list_devices', template: 'list_devices' }],
-    },
-  ],
+  drivers: [{ id: 'radiator', name: { en: 'Radiator' }, class: 'thermostat', pair: [{ id: 'list_devices' }] }],
   capabilities: { valve_position: { type: 'number', title: { en: 'Valve' }, getable: true } },
   discovery: { hub: { type: 'mdns-sd', 'mdns-sd': { name: 'northgate', protocol: 'tcp' } } },
   widgets: { rooms: { name: { en: 'Rooms' }, height: 200 } },

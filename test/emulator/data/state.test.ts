@@ -76,17 +76,6 @@ describe('a data folder', () => {
     ])
   })
 
-  it('forgets the settings of a removed app only if they are purged', async () => {
-    const { state } = await opened({})
-    for (const purgeSettings of [false, true]) {
-      state.put(storedApp())
-      state.setSetting(LIGHTS, 'night', true)
-      state.remove(LIGHTS, { purgeSettings })
-      expect(state.apps()).toEqual([])
-      expect(state.settings(LIGHTS).size).toBe(purgeSettings ? 0 : 1)
-    }
-  })
-
   it('uses the id from its options, and keeps it', async () => {
     const path = join(folder(), 'data')
     for (const hubId of ['mine', undefined]) {
@@ -228,7 +217,6 @@ describe('a data folder that cannot be used', () => {
     return sql
   }
   const makes: [string, (path: string, other: string) => void][] = [
-    ['something else', (path) => writeFileSync(join(path, 'letter.txt'), 'Dear')],
     ['a text in place of the database', (path) => writeFileSync(join(path, 'hub.db'), 'text '.repeat(999))],
     ['a database of another program', (path) => changed(join(path, 'hub.db'), 'CREATE TABLE mine (a)').close()],
     [
@@ -328,17 +316,15 @@ describe('settings', () => {
   })
 })
 
-describe('notifications', () => {
-  it('are kept until they are deleted, the newest thousand', async () => {
-    const { state } = await opened({})
-    const { id } = state.notify(LIGHTS, 'soon forgotten')
-    expect([state.forget(id), state.forget(id)]).toEqual([true, false])
-    expect(state.notifications()).toEqual([])
-    state.transaction(() => {
-      for (let index = 0; index < 1001; index++) state.notify(LIGHTS, `number ${index}`)
-    })
-    const texts = state.notifications().map(({ text }) => text)
-    expect([texts.length, texts[0], texts.at(-1)]).toEqual([1000, 'number 1', 'number 1000'])
-    expect(() => state.notify('hub', 'x'.repeat(4001))).toThrow(expect.objectContaining({ status: 413 }))
+it('notifications are kept until they are deleted, the newest thousand', async () => {
+  const { state } = await opened({})
+  const { id } = state.notify(LIGHTS, 'soon forgotten')
+  expect([state.forget(id), state.forget(id)]).toEqual([true, false])
+  expect(state.notifications()).toEqual([])
+  state.transaction(() => {
+    for (let index = 0; index < 1001; index++) state.notify(LIGHTS, `number ${index}`)
   })
+  const texts = state.notifications().map(({ text }) => text)
+  expect([texts.length, texts[0], texts.at(-1)]).toEqual([1000, 'number 1', 'number 1000'])
+  expect(() => state.notify('hub', 'x'.repeat(4001))).toThrow(expect.objectContaining({ status: 413 }))
 })

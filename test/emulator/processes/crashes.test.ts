@@ -81,13 +81,6 @@ describe('a crash of an app', () => {
     expect(hub.apps.output(APP).match(/lamps\.js:2/g)).toHaveLength(1)
   })
 
-  test('can be requested', async () => {
-    const hub = await runningApp('export default () => {}')
-    hub.apps.crash(APP)
-    await hub.untilCrashed()
-    expect(hub.record.crashedMessage).toMatch(/^Error: crashed on demand\n/)
-  })
-
   test('happens to an app that uses too much memory outside its heap', async () => {
     const code = 'const kept = []; export default () => { setInterval(() => kept.push(Buffer.alloc(8e6, 1)), 10) }'
     const hub = await runningApp(code, { limits: { memory: 128 * 1024 * 1024 }, clock: quickClock })

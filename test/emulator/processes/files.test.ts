@@ -11,6 +11,7 @@ import { APP, quickClock, running, written } from './support.ts'
 
 const says = (text: string) => `export default ({ log }) => log(${JSON.stringify(text)})`
 
+/** Starts a hub with one app, and waits until the app runs. `begun` has the lines until then. */
 async function emulated(folder: string, clock: Clock = quickClock) {
   const lines: string[] = []
   const warnings: string[] = []
@@ -24,7 +25,7 @@ async function emulated(folder: string, clock: Clock = quickClock) {
   })
   onTestFinished(() => emulation[Symbol.asyncDispose]())
   const { hub } = emulation
-  return {
+  const app = {
     hub,
     lines,
     warnings,
@@ -36,6 +37,7 @@ async function emulated(folder: string, clock: Clock = quickClock) {
       return lines.splice(0, lines.findIndex((line) => line.includes(text)) + 1)
     },
   }
+  return { ...app, begun: await app.until('running') }
 }
 
 const RESTART = ['[hub] changed: app.js', '[hub] stopped']
@@ -52,8 +54,7 @@ test('each line of an app is shown, and each change of its state', async () => {
       app.api.post('/exit', () => { writeSync(1, 'no end'); process.exit(3) })
     }
   `)
-  const { hub, until } = await emulated(folder)
-  const shown = await until('running')
+  const { hub, until, begun: shown } = await emulated(folder)
   await ask(hub, `POST /api/app/${APP}/rest`, { body: {} })
   shown.push(...(await until('half')))
   expect(shown.toSorted()).toEqual(['[hub] running', 'an error', 'half of é', 'lines', 'two'])
@@ -70,7 +71,6 @@ test('each line of an app is shown, and each change of its state', async () => {
 test('a save restarts the app, however the editor saves, and many saves at the same time restart it once', async () => {
   const folder = written({ 'app.js': says('one'), 'lib/a.js': '' })
   const app = await emulated(folder)
-  await app.until('running')
 
   app.write('app.js', says('two'))
   expect(await app.until('running')).toEqual([...RESTART, 'two', '[hub] running'])
@@ -102,7 +102,6 @@ test('a save restarts the app, however the editor saves, and many saves at the s
 test('a file that does not belong to the app does not restart it', async () => {
   const folder = written({ 'app.js': says('one'), 'node_modules/a/index.js': '', '.git/HEAD': '' })
   const app = await emulated(folder)
-  await app.until('running')
   app.write('node_modules/a/index.js', 'x')
   app.write('.git/HEAD', 'x')
   app.write('app.js~', 'x')
@@ -114,7 +113,6 @@ test('a file that does not belong to the app does not restart it', async () => {
 
 test('an error in the code is shown as a crash, and the next save starts the app again', async () => {
   const app = await emulated(written(says('one')))
-  await app.until('running')
   app.write('app.js', 'export default (')
   const shown = await app.until('crashed')
   expect(shown.slice(0, 2)).toEqual(RESTART)
@@ -129,7 +127,6 @@ test('an error in the code is shown as a crash, and the next save starts the app
 test('an invalid manifest leaves the app as it is, and a valid one is applied', async () => {
   const folder = written(says('one'))
   const app = await emulated(folder)
-  await app.until('running')
   const manifest = { id: APP, name: 'App', version: '1.0.0' }
   app.write('app.json', '{')
   expect((await app.until('not restarted')).at(-1)).toMatch(/app\.json: is not valid JSON$/)
@@ -155,7 +152,6 @@ test('an invalid manifest leaves the app as it is, and a valid one is applied', 
 test('the app keeps running when its folder is removed, and restarts when the folder is back', async () => {
   const folder = written(says('one'))
   const app = await emulated(folder)
-  await app.until('running')
   const now = new Date()
   renameSync(folder, `${folder}-away`)
   expect(await app.until('no longer exists')).toEqual(['[hub] the folder of the app no longer exists'])
@@ -176,7 +172,6 @@ test('the app keeps running when its folder is removed, and restarts when the fo
 
 test('a disabled app stays stopped when it is saved, and an uninstalled one stays removed', async () => {
   const app = await emulated(written(says('one')))
-  await app.until('running')
   await ask(app.hub, `PUT /apps/app/${APP}/disable`)
   await app.until('stopped')
   app.write('app.js', says('two'))

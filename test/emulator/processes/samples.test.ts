@@ -6,7 +6,7 @@ import { readManifest } from '../../../src/emulator/data/manifest.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { until } from '../../support/until.ts'
 import { folder } from '../data/support.ts'
-import { acknowledged, ask, HUE, KEY, PUMP, sessionOf, subscribed } from '../support.ts'
+import { acknowledged, ask, HUE, KEY, PUMP, sessionOf } from '../support.ts'
 
 const METER = 'org.tidewater.meter'
 const SAMPLES = 'config/demo/apps'
@@ -85,28 +85,6 @@ describe('a new hub', () => {
     expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: null })
     expect((await ask(hub, 'POST /apps/store', { body: { id: 'io.bramblewood.blinds' } })).status).toBe(200)
     await runs('io.bramblewood.blinds')
-  })
-
-  test('a command over the API affects the process, and is reported', async () => {
-    await runs(METER)
-    const session = await subscribed(hub)
-    const states = () =>
-      session.events.flatMap(([, payload]) =>
-        typeof payload === 'object' && payload !== null && 'id' in payload && payload.id === METER && 'state' in payload
-          ? [payload.state]
-          : [],
-      )
-    await ask(hub, `PUT /apps/app/${METER}/disable`)
-    await until('the end', () => states().at(-1) === 'stopped')
-    await ask(hub, `PUT /apps/app/${METER}/enable`)
-    await until('the start', () => states().at(-1) === 'running')
-    expect(states()).toEqual(expect.arrayContaining(['stopping', 'stopped', 'starting', 'running']))
-    await until('a line', async () =>
-      (await ask(hub, `POST /apps/app/${METER}/crashlog`, { body: {} })).text.includes('W,'),
-    )
-    expect((await ask(hub, `POST /apps/app/${METER}/gc`)).status).toBe(200)
-    expect((await ask(hub, `DELETE /apps/app/${METER}`)).status).toBe(200)
-    expect((await ask(hub, `GET /apps/app/${METER}`)).status).toBe(404)
   })
 })
 

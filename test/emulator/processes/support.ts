@@ -41,8 +41,6 @@ interface Options {
   readonly store?: readonly string[]
   readonly settings?: Readonly<Record<string, unknown>>
   readonly inApp?: Partial<InApp>
-  /** Set if the test itself starts the app. */
-  readonly down?: boolean
 }
 
 export async function running(folder: string, options: Options = {}) {
@@ -99,7 +97,6 @@ export async function running(folder: string, options: Options = {}) {
     untilCrashed: () => until('the crash', () => hub.record.crashed),
     untilOutput: (text: string) => until(`"${text}" in the output`, () => apps.output(id).includes(text)),
   }
-  if (options.down) return hub
   await apps.start()
   await until('the start', () => hub.record.state === 'running' || hub.record.crashed)
   return hub

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { Process } from '../../support/process.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { available } from '../../support/skipped.ts'
@@ -41,33 +41,33 @@ const isOld = /^(1\d|2[0-3])\./.test(oldVersion)
 const IDLE = 'export default () => {}'
 const BUSY_APP = 'export default () => setImmediate(() => { for (;;) {} })'
 
-describe.runIf(hasProc)('no app outlives its hub', () => {
-  test.each([
+test
+  .runIf(hasProc)
+  .each([
     ['an idle app and a busy app', 'SIGKILL', [IDLE, BUSY_APP], process.execPath],
     ['a busy app', 'SIGTERM', [BUSY_APP], process.execPath],
     ...(isOld ? [['a busy app below an older Node', 'SIGKILL', [BUSY_APP], OLD] as const] : []),
-  ] as const)('%s, after %s', async (_name, signal, codes, node) => {
-    const apps = codes.map((code) => {
-      const id = `com.example.a${Math.random().toString(36).slice(2)}`
-      return { id, folder: written(code, { id }), isBusy: code === BUSY_APP }
-    })
-    // Use the test's folder, because a killed hub leaves its temporary folder behind.
-    const env = { ...process.env, TMPDIR: dirname(apps[0]?.folder ?? '') }
-    const folders = apps.flatMap(({ folder }) => ['--app', folder])
-    await using hub = new Process(node, [PROGRAM, 'emulate', '--port', '0', ...folders], { env })
-    await hub.untilLine('emulated hub listening on')
-    const pids: number[] = []
-    for (const { id, isBusy } of apps) {
-      const [pid = 0] = await until('the process', () => {
-        const found = processesWith(`\0${id}\0`)
-        return found.length > 0 ? found : undefined
-      })
-      if (isBusy) await until('the app to be busy', () => worked(pid) > BUSY, 30_000)
-      pids.push(pid)
-    }
-    hub.signal(signal)
-    await until('the end of the apps', () => !pids.some(isAlive), 5000)
-    await hub.closed
-    expect(apps.flatMap(({ id }) => processesWith(`\0${id}\0`))).toEqual([])
+  ] as const)('no app outlives its hub: %s, after %s', async (_name, signal, codes, node) => {
+  const apps = codes.map((code) => {
+    const id = `com.example.a${Math.random().toString(36).slice(2)}`
+    return { id, folder: written(code, { id }), isBusy: code === BUSY_APP }
   })
+  // Use the test's folder, because a killed hub leaves its temporary folder behind.
+  const env = { ...process.env, TMPDIR: dirname(apps[0]?.folder ?? '') }
+  const folders = apps.flatMap(({ folder }) => ['--app', folder])
+  await using hub = new Process(node, [PROGRAM, 'emulate', '--port', '0', ...folders], { env })
+  await hub.untilLine('emulated hub listening on')
+  const pids: number[] = []
+  for (const { id, isBusy } of apps) {
+    const [pid = 0] = await until('the process', () => {
+      const found = processesWith(`\0${id}\0`)
+      return found.length > 0 ? found : undefined
+    })
+    if (isBusy) await until('the app to be busy', () => worked(pid) > BUSY, 30_000)
+    pids.push(pid)
+  }
+  hub.signal(signal)
+  await until('the end of the apps', () => !pids.some(isAlive), 5000)
+  await hub.closed
+  expect(apps.flatMap(({ id }) => processesWith(`\0${id}\0`))).toEqual([])
 })

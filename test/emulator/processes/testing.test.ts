@@ -25,6 +25,8 @@ test('an app behaves in a test as on a hub', async () => {
       app.api.put('/none', () => {})
       app.api.delete('/known', () => { throw Object.assign(new Error('no such light'), { status: 404, code: 'unknown' }) })
       app.api.delete('/unknown', () => { throw new TypeError('oh') })
+      app.api.delete('/endless', () => { const value = {}; value.value = value; return value })
+      app.api.delete('/strange', () => { throw Object.assign(new Error('x'), { status: 200 }) })
       app.emit('all', [await settings.all(), await settings.get('absent'), { app: app.id, version: app.version }])
       app.emit('bare')
       log('a line', { of: 1 })
@@ -47,13 +49,23 @@ test('an app behaves in a test as on a hub', async () => {
 
   const path = '/lights/dining%20room?on=true&a=%26'
   expect(await app.get(path)).toEqual(await hub.ask(`GET ${path}`))
+  expect(await app.get(path)).toMatchObject({ params: { light: 'dining room' }, query: { on: 'true', a: '&' } })
   for (const body of [null, 0, '', [1, { a: null }], { deep: { date: '1970' } }]) {
-    expect(await app.post('/echo', body)).toEqual(await hub.ask('POST /echo', body))
+    for (const answer of [await app.post('/echo', body), await hub.ask('POST /echo', body)])
+      expect(answer).toEqual(body)
   }
-  expect(await app.put('/none')).toBe(await hub.ask('PUT /none'))
-  for (const wrong of ['/known', '/unknown', '/absent']) {
+  for (const answer of [await app.put('/none'), await hub.ask('PUT /none')]) expect(answer).toBeNull()
+  await expect(hub.ask('PUT /lights/x')).rejects.toMatchObject({ status: 404 })
+  for (const [wrong, wanted] of [
+    ['/known', 404],
+    ['/unknown', 500],
+    ['/endless', 500],
+    ['/strange', 500],
+    ['/absent', 404],
+  ] as const) {
     const refused: unknown = await hub.ask(`DELETE ${wrong}`).catch((error: unknown) => error)
     const { status, error: code, message } = Object(refused)
+    expect(status).toBe(wanted)
     await expect(app.delete(wrong)).rejects.toMatchObject({ name: 'HubError', status, code, message })
   }
   await expect(app.delete('/unknown')).rejects.toMatchObject({ cause: new TypeError('oh') })
@@ -74,6 +86,8 @@ test('values that a hub refuses, or stores as null, are handled the same way in 
   const folder = written(`
     export default async ({ app, hub }) => {
       const settings = hub.manager('settings')
+      const endless = {}
+      endless.self = endless
       const tasks = [
         () => settings.set('nothing', undefined),
         () => settings.set('function', () => {}),
@@ -81,14 +95,21 @@ test('values that a hub refuses, or stores as null, are handled the same way in 
         () => settings.set('x'.repeat(201), 1),
         () => settings.set('half \\ud800', 1),
         () => settings.set(5, 1),
+        () => settings.set(null, 1),
+        () => settings.set({}, 1),
+        () => settings.unset(),
         () => settings.get(5),
         () => settings.get('x'.repeat(1024)),
         () => settings.set('big', 'x'.repeat(256 * 1024)),
         () => settings.set('bigger', 'x'.repeat(3e6)),
         () => settings.set('a', 1n),
+        () => settings.set('a', endless),
         () => settings.set('one more', 1),
         () => settings.set('name 7', 'changed'),
         () => hub.manager('apps').getApp('com.example.r'),
+        () => hub.manager('apps').getApp(null),
+        () => hub.manager('x'.repeat(1024)).getApps(),
+        () => hub.manager(5).getApps(),
         () => hub.app(5).get('/x'),
         () => hub.speak(),
         () => hub.speak(5),
@@ -105,13 +126,13 @@ test('values that a hub refuses, or stores as null, are handled the same way in 
   expect(app.emitted).toEqual(hub.emitted)
   const codes = app.emitted.flatMap(([event, refused]) => (event === 'refused' ? [Object(refused).slice(0, 2)] : []))
   expect(codes).toEqual([
-    ...Array.from({ length: 6 }, () => [400, 'invalid_name']),
+    ...Array.from({ length: 9 }, () => [400, 'invalid_name']),
     [413, 'too_large'],
     [413, 'too_large'],
     [400, 'invalid_value'],
+    [400, 'invalid_value'],
     [413, 'too_many'],
-    [400, 'invalid_parameter'],
-    [400, 'invalid_parameter'],
+    ...Array.from({ length: 5 }, () => [400, 'invalid_parameter']),
     [400, 'missing_parameter'],
     [400, 'invalid_parameter'],
   ])

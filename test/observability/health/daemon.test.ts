@@ -130,41 +130,35 @@ describe('a daemon that works', () => {
   })
 })
 
-describe('a hub that is offline', () => {
-  it('makes the daemon not ready but never unhealthy, and is named', async () => {
-    const { world, published, status, command } = await startForTest()
-    world.hub.behave('answer-status', { status: 500 })
-    await until('the change on MQTT', () => published().hubs?.home?.online === false)
-    expect(published()).toMatchObject({ live: true, problems: ['hub home is offline: failed'] })
-    expect(await status('/readyz')).toBe(503)
-    expect(await status('/livez')).toBe(200)
-    expect(await status('/healthz')).toBe(200)
-    expect(await command()).toMatchObject({ status: 0 })
-    const ended = await command(['--ready'])
-    expect(ended.status).toBe(1)
-    expect(JSON.parse(ended.stdout)).toEqual({ ready: false, problems: ['hub home is offline: failed'] })
-  })
+it('a hub that is offline makes the daemon not ready but never unhealthy, and is named', async () => {
+  const { world, published, status, command } = await startForTest()
+  world.hub.behave('answer-status', { status: 500 })
+  await until('the change on MQTT', () => published().hubs?.home?.online === false)
+  expect(published()).toMatchObject({ live: true, problems: ['hub home is offline: failed'] })
+  expect(await status('/readyz')).toBe(503)
+  expect(await status('/livez')).toBe(200)
+  expect(await status('/healthz')).toBe(200)
+  expect(await command()).toMatchObject({ status: 0 })
+  const ended = await command(['--ready'])
+  expect(ended.status).toBe(1)
+  expect(JSON.parse(ended.stdout)).toEqual({ ready: false, problems: ['hub home is offline: failed'] })
 })
 
-describe('a broker that is unreachable', () => {
-  it('makes the daemon not ready but never unhealthy', async () => {
-    const { world, url, status } = await startForTest()
-    await world.broker[Symbol.asyncDispose]()
-    await expect.poll(() => status('/readyz')).toBe(503)
-    expect(await (await fetch(`${url}/healthz`)).json()).toMatchObject({
-      problems: [expect.stringMatching(/^the MQTT broker is not connected/)],
-    })
-    expect(await status('/livez')).toBe(200)
+it('a broker that is unreachable makes the daemon not ready but never unhealthy', async () => {
+  const { world, url, status } = await startForTest()
+  await world.broker[Symbol.asyncDispose]()
+  await expect.poll(() => status('/readyz')).toBe(503)
+  expect(await (await fetch(`${url}/healthz`)).json()).toMatchObject({
+    problems: [expect.stringMatching(/^the MQTT broker is not connected/)],
   })
+  expect(await status('/livez')).toBe(200)
 })
 
-describe.skipIf(mosquittoPath === undefined)('a broker that denies a topic', () => {
-  it('is reported as a problem in the health on MQTT and over HTTP', async () => {
-    const broker = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/home/app/com.athom.hue'] })
-    const { world, url, published } = await startForTest({ broker })
-    world.clock.jump(15_000)
-    const problem = 'retained topics that are not published (see the log): 1'
-    await until('the problem on MQTT', () => published().problems.includes(problem))
-    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [problem] })
-  })
+it.skipIf(mosquittoPath === undefined)('a topic that the broker denies is reported on MQTT and over HTTP', async () => {
+  const broker = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/home/app/com.athom.hue'] })
+  const { world, url, published } = await startForTest({ broker })
+  world.clock.jump(15_000)
+  const problem = 'retained topics that are not published (see the log): 1'
+  await until('the problem on MQTT', () => published().problems.includes(problem))
+  expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [problem] })
 })

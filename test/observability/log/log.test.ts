@@ -89,10 +89,6 @@ describe('secrets in the log', () => {
     expect(lines.map((line) => line.includes('rotated-key'))).toEqual([true, false])
   })
 
-  it('mask the longer one when one is part of another', () => {
-    expect(new Scrubber(['abcd', 'abcdefgh']).text('x abcdefgh abcd')).toBe('x *** ***')
-  })
-
   it('of fewer than four characters stay, because they are part of many texts', () => {
     expect(new Scrubber(['a', 'inf']).text('a info line')).toBe('a info line')
   })

@@ -83,10 +83,6 @@ test('a text without the secret is unchanged, whatever is encoded in it', () => 
   )
 })
 
-test('secrets that overlap are masked as a whole', () => {
-  expect(new Scrubber(['abcdef', 'defghi']).text('x abcdefghi y')).toBe('x *** y')
-})
-
 test('the time to mask a text grows at most in proportion to its length', () => {
   const scrubber = new Scrubber(['\\\\\\\\aaaa', '%25%25%25', 'a1b2-c3d4+e5f6/0789'])
   for (const one of ['\\', '%25', '%', '25', '\\u005c', '%5c', '%C3%25', '\\u00']) {

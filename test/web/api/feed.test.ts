@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { describe, expect, it } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import type { LogLevel } from '../../../src/contract/log-levels.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { Feed, type FeedOptions } from '../../../src/web/server/api/feed.ts'
@@ -73,9 +73,14 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
   return { clock, feed, asked, hold, release, world, snapshot, follow, rendered: () => rendered }
 }
 
+const it = base.extend<{ readonly opened: ReturnType<typeof openFeed> }>({
+  opened: async ({ task: _ }, use) => use(openFeed()),
+})
+
 describe('the feed', () => {
-  it('begins with every retained topic of the bridge, without discovery and topics of other programs', () => {
-    const { hold, snapshot } = openFeed()
+  it('begins with every retained topic of the bridge, without discovery and topics of other programs', ({
+    opened: { hold, snapshot },
+  }) => {
     hold('b/bridge/state', 'online')
     hold(app('x'), state(1))
     hold('b/discovery/device/hub2mqtt--h/config', '{}')
@@ -90,8 +95,9 @@ describe('the feed', () => {
     expect(snapshot().refusals).toEqual({ home: { uninstall: 'It is off.' } })
   })
 
-  it('sends changes, only the newest of each topic, and cleared topics', async () => {
-    const { hold, follow, clock } = openFeed()
+  it('sends changes, only the newest of each topic, and cleared topics', async ({
+    opened: { hold, follow, clock },
+  }) => {
     hold(app('x'), state(1))
     hold(app('y'), state(1))
     const { frames } = follow()
@@ -114,8 +120,7 @@ describe('the feed', () => {
     ])
   })
 
-  it('sends at most ten times a second, and nothing without changes', async () => {
-    const { hold, follow, clock } = openFeed()
+  it('sends at most ten times a second, and nothing without changes', async ({ opened: { hold, follow, clock } }) => {
     const { frames } = follow()
     for (let n = 0; n < 100; n += 1) {
       hold(app('x'), state(n))
@@ -128,8 +133,7 @@ describe('the feed', () => {
     expect(frames.length).toBeLessThanOrEqual(11)
   })
 
-  it('sends a sign of life every five seconds while it has followers', async () => {
-    const { hold, follow, clock } = openFeed()
+  it('sends a sign of life every five seconds while it has followers', async ({ opened: { hold, follow, clock } }) => {
     const { frames, end } = follow()
     await clock.advance(15_000)
     expect(frames.map(({ type }) => type)).toEqual(['alive', 'alive', 'alive'])
@@ -141,52 +145,56 @@ describe('the feed', () => {
     expect(clock.waits).toHaveLength(waits)
   })
 
-  it('sends changed refusals and a changed log level within five seconds', async () => {
-    const { follow, world, snapshot, clock } = openFeed()
-    expect(snapshot().log_level).toBe('info')
+  it('sends changed refusals, a changed log level and a changed state of the fleet within five seconds', async () => {
+    let status = FLEET
+    const { follow, world, snapshot, clock } = openFeed({ fleet: () => status })
+    expect(snapshot()).toMatchObject({ log_level: 'info', fleet: FLEET })
     const { frames } = follow()
     world.refusals = { home: {} }
     await clock.advance(5_000)
     world.level = 'debug'
     await clock.advance(5_000)
+    status = { ...FLEET, acts: false }
+    await clock.advance(5_000)
     await clock.advance(5_000)
     expect(frames).toMatchObject([
       { type: 'changes', refusals: { home: {} } },
       { type: 'changes', log_level: 'debug' },
+      { type: 'changes', fleet: { acts: false } },
       { type: 'alive' },
     ])
     expect(frames[0]).not.toHaveProperty('log_level')
     expect(frames[1]).not.toHaveProperty('refusals')
-  })
-
-  it('sends the state of a fleet, and its changes within five seconds', async () => {
-    let status = FLEET
-    const { follow, snapshot, clock } = openFeed({ fleet: () => status })
-    expect(snapshot().fleet).toEqual(FLEET)
-    const { frames } = follow()
-    status = { ...FLEET, acts: false }
-    await clock.advance(5_000)
-    expect(frames).toMatchObject([{ type: 'changes', fleet: { acts: false } }])
-    await clock.advance(5_000)
-    expect(frames[1]).toMatchObject({ type: 'alive' })
     expect(openFeed().snapshot()).not.toHaveProperty('fleet')
   })
 
-  it('keeps the state of a hub that another member takes over, and no other topics of the hub', () => {
-    const { hold, release, snapshot } = openFeed()
+  it('keeps the state of a hub that another member takes over, and clears its other topics, for followers too', async ({
+    opened: { hold, release, snapshot, follow, clock },
+  }) => {
     hold('b/home/info', '{}')
     hold('b/home/state', 'online')
     hold(app('x'), state(1))
     hold('b/bridge/state', 'online')
+    const { frames } = follow()
     release('b/home/')
+    await clock.advance(100)
+    expect(frames).toMatchObject([
+      {
+        state: [
+          ['b/home/info', null],
+          [app('x'), null],
+        ],
+      },
+    ])
     expect(snapshot().state).toEqual([
       ['b/home/state', 'online'],
       ['b/bridge/state', 'online'],
     ])
   })
 
-  it('sends each event once to existing followers, and in the snapshot to later ones', async () => {
-    const { feed, follow, snapshot, clock } = openFeed()
+  it('sends each event once to existing followers, and in the snapshot to later ones', async ({
+    opened: { feed, follow, snapshot, clock },
+  }) => {
     const { frames } = follow()
     feed.sent('b/home/event', '{"event_type":"crashed"}')
     const late = follow()
@@ -196,16 +204,14 @@ describe('the feed', () => {
     expect(late.frames.flatMap((frame) => (frame.type === 'changes' ? frame.happenings : []))).toHaveLength(0)
   })
 
-  it('leaves out messages between bridges', () => {
-    const { feed, snapshot } = openFeed()
+  it('leaves out messages between bridges', ({ opened: { feed, snapshot } }) => {
     feed.sent('b/bridge/presence', '{}')
     feed.sent('b/bridge/probe', 'x')
     feed.sent('elsewhere/x', 'x')
     expect(snapshot().recent).toEqual([])
   })
 
-  it('keeps the latest 500 events, or fewer if they are large', () => {
-    const { feed, snapshot } = openFeed()
+  it('keeps the latest 500 events, or fewer if they are large', ({ opened: { feed, snapshot } }) => {
     for (let n = 0; n < 600; n += 1) feed.record('b/home/event', String(n))
     expect(snapshot().recent).toHaveLength(500)
     expect(snapshot().recent[0]?.payload).toBe('100')
@@ -215,8 +221,9 @@ describe('the feed', () => {
     expect(recent.at(-1)?.payload).toHaveLength(60_000)
   })
 
-  it('renders an event for its followers, with the time at which it happened', async () => {
-    const { feed, follow, snapshot, clock } = openFeed()
+  it('renders an event for its followers, with the time at which it happened', async ({
+    opened: { feed, follow, snapshot, clock },
+  }) => {
     let made = 0
     const happen = () => feed.record('b/home/result/x', () => `{"n":${++made}}`)
     const at = new Date(clock.now()).toISOString()
@@ -230,18 +237,9 @@ describe('the feed', () => {
     expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
   })
 
-  it('sends followers the topics that another member has taken over', async () => {
-    const { hold, release, follow, clock } = openFeed()
-    hold('b/home/info', '{}')
-    hold('b/home/state', 'online')
-    const { frames } = follow()
-    release('b/home/')
-    await clock.advance(100)
-    expect(frames).toMatchObject([{ state: [['b/home/info', null]] }])
-  })
-
-  it('renders nothing without followers, and each change only once for all of them', async () => {
-    const { hold, follow, snapshot, clock, rendered } = openFeed()
+  it('renders nothing without followers, and each change only once for all of them', async ({
+    opened: { hold, follow, snapshot, clock, rendered },
+  }) => {
     for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
     expect(rendered()).toBe(0)
     const { end } = follow()
@@ -255,8 +253,7 @@ describe('the feed', () => {
     expect(rendered()).toBe(1)
   })
 
-  it('includes the usage of the last 15 minutes in a snapshot', () => {
-    const { snapshot, asked } = openFeed()
+  it('includes the usage of the last 15 minutes in a snapshot', ({ opened: { snapshot, asked } }) => {
     expect(snapshot().usage).toEqual({ [app('x')]: [[1, 1.25, 4_000_000_000]] })
     expect(asked).toEqual([15 * 60_000])
   })

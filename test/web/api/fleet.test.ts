@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { WebSocket } from 'ws'
-import { LIVE_FRAME, SESSION, STATE } from '../../../src/web/server/api/protocol.ts'
+import { SESSION, STATE } from '../../../src/web/server/api/protocol.ts'
 import { Members } from '../../cluster/members.ts'
 import { natsPath, startNats } from '../../support/nats.ts'
 import { until } from '../../support/until.ts'
+import { snapshotOf } from './frames.ts'
 
 const NAMES = ['shard-1', 'shard-2']
 const HUBS = 8
@@ -22,18 +22,6 @@ async function addressOf(world: Members): Promise<string> {
   return await until('the listener', () =>
     lines.map((line) => /"url":"(http[^"]*)"/.exec(line)?.[1]).find((found) => found !== undefined),
   )
-}
-
-async function snapshot(at = url) {
-  const socket = new WebSocket(`${at.replace('http', 'ws')}/api/live`)
-  const first = await new Promise<string>((resolve, reject) => {
-    socket.once('message', (data) => resolve(String(data)))
-    socket.once('error', reject)
-  })
-  socket.terminate()
-  const frame = v.parse(LIVE_FRAME, JSON.parse(first))
-  if (frame.type !== 'snapshot') throw new Error('no snapshot')
-  return frame
 }
 
 beforeAll(async () => {
@@ -54,7 +42,7 @@ describe('over HTTP, a member of a fleet', () => {
   })
 
   it('reports the members of the fleet, and the owner of each hub from the messages of the hubs', async () => {
-    const { fleet } = await snapshot()
+    const { fleet } = await snapshotOf(url)
     expect(fleet).toMatchObject({ mode: 'static', member: 'shard-1', acts: true, count: 2 })
     expect(Object.keys(fleet?.members ?? {})).toEqual(NAMES)
     expect(fleet?.owners).toEqual(Object.fromEntries(members.owners()))
@@ -100,15 +88,16 @@ describe('over HTTP, a member of a fleet', () => {
   })
 })
 
-describe.skipIf(natsPath === undefined)('over HTTP, a member that shares hubs by leases', () => {
-  it('follows its hubs to another member and back, and never loses their states', async () => {
+it.skipIf(natsPath === undefined)(
+  'over HTTP, a member that shares hubs by leases follows its hubs to another member and back, and never loses their states',
+  async () => {
     await using nats = await startNats()
     const names = ['a', 'b']
     const leased = names.map((member) => ({ fleet: { nats: nats.urls, lease: '5s', member } }))
     await using world = await Members.start({ hubs: 6, members: leased })
     const api = await addressOf(world)
     const knows = (members: readonly string[]) => async () => {
-      const { fleet } = await snapshot(api)
+      const { fleet } = await snapshotOf(api)
       const isSettled = isDeepStrictEqual(fleet?.owners, Object.fromEntries(world.owners()))
       return isDeepStrictEqual(Object.keys(fleet?.members ?? {}), members) && isSettled
     }
@@ -117,7 +106,7 @@ describe.skipIf(natsPath === undefined)('over HTTP, a member that shares hubs by
     await until('one member', knows(['a']), 60_000, LOOK_MS)
     world.run(1)
     await until('two again', knows(names), 60_000, LOOK_MS)
-    const { fleet, state: told } = await snapshot(api)
+    const { fleet, state: told } = await snapshotOf(api)
     expect(fleet).toMatchObject({ mode: 'leases', member: 'a', acts: true, count: 2 })
     const others = [...world.owners()].flatMap(([hub, owner]) => (owner === 'b' ? [hub] : []))
     expect(others).not.toEqual([])
@@ -126,5 +115,6 @@ describe.skipIf(natsPath === undefined)('over HTTP, a member that shares hubs by
         [`hub2mqtt/${hub}/state`, 'online'],
       ])
     }
-  }, 120_000)
-})
+  },
+  120_000,
+)

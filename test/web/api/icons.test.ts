@@ -29,30 +29,28 @@ async function followed(url: string): Promise<Icons> {
   return new Icons(new Map([['home', held]]), systemClock)
 }
 
-describe('a picture', () => {
-  it.each([
-    ['image/png', png],
-    ['image/jpeg', Buffer.from('\xff\xd8\xff\xe0', 'latin1')],
-    ['image/webp', Buffer.from('RIFF\x00\x00\x00\x00WEBP', 'latin1')],
-    ['image/svg+xml', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
-    ['image/svg+xml', Buffer.from('\uFEFF<?xml version="1.0"?>\n<!-- made by hand -->\n<svg>')],
-    [
-      'image/svg+xml',
-      Buffer.from(`${'<!-- -->\n'.repeat(100)}<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "">\n<SVG>`),
-    ],
-    // The end of each of these constructs is beyond the part that the bridge reads.
-    [undefined, Buffer.from('<!---->'.repeat(36_000))],
-    [undefined, Buffer.from('<!-->'.repeat(50_000))],
-    [undefined, Buffer.from('<?xml '.repeat(40_000))],
-    [undefined, Buffer.from(`<!DOCTYPE svg${' '.repeat(200_000)}`)],
-    [undefined, Buffer.from('<!doctype html><svg>')],
-    [undefined, Buffer.from('<html><svg/></html>')],
-    [undefined, Buffer.from('GIF89a')],
-    [undefined, Buffer.from('<svgx>')],
-    [undefined, Buffer.alloc(0)],
-  ])('is recognised as %s by its content', (type, body) => {
-    expect(typeOf(body)).toBe(type)
-  })
+it.each([
+  ['image/png', png],
+  ['image/jpeg', Buffer.from('\xff\xd8\xff\xe0', 'latin1')],
+  ['image/webp', Buffer.from('RIFF\x00\x00\x00\x00WEBP', 'latin1')],
+  ['image/svg+xml', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
+  ['image/svg+xml', Buffer.from('\uFEFF<?xml version="1.0"?>\n<!-- made by hand -->\n<svg>')],
+  [
+    'image/svg+xml',
+    Buffer.from(`${'<!-- -->\n'.repeat(100)}<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "">\n<SVG>`),
+  ],
+  // The end of each of these constructs is beyond the part that the bridge reads.
+  [undefined, Buffer.from('<!---->'.repeat(36_000))],
+  [undefined, Buffer.from('<!-->'.repeat(50_000))],
+  [undefined, Buffer.from('<?xml '.repeat(40_000))],
+  [undefined, Buffer.from(`<!DOCTYPE svg${' '.repeat(200_000)}`)],
+  [undefined, Buffer.from('<!doctype html><svg>')],
+  [undefined, Buffer.from('<html><svg/></html>')],
+  [undefined, Buffer.from('GIF89a')],
+  [undefined, Buffer.from('<svgx>')],
+  [undefined, Buffer.alloc(0)],
+])('a picture is recognised as %s by its content', (type, body) => {
+  expect(typeOf(body)).toBe(type)
 })
 
 describe('icons', () => {

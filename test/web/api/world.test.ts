@@ -1,16 +1,17 @@
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { WebSocket } from 'ws'
 import { USAGE_HISTORY } from '../../../src/contract/crash.ts'
-import { DOCTOR_REPORT, type FeedEvent, STATE } from '../../../src/web/server/api/protocol.ts'
+import { DOCTOR_REPORT, type LiveFrame, STATE } from '../../../src/web/server/api/protocol.ts'
 import { until } from '../../support/until.ts'
 import type { World } from '../../support/world.ts'
 import { KEY, World as Worlds } from '../../support/world.ts'
+import { framesOf, snapshotOf } from './frames.ts'
 
 const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
 let world: World
 let url: string
+let app: string
 let owner: { readonly authorization: string }
 
 const addressOf = (one: World) =>
@@ -26,6 +27,7 @@ const stateOf = async (at = url) => v.parse(STATE, await (await fetch(`${at}/api
 beforeAll(async () => {
   world = await Worlds.start({ env: { ...http, COMMANDS_DENY: 'garbage-collect' } })
   url = await addressOf(world)
+  app = world.app
   owner = await world.bridge.owner()
 })
 afterAll(() => world[Symbol.asyncDispose]())
@@ -54,7 +56,7 @@ describe('over HTTP', () => {
   })
 
   it('a command is executed and answered as over MQTT, and no client on MQTT gets the answer', async () => {
-    const { app, observer } = world
+    const { observer } = world
     const { status, answer } = await send(`home/app/${app}/restart`)
     expect(status).toBe(200)
     expect(answer).toMatchObject({ ok: true, command: 'restart', hub: 'home', app, data: null })
@@ -66,7 +68,6 @@ describe('over HTTP', () => {
   })
 
   it('an API key is removed from an answer', async () => {
-    const { app } = world
     await send(`home/app/${app}/set-setting/remembered`, JSON.stringify(`is ${KEY}`))
     expect((await send(`home/app/${app}/get-setting/remembered`)).answer).toMatchObject({ ok: true, data: 'is ***' })
   })
@@ -84,18 +85,16 @@ describe('over HTTP', () => {
   })
 
   it('commands that the configuration denies are refused, and the live channel lists them beforehand', async () => {
-    const { app } = world
     expect(await send(`home/app/${app}/garbage-collect`)).toMatchObject({
       status: 403,
       answer: { error: { code: 'not_allowed', message: 'commands.deny names garbage-collect.' } },
     })
-    const [snapshot] = await read(1)
+    const snapshot = await snapshotOf(url)
     expect(snapshot.refusals['home']).toMatchObject({ 'garbage-collect': 'commands.deny names garbage-collect.' })
     expect(snapshot.refusals['home']).not.toHaveProperty('restart')
   })
 
   it('a transaction is executed once, over HTTP or MQTT', async () => {
-    const { app } = world
     const count = () => world.hub.requests.filter(({ operation }) => operation === 'restartApp').length
     const before = count()
     const payload = '{"transaction":"once"}'
@@ -119,7 +118,6 @@ describe('over HTTP', () => {
   })
 
   it('a command continues when its client has disconnected', async () => {
-    const { app } = world
     const count = () =>
       world.hub.requests.filter(({ operation }) => operation === 'disableApp' || operation === 'updateApp')
     const before = world.state(app)?.['enabled']
@@ -139,20 +137,17 @@ describe('over HTTP', () => {
   })
 
   it('the live channel sends answers, without the input of their commands', async () => {
-    const { app } = world
     const result = `hub2mqtt/home/app/${app}/result/get-settings`
-    const toldIn = (all: readonly Frame[]) =>
-      all
-        .flatMap(({ recent = [], happenings = [] }) => [...recent, ...happenings])
-        .find(({ topic }) => topic === result)
-    const frames = read(1, (all) => toldIn(all) !== undefined)
+    const eventsIn = (frame: LiveFrame) =>
+      frame.type === 'snapshot' ? frame.recent : frame.type === 'changes' ? frame.happenings : []
+    const toldIn = (all: readonly LiveFrame[]) => all.flatMap(eventsIn).find(({ topic }) => topic === result)
+    const frames = framesOf(url, (all) => toldIn(all) !== undefined)
     expect((await world.request(`home/app/${app}/cmd/get-settings`)).data).not.toBeNull()
     const answer = toldIn(await frames)
     expect(JSON.parse(answer?.payload ?? '')).toMatchObject({ ok: true, command: 'get-settings', app, data: null })
   })
 
   it('an app has the icon that the hub has, or 404 without one', async () => {
-    const { app } = world
     const response = await fetch(`${url}/api/hubs/home/apps/${app}/icon`)
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('image/svg+xml')
@@ -169,7 +164,6 @@ describe('over HTTP', () => {
   })
 
   it('the usage of an app equals that of the command get-history', async () => {
-    const { app } = world
     const usage = async (hours: string) => await fetch(`${url}/api/hubs/home/apps/${app}/history/${hours}`)
     const history = v.parse(USAGE_HISTORY, await (await usage('6')).json())
     expect(history).toMatchObject({ resolution_seconds: 60, source: 'bridge' })
@@ -191,35 +185,12 @@ describe('over HTTP', () => {
   })
 })
 
-describe('with http.page: false', () => {
-  it('there are health and metrics, and an explanation in place of the page', async () => {
-    await using other = await Worlds.start({ env: { ...http, HTTP_PAGE: 'false' } })
-    const at = await addressOf(other)
-    expect((await fetch(`${at}/readyz`)).status).toBe(200)
-    expect(await (await fetch(at)).text()).toContain('http.page')
-    for (const path of ['api/session', 'api/live', 'api/state']) {
-      expect((await fetch(`${at}/${path}`)).status, path).toBe(404)
-    }
-  })
-})
-
-interface Frame {
-  readonly type: string
-  readonly refusals: Record<string, Record<string, string>>
-  readonly recent?: readonly FeedEvent[]
-  readonly happenings?: readonly FeedEvent[]
-}
-
-async function read(least: number, enough: (frames: Frame[]) => boolean = () => true): Promise<[Frame, ...Frame[]]> {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/live`)
-  const frames: Frame[] = []
-  socket.on('message', (data) => frames.push(JSON.parse(String(data))))
-  try {
-    await until('frames', () => frames.length >= least && enough(frames))
-  } finally {
-    socket.terminate()
+it('with http.page: false there are health and metrics, and an explanation in place of the page', async () => {
+  await using other = await Worlds.start({ env: { ...http, HTTP_PAGE: 'false' } })
+  const at = await addressOf(other)
+  expect((await fetch(`${at}/readyz`)).status).toBe(200)
+  expect(await (await fetch(at)).text()).toContain('http.page')
+  for (const path of ['api/session', 'api/live', 'api/state']) {
+    expect((await fetch(`${at}/${path}`)).status, path).toBe(404)
   }
-  const [first, ...rest] = frames
-  if (first === undefined) throw new Error('no frame')
-  return [first, ...rest]
-}
+})

@@ -1,54 +1,42 @@
 import { createHook } from 'node:async_hooks'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { hashPassword } from '../../../src/base/secrets.ts'
-import { loadConfig } from '../../../src/config/load.ts'
-import { AccessControl } from '../../../src/web/server/access.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { bearer, credentials, EVERYWHERE, fateOf, full, openDoor, rawAnswer, reader, SENDER, TOKENS } from './door.ts'
+import {
+  accessWith,
+  bearer,
+  credentials,
+  EVERYWHERE,
+  fateOf,
+  full,
+  it,
+  openDoor,
+  rawAnswer,
+  reader,
+  SENDER,
+  TOKENS,
+} from './door.ts'
 
 const PASSWORD = 'correct horse battery'
 const HASH = hashPassword(PASSWORD)
 const restart = { method: 'POST' } as const
 const RESTART = '/api/commands/home/app/x/restart'
 
-describe('on this machine, without a password', () => {
-  it.each(['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto'])(
-    'a request that a reverse proxy forwards with %s does not count as one from this machine',
-    async (name) => {
-      const { ask, told } = await openDoor()
-      expect(await ask(RESTART, { ...restart, headers: { [name]: '127.0.0.1' } })).toMatchObject({ status: 403 })
-      expect(told).toEqual([])
-    },
-  )
-})
-
 describe('beyond this machine', () => {
-  it('every request is refused without a password, and the option is named', async () => {
-    const { ask, webSocket } = await openDoor({ env: EVERYWHERE, page: { 'index.html': 'page' } })
-    for (const path of ['/', '/index.html', '/api/session', '/api/state', '/api/config', '/api/openapi.json']) {
-      const { status, body } = await ask(path)
-      expect(status, path).toBe(403)
-      expect(body).toContain('http.password')
+  const page = { 'index.html': 'page' }
+
+  it('the page is refused without a password, and the option is named', async () => {
+    const { ask } = await openDoor({ env: EVERYWHERE, page })
+    for (const path of ['/', '/index.html', '/api/state']) {
+      expect(await ask(path), path).toMatchObject({ status: 403, body: expect.stringContaining('http.password') })
     }
-    expect((await ask(RESTART, restart)).status).toBe(403)
-    expect((await ask('/api/login', { method: 'POST', body: '{"password":""}' })).status).toBe(403)
-    expect(await fateOf(webSocket())).toBe(403)
   })
 
-  it('with a password, the page is served, and nothing else before the login', async () => {
-    const { ask, webSocket } = await openDoor({
-      env: { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD },
-      page: { 'index.html': 'page' },
-    })
+  it('with a password, the page is served before the login', async () => {
+    const { ask } = await openDoor({ env: { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }, page })
     expect((await ask('/')).body).toBe('page')
     expect(JSON.parse((await ask('/api/session')).body)).toMatchObject({ access: null, login: 'password' })
-    for (const path of ['/api/state', '/api/config', '/api/doctor', '/api/hubs/home/apps/x/icon']) {
-      expect(await ask(path), path).toMatchObject({ status: 401, code: 'login' })
-    }
-    const refused = await ask(RESTART, restart)
-    expect(refused).toMatchObject({ status: 401, code: 'login' })
-    expect(refused.headers['www-authenticate']).toBe('Bearer realm="hub2mqtt"')
-    expect(await fateOf(webSocket())).toBe(401)
+    expect((await ask('/api/state')).headers['www-authenticate']).toBe('Bearer realm="hub2mqtt"')
   })
 })
 
@@ -77,40 +65,23 @@ describe('a token', () => {
 describe('a login', () => {
   const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
 
-  it.each(['plain text', 'a hash'])('permits everything, with a password that is configured as %s', async (kind) => {
-    const HTTP_PASSWORD = kind === 'a hash' ? await HASH : PASSWORD
-    const { ask, login, origin, told } = await openDoor({ env: { ...EVERYWHERE, HTTP_PASSWORD } })
-    const cookie = await login(PASSWORD)
-    expect(JSON.parse((await ask('/api/session', { headers: { cookie } })).body)).toMatchObject({ access: 'full' })
-    expect((await ask(RESTART, { ...restart, headers: { cookie, origin } })).status).toBe(200)
-    const form = { cookie, origin, 'content-type': 'text/plain' }
-    expect(await ask(RESTART, { method: 'POST', headers: form, body: '{}' })).toMatchObject({ code: 'content_type' })
-    expect(told).toHaveLength(1)
-  })
-
-  it('sets a cookie that no script reads and no other site sends', async () => {
-    const { ask } = await openDoor({ env })
-    const { headers } = await ask('/api/login', credentials(PASSWORD))
-    expect(headers['set-cookie']).toHaveLength(1)
-    expect(headers['set-cookie']?.[0]).toMatch(
+  it.each([
+    [
+      'no script reads and no other site sends',
+      {},
       /^hub2mqtt_8099=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
-    )
-  })
-
-  it('sets a cookie that another hub2mqtt on another port of this host does not overwrite', async () => {
-    const { login } = await openDoor({ env: { ...env, HTTP_PORT: '8100' } })
-    expect(await login(PASSWORD)).toMatch(/^hub2mqtt_8100=/)
-  })
-
-  it('sets it for TLS only if a trusted proxy reports TLS', async () => {
+    ],
+    ['another hub2mqtt on another port of this host does not overwrite', { HTTP_PORT: '8100' }, /^hub2mqtt_8100=/],
+    [
+      'is for TLS only if a trusted proxy reports TLS',
+      { HTTP_TRUSTED_PROXIES: '127.0.0.1' },
+      /; SameSite=Strict; Secure$/,
+    ],
+  ])('sets a cookie that %s', async (_, more, cookie) => {
+    const { ask } = await openDoor({ env: { ...env, ...more } })
     const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '10.0.0.9' }
-    const cookieOf = async (more: Record<string, string>) => {
-      const { ask } = await openDoor({ env: { ...env, ...more } })
-      const { headers } = await ask('/api/login', credentials(PASSWORD, forwarded))
-      return headers['set-cookie']?.[0]
-    }
-    expect(await cookieOf({ HTTP_TRUSTED_PROXIES: '127.0.0.1' })).toMatch(/; Secure$/)
-    expect(await cookieOf({})).not.toMatch(/Secure/)
+    const { headers } = await ask('/api/login', credentials(PASSWORD, forwarded))
+    expect(headers['set-cookie']).toEqual([expect.stringMatching(cookie)])
   })
 
   it('ends at a logout, with another password, and after a week without use', async () => {
@@ -164,12 +135,7 @@ describe('a login', () => {
   })
 
   it('waits for at most eight other logins: passwords are compared one after the other', async () => {
-    const { config } = loadConfig({ env: { HUB2MQTT_HTTP_PASSWORD: PASSWORD }, requireHub: false })
-    const access = new AccessControl(
-      () => config.http,
-      () => '',
-      new FakeClock(),
-    )
+    const access = accessWith(PASSWORD)
     const attempt = (password: string, from: number) => access.login(password, { ...SENDER, address: `10.0.0.${from}` })
     const answers = await Promise.all(Array.from({ length: 10 }, (_, from) => attempt('wrong', from)))
     expect(answers).toEqual([...Array(8).fill(undefined), { waitMs: 2_000 }, { waitMs: 2_000 }])
@@ -199,16 +165,7 @@ describe('a login', () => {
     expect(await attempt('wrong')).toBe(429)
   })
 
-  it('counts for the client at the start of a chain of trusted proxies', async () => {
-    const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1,10.0.0.5' } })
-    const attempt = async (password: string, from: string) =>
-      (await ask('/api/login', credentials(password, { 'x-forwarded-for': `${from}, 10.0.0.5` }))).status
-    for (let tries = 0; tries < 5; tries += 1) expect(await attempt('wrong', '192.0.2.1')).toBe(401)
-    expect(await attempt(PASSWORD, '192.0.2.1')).toBe(429)
-    expect(await attempt(PASSWORD, '192.0.2.2')).toBe(204)
-  })
-
-  it('compares one hash at a time: each takes 32 MiB', async () => {
+  it('is compared with a hash, one at a time: each takes 32 MiB', async () => {
     const { ask } = await openDoor({ env: { ...env, HTTP_PASSWORD: await HASH } })
     const open = new Set<number>()
     const most = { atOnce: 0, inAll: 0 }
@@ -222,7 +179,8 @@ describe('a login', () => {
       after: (id) => void open.delete(id),
     }).enable()
     onTestFinished(() => void hook.disable())
-    await Promise.all([1, 2].map(() => ask('/api/login', credentials(PASSWORD))))
+    const answers = await Promise.all([1, 2].map(() => ask('/api/login', credentials(PASSWORD))))
+    expect(answers.map(({ status }) => status)).toEqual([204, 204])
     expect(most).toEqual({ atOnce: 1, inAll: 2 })
   })
 
@@ -254,20 +212,20 @@ describe('a page of another origin', () => {
     expect(told).toEqual([])
   })
 
-  it('cannot open a live channel', async () => {
-    const { webSocket, origin } = await openDoor()
+  it('cannot open a live channel', async ({ door: { webSocket, origin } }) => {
     expect(await fateOf(webSocket(foreign))).toBe(403)
     expect(await fateOf(webSocket({ origin: origin.replace('http:', 'https:') }))).toBe(403)
     expect(await fateOf(webSocket({ origin }))).toBe('open')
   })
 
   it('cannot send a form: it has another content type, and in old browsers no origin', async () => {
-    const { ask, told, port } = await openDoor()
+    const { ask, login, told, port, origin } = await openDoor({ env: { HTTP_PASSWORD: PASSWORD } })
+    const session = { cookie: await login(PASSWORD), origin }
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
-      const answer = await ask(RESTART, { method: 'POST', headers: { 'content-type': type }, body: '{}' })
+      const answer = await ask(RESTART, { method: 'POST', headers: { ...session, 'content-type': type }, body: '{}' })
       expect(answer).toMatchObject({ status: 403, code: 'content_type' })
     }
-    expect(await ask(RESTART, { method: 'POST', body: '{}' })).toMatchObject({ status: 403 })
+    expect(await ask(RESTART, { method: 'POST', headers: session, body: '{}' })).toMatchObject({ status: 403 })
     const head = `POST ${RESTART} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n`
     expect(await rawAnswer(port, `${head}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`)).toMatch(/ 403 /)
     expect(told).toEqual([])
@@ -282,59 +240,34 @@ describe('a page of another origin', () => {
   })
 })
 
-describe('a page with a host name that resolves to this machine', () => {
-  it('gets 421 for everything, including the live channel', async () => {
-    const { ask, told, webSocket } = await openDoor()
-    const headers = { host: 'evil.example', origin: 'http://evil.example' }
-    for (const path of ['/', '/api/session', '/api/state', '/livez']) {
-      expect((await ask(path, { headers })).status, path).toBe(421)
-    }
-    expect((await ask(RESTART, { method: 'POST', headers })).status).toBe(421)
-    expect(await fateOf(webSocket(headers))).toBe(421)
-    expect(told).toEqual([])
-  })
+it('a page with a host name that resolves to this machine gets 421 for everything, including the live channel', async ({
+  door: { ask, told, webSocket },
+}) => {
+  const headers = { host: 'evil.example', origin: 'http://evil.example' }
+  for (const path of ['/', '/api/session', '/api/state', '/livez']) {
+    expect((await ask(path, { headers })).status, path).toBe(421)
+  }
+  expect((await ask(RESTART, { method: 'POST', headers })).status).toBe(421)
+  expect(await fateOf(webSocket(headers))).toBe(421)
+  expect(told).toEqual([])
 })
 
-describe('a Host header', () => {
-  it.each([
-    '127.0.0.1:',
-    'localhost:',
-    '[::1]:8099',
-    '[::FFFF:7F00:1]',
-    '[::ffff:127.0.0.1]',
-    '[::ffff:127.0.0.1]:8099',
-    '[2001:db8:0:0:0:0:0:1]:8099',
-    '[2001:0db8::0001]:',
-    '[fe80::1%25eth0]',
-  ])('may be any spelling of an address: %s', async (host) => {
-    const { port, askAsOwner: ask, told } = await openDoor({ page: { 'index.html': 'the page' } })
-    const head = `Host: ${host}\r\nConnection: close\r\n`
-    expect(await rawAnswer(port, `GET / HTTP/1.1\r\n${head}\r\n`)).toMatch(/ 200 .*the page/s)
-    expect(await rawAnswer(port, `GET /api/session HTTP/1.1\r\n${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
-    expect((await ask(RESTART, { method: 'POST', headers: { host } })).status).toBe(200)
-    if (!host.includes('%')) {
-      const origin = new URL(`http://${host}`).origin
-      expect((await ask(RESTART, { method: 'POST', headers: { host, origin } })).status).toBe(200)
-    }
-    const origin = 'http://evil.example'
-    expect(await ask(RESTART, { method: 'POST', headers: { host, origin } })).toMatchObject({ code: 'origin' })
-    expect(told.length).toBeGreaterThan(0)
-  })
-
-  it.each([
-    '[::1',
-    '[::1].evil.example',
-    '[::ffff:127.0.0.1.evil.example]',
-    '[::1]:80:80',
-    '127.0.0.1:x',
-    'a@127.0.0.1',
-  ])('is refused if it only resembles an address: %s', async (host) => {
-    const { port } = await openDoor({ page: { 'index.html': 'the page' } })
-    for (const path of ['/', '/api/session']) {
-      const answer = await rawAnswer(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
-      expect(answer).toMatch(/^HTTP\/1\.1 (?:400|421) /)
-    }
-  })
+it.each([
+  ...['127.0.0.1:', 'localhost:', '[::1]:8099', '[::FFFF:7F00:1]', '[::ffff:127.0.0.1]', '[::ffff:127.0.0.1]:8099'],
+  ...['[2001:db8:0:0:0:0:0:1]:8099', '[2001:0db8::0001]:', '[fe80::1%25eth0]'],
+])('a Host header may be any spelling of an address: %s', async (host) => {
+  const { port, askAsOwner: ask, told } = await openDoor({ page: { 'index.html': 'the page' } })
+  const head = `Host: ${host}\r\nConnection: close\r\n`
+  expect(await rawAnswer(port, `GET / HTTP/1.1\r\n${head}\r\n`)).toMatch(/ 200 .*the page/s)
+  expect(await rawAnswer(port, `GET /api/session HTTP/1.1\r\n${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
+  expect((await ask(RESTART, { method: 'POST', headers: { host } })).status).toBe(200)
+  if (!host.includes('%')) {
+    const origin = new URL(`http://${host}`).origin
+    expect((await ask(RESTART, { method: 'POST', headers: { host, origin } })).status).toBe(200)
+  }
+  const origin = 'http://evil.example'
+  expect(await ask(RESTART, { method: 'POST', headers: { host, origin } })).toMatchObject({ code: 'origin' })
+  expect(told.length).toBeGreaterThan(0)
 })
 
 describe('a reverse proxy that is trusted', () => {
@@ -358,38 +291,33 @@ describe('a reverse proxy that is trusted', () => {
   })
 
   const HOME = 'home.example.org'
-  const schemes: [string | undefined, string, 'same' | 'other'][] = [
-    ['https', 'https', 'same'],
-    ['https', 'http', 'other'],
-    ['http', 'http', 'same'],
-    ['http', 'https', 'other'],
-    ['HTTPS', 'https', 'same'],
-    ['HTTPS', 'http', 'other'],
+  it.each([
+    ['https', 'https'],
+    ['http', 'http'],
+    ['HTTPS', 'https'],
     // Traefik sends `ws` or `wss` for a WebSocket.
-    ['wss', 'https', 'same'],
-    ['wss', 'http', 'other'],
-    ['ws', 'http', 'same'],
-    ['ws', 'https', 'other'],
-    ['h2', 'https', 'other'],
-    ['h2', 'http', 'other'],
-    ['https', 'ftp', 'other'],
-    ['ftp', 'ftp', 'other'],
+    ['wss', 'https'],
+    ['ws', 'http'],
+    ['h2', ''],
+    ['ftp', ''],
     // These are requests through a proxy that does not state the scheme.
-    [undefined, 'https', 'same'],
-    [undefined, 'http', 'same'],
-    [undefined, 'ftp', 'other'],
-    [',', 'https', 'same'],
-  ]
-  it.each(schemes)('names the scheme as %s: a page of %s: is of the %s origin', async (named, scheme, wanted) => {
-    const { ask, login, told, webSocket } = await openDoor({ env })
-    const cookie = await login(PASSWORD)
-    const proto = named === undefined ? {} : { 'x-forwarded-proto': named }
-    const headers = { 'x-forwarded-host': HOME, ...proto, cookie, origin: `${scheme}://${HOME}` }
-    const isSame = wanted === 'same'
-    expect((await ask(RESTART, { method: 'POST', headers })).status).toBe(isSame ? 200 : 403)
-    expect(await fateOf(webSocket(headers))).toBe(isSame ? 'open' : 403)
-    expect(told).toHaveLength(isSame ? 1 : 0)
-  })
+    [undefined, 'http, https'],
+    [',', 'http, https'],
+  ])(
+    'names the scheme as %s: of the pages at its host name, those of "%s" are of the same origin',
+    async (named, same) => {
+      const { ask, login, told, webSocket } = await openDoor({ env })
+      const cookie = await login(PASSWORD)
+      const proto = named === undefined ? {} : { 'x-forwarded-proto': named }
+      for (const scheme of ['http', 'https', 'ftp']) {
+        const headers = { 'x-forwarded-host': HOME, ...proto, cookie, origin: `${scheme}://${HOME}` }
+        const isSame = same.split(', ').includes(scheme)
+        expect((await ask(RESTART, { method: 'POST', headers })).status, scheme).toBe(isSame ? 200 : 403)
+        expect(await fateOf(webSocket(headers)), scheme).toBe(isSame ? 'open' : 403)
+        expect(told.splice(0), scheme).toHaveLength(isSame ? 1 : 0)
+      }
+    },
+  )
 
   it('accepts a page of either scheme for Home Assistant, which does not detect TLS in front of it', async () => {
     const { ask } = await openDoor({ env: { ...EVERYWHERE, HTTP_INGRESS: 'true', HTTP_TRUSTED_PROXIES: '127.0.0.1' } })

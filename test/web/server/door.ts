@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { test as base, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import type { Requester } from '../../../src/bridge/requests.ts'
@@ -109,6 +109,14 @@ const loaded = (env: Readonly<Record<string, string>>): Config => {
   const all = { ...nowhere, HUB_API_KEY: 'key-of-the-hub', ...env }
   return loadConfig({ env: variables(all) }).config
 }
+
+/** Returns the access control of a page with this password. */
+export const accessWith = (password: string, clock: Clock = new FakeClock()) =>
+  new AccessControl(
+    () => loaded({ HTTP_PASSWORD: password }).http,
+    () => '',
+    clock,
+  )
 
 const codeOf = (body: string): unknown => {
   try {
@@ -229,6 +237,11 @@ export async function openDoor({
     },
   }
 }
+
+/** A listener of its own for each test, on this machine, without a password. */
+export const it = base.extend<{ readonly door: Awaited<ReturnType<typeof openDoor>> }>({
+  door: async ({ task: _ }, use) => use(await openDoor()),
+})
 
 /** Resolves with `open`, or with the status of the refusal. */
 export function fateOf(socket: WebSocket): Promise<'open' | number> {

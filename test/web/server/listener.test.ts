@@ -74,13 +74,8 @@ describe('the HTTP listener', () => {
   const ask = (host: string) => raw(`GET /one HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
 
   it.each([
-    'evil.example',
-    'evil.example:8099',
-    'localhost.evil.example',
-    'localhost..',
-    '127.0.0.1.evil.example',
-    '[::1',
-    'a@b',
+    ...'evil.example evil.example:8099 localhost.evil.example localhost.. 127.0.0.1.evil.example'.split(' '),
+    ...'[::1 [::1].evil.example [::ffff:127.0.0.1.evil.example] [::1]:80:80 127.0.0.1:x a@b a@127.0.0.1'.split(' '),
     'x y',
   ])('reveals nothing to a page with the host name %s', async (host) => {
     await start()
@@ -91,17 +86,8 @@ describe('the HTTP listener', () => {
   })
 
   it.each([
-    '127.0.0.1',
-    '127.0.0.1:8099',
-    '10.1.2.3:80',
-    '[::1]:8099',
-    '[fe80::1]',
-    'localhost',
-    'LOCALHOST:1',
-    'localhost.',
-    'localhost.:1',
-    'hub.lan.:1',
-    'hub.lan:1',
+    ...['127.0.0.1', '127.0.0.1:8099', '10.1.2.3:80', '[::1]:8099', '[fe80::1]', 'localhost', 'LOCALHOST:1'],
+    ...['localhost.', 'localhost.:1', 'hub.lan.:1', 'hub.lan:1'],
   ])('answers requests with the host name %s', async (host) => {
     await start()
     expect(await ask(host)).toMatch(/^HTTP\/1\.1 200 /)
@@ -112,20 +98,6 @@ describe('the HTTP listener', () => {
     await start(undefined, '127.1')
     expect(await ask('127.1')).toMatch(/^HTTP\/1\.1 200 /)
     expect(await ask('127.2')).toMatch(/^HTTP\/1\.1 421 /)
-  })
-
-  it('answers a new connection immediately, however many others are idle', async () => {
-    const url = await start()
-    const { hostname, port } = new URL(url)
-    const idle = Array.from({ length: 40 }, () => connect(Number(port), hostname).on('error', () => {}))
-    try {
-      await Promise.all(idle.map((socket) => once(socket, 'connect')))
-      const started = performance.now()
-      expect((await fetch(`${url}/one`, { signal: AbortSignal.timeout(4000) })).status).toBe(200)
-      expect(performance.now() - started).toBeLessThan(1000)
-    } finally {
-      for (const socket of idle) socket.destroy()
-    }
   })
 
   it('keeps 32 connections: a new one ends the longest idle one, or else the one that has waited longest for an answer', async () => {

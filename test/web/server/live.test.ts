@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, onTestFinished, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { systemClock } from '../../../src/base/clock.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
-import { fateOf, openDoor, owner, rawAnswer } from './door.ts'
+import { fateOf, it, openDoor, owner, rawAnswer } from './door.ts'
 
 const topics = createTopics('b')
 const topicOf = (n: number) => topics.of('app', { hub: 'home', app: `com.example.app-${n}` })
@@ -63,8 +63,7 @@ describe('the live channel', () => {
     expect(bytes).toBeLessThan(8_000_000)
   })
 
-  it('accepts sixteen clients at once, and another when one has disconnected', async () => {
-    const { webSocket } = await openDoor()
+  it('accepts sixteen clients at once, and another when one has disconnected', async ({ door: { webSocket } }) => {
     const sockets = Array.from({ length: 16 }, () => webSocket())
     expect(await Promise.all(sockets.map(fateOf))).toEqual(Array(16).fill('open'))
     expect(await fateOf(webSocket())).toBe(503)
@@ -74,8 +73,9 @@ describe('the live channel', () => {
     await vi.waitFor(async () => expect(await fateOf(webSocket())).toBe('open'))
   })
 
-  it('stays open, and delays no other request, however many clients connect', async () => {
-    const { webSocket, ask, port } = await openDoor()
+  it('stays open, and delays no other request, however many clients connect', async ({
+    door: { webSocket, ask, port },
+  }) => {
     const sockets = Array.from({ length: 16 }, () => webSocket())
     await Promise.all(sockets.map(fateOf))
     const crowd = Array.from({ length: 40 }, () => connect(port, '127.0.0.1').on('error', () => undefined))
@@ -110,8 +110,7 @@ describe('the live channel', () => {
     expect(alive.readyState).toBe(alive.OPEN)
   })
 
-  it('closes for a client that sends more than a few bytes', async () => {
-    const { webSocket } = await openDoor()
+  it('closes for a client that sends more than a few bytes', async ({ door: { webSocket } }) => {
     const socket = webSocket()
     await fateOf(socket)
     const ended = once(socket, 'close')
@@ -129,8 +128,7 @@ describe('the live channel', () => {
     )
   }, 9_000)
 
-  it('is the only path with a WebSocket', async () => {
-    const { port } = await openDoor()
+  it('is the only path with a WebSocket', async ({ door: { port } }) => {
     expect(await fateOf(new WebSocket(`ws://127.0.0.1:${port}/api/state`))).toBe(404)
   })
 })

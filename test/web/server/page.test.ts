@@ -10,13 +10,14 @@ const page = {
 }
 
 describe('the page', () => {
-  it('is served below any path, never cached, and its hashed files without expiry', async () => {
+  it('is served below any path, for GET only, never cached, and its hashed files without expiry', async () => {
     const { ask } = await openDoor({ page })
     for (const path of ['/', '/index.html', '/?a=b']) {
       const answer = await ask(path)
       expect(answer.body).toBe('<!doctype html>')
       expect(answer.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' })
     }
+    expect((await ask('/', { method: 'POST' })).status).toBe(405)
     const asset = await ask('/assets/app-abc123.js')
     expect(asset.headers).toMatchObject({
       'content-type': 'text/javascript; charset=utf-8',
@@ -66,11 +67,6 @@ describe('the page', () => {
       expect((await ask(path)).status).toBe(404)
     },
   )
-
-  it('accepts no POST', async () => {
-    const { ask } = await openDoor({ page })
-    expect((await ask('/', { method: 'POST' })).status).toBe(405)
-  })
 
   it('explains how to build it if it is not built', async () => {
     const { ask } = await openDoor()

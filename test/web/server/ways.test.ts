@@ -83,12 +83,14 @@ const WAYS: Readonly<Record<string, Way>> = {
   'a program on this machine': { may: 'local', refusal: 'login' },
   'a forwarder of TCP, such as ssh -L or kubectl port-forward': { port: forwarder, may: 'local', refusal: 'login' },
   ...(nginxPath && { 'an nginx that adds nothing': { port: plainNginx, may: 'local', refusal: 'login' } }),
-  'a proxy that adds X-Forwarded-For': {
-    headers: { 'x-forwarded-for': '127.0.0.1' },
-    may: 'none',
-    refusal: 'no_password',
-  },
-  'a proxy that adds Forwarded': { headers: { forwarded: 'for=127.0.0.1' }, may: 'none', refusal: 'no_password' },
+  ...Object.fromEntries(
+    ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto'].map(
+      (name): [string, Way] => [
+        `a proxy that adds ${name}`,
+        { headers: { [name]: '127.0.0.1' }, may: 'none', refusal: 'no_password' },
+      ],
+    ),
+  ),
   'a trusted proxy that adds nothing': { env: PROXY, may: 'none', refusal: 'no_password' },
   'a proxy that authenticates its users': {
     env: { ...PROXY, HTTP_INGRESS: 'true' },
@@ -147,11 +149,16 @@ it('every route has its required access', () => {
 })
 
 describe.each(Object.entries(WAYS))('%s', (_, { env = {}, port, headers = {}, may, refusal }) => {
-  it(`may use routes for "${may}" and the health, and nothing else`, async () => {
+  it(`may use routes for "${may}", the live channel with them, and the health, and nothing else`, async () => {
     const clock = new FakeClock()
     const door = await openDoor({ env, clock })
     const through = (await port?.(door)) ?? door.port
     const brought = typeof headers === 'function' ? await headers(door) : headers
+    const isLive = RANKS.indexOf(may) >= RANKS.indexOf('local')
+    // Without further options, nginx does not forward the upgrade to a WebSocket.
+    const opened = port === plainNginx ? 426 : 'open'
+    const live = await fateOf(door.webSocket(brought, `127.0.0.1:${through}`))
+    expect(live).toBe(isLive ? opened : refusal && STATUS[refusal])
     for (const route of inOrder) {
       // Wait, because the limit for wrong tokens permits one attempt in this time.
       await clock.advance(30_000)

@@ -10,6 +10,9 @@ import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { at, begin, EMBEDDED, emulate, first, KEY, setUp, unfinished } from './house.ts'
 
+/** The address of a hub to which the setup sends no request. */
+const NOWHERE = 'http://127.0.0.1:1'
+
 describe('without a hub in the configuration', () => {
   test('the page is shown, and supervisors see that the process is healthy and not ready', async () => {
     const { daemon, ask, port } = await first()
@@ -50,10 +53,9 @@ describe('without a hub in the configuration', () => {
   })
 
   test('existing content of the file is kept, including comments', async () => {
-    const hub = await emulate()
     const file = '# mine\nhubs:\nlog:\n  level: debug # for a while\napps: { exclude: [com.example.secret] }\n'
     const { ended, path, apply } = await setUp({ file })
-    expect((await apply({ hub: at(hub.url), broker: EMBEDDED })).status).toBe(200)
+    expect((await apply({ hub: at(NOWHERE), broker: EMBEDDED })).status).toBe(200)
     expect(await ended).toBeDefined()
     const text = readFileSync(path, 'utf8')
     expect(text).toMatch(/^# mine\nhubs:\n {2}home:\n/)
@@ -62,23 +64,10 @@ describe('without a hub in the configuration', () => {
     expect(text).not.toContain('mqtt')
   })
 
-  test('a JSON file stays JSON', async () => {
-    const hub = await emulate()
-    const { path, apply } = await setUp({ file: '{"log": {"level": "debug"}}' })
-    expect((await apply({ hub: at(hub.url, { api_key: '0123' }), broker: EMBEDDED })).status).toBe(200)
-    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({
-      log: { level: 'debug' },
-      hubs: { home: { url: hub.url, api_key: '0123' } },
-    })
-  })
-
   test('of two tabs that finish at the same time, the first is accepted', async () => {
-    const [one, other] = [await emulate(), await emulate()]
     const { ended, path, apply } = await setUp()
-    const answers = await Promise.all([
-      apply({ hub: at(one.url, { name: 'one' }), broker: EMBEDDED }),
-      apply({ hub: at(other.url, { name: 'other' }), broker: EMBEDDED }).catch(() => undefined),
-    ])
+    const finish = (name: string) => apply({ hub: at(NOWHERE, { name }), broker: EMBEDDED })
+    const answers = await Promise.all([finish('one'), finish('other').catch(() => undefined)])
     const statuses = answers.map((answer) => answer?.status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(1)
     // The other request is refused, or finds that the listener is closed.
@@ -91,16 +80,15 @@ describe('without a hub in the configuration', () => {
   })
 
   test('a file that the process may not write is not changed, and the lines for it are shown', async () => {
-    const hub = await emulate()
     const managed = join(temporaryFolder(), 'managed.yaml')
     const begun = await setUp({ file: 'log: { level: debug }\n' })
     renameSync(begun.path, managed)
     symlinkSync(managed, begun.path)
     expect((await begun.ask('api/setup')).answer).toMatchObject({ path: null })
     const own = { url: 'mqtt://127.0.0.1:1', username: 'me', password: 'pw-canary' }
-    const { text, answer } = await begun.apply({ hub: at(hub.url), broker: own })
+    const { text, answer } = await begun.apply({ hub: at(NOWHERE), broker: own })
     const mqtt = 'mqtt:\n  url: mqtt://127.0.0.1:1\n  username: me\n  password: put-the-password-here\n'
-    const lines = `hubs:\n  home:\n    url: ${hub.url}\n    api_key: put-the-key-here\n${mqtt}`
+    const lines = `hubs:\n  home:\n    url: ${NOWHERE}\n    api_key: put-the-key-here\n${mqtt}`
     expect(answer).toEqual({ written: null, lines })
     expect(text).not.toContain('canary')
     expect(readFileSync(managed, 'utf8')).toBe('log: { level: debug }\n')
@@ -108,20 +96,19 @@ describe('without a hub in the configuration', () => {
     expect((await begun.ask('api/session')).answer).toMatchObject({ setup: true })
     begun.reload()
     expect(begun.lines.join('')).toContain('no hub configured')
-    writeFileSync(managed, `hubs: { home: { url: "${hub.url}", api_key: ${KEY} } }\n`)
+    writeFileSync(managed, `hubs: { home: { url: "${NOWHERE}", api_key: ${KEY} } }\n`)
     begun.reload()
     expect(await begun.ended).toBeDefined()
   })
 
   test('without a file, the environment variables are shown', async () => {
-    const hub = await emulate()
     const { ask, apply } = await setUp({ file: null })
     const broker = { url: 'mqtt://broker:1883', username: 'me', password: 'secret-one' }
-    expect((await apply({ hub: at(hub.url), broker })).answer).toEqual({
+    expect((await apply({ hub: at(NOWHERE), broker })).answer).toEqual({
       written: null,
       lines: [
         'HUB2MQTT_HUB_NAME=home',
-        `HUB2MQTT_HUB_URL=${hub.url}`,
+        `HUB2MQTT_HUB_URL=${NOWHERE}`,
         'HUB2MQTT_HUB_API_KEY=put-the-key-here',
         'HUB2MQTT_MQTT_URL=mqtt://broker:1883',
         'HUB2MQTT_MQTT_USERNAME=me',
@@ -182,13 +169,12 @@ describe('a setup reports the exact error', () => {
   })
 
   test('with the embedded broker, whose port is in use; then nothing is written', async () => {
-    const hub = await emulate()
     const { testBroker, apply, mqttPort, path } = await setUp()
     expect((await testBroker(EMBEDDED)).answer).toMatchObject({ ok: true })
     await listening(createServer(), mqttPort)
     const message = expect.stringContaining('another program already listens there')
     expect((await testBroker(EMBEDDED)).answer).toMatchObject({ ok: false, message })
-    expect(await apply({ hub: at(hub.url), broker: EMBEDDED })).toMatchObject({
+    expect(await apply({ hub: at(NOWHERE), broker: EMBEDDED })).toMatchObject({
       status: 409,
       answer: { error: { code: 'conflict', message } },
     })
@@ -213,26 +199,24 @@ describe('a setup reports the exact error', () => {
   })
 
   test('if a variable overrides the file, and keeps the credentials of an existing broker', async () => {
-    const hub = await emulate()
     const env = { MQTT_URL: 'mqtt://127.0.0.1:1', MQTT_USERNAME: 'me', MQTT_PASSWORD: 'of-the-environment' }
     const { ended, apply, path } = await setUp({ env })
-    expect(await apply({ hub: at(hub.url), broker: { ...EMBEDDED, url: 'mqtt://other' } })).toMatchObject({
+    expect(await apply({ hub: at(NOWHERE), broker: { ...EMBEDDED, url: 'mqtt://other' } })).toMatchObject({
       status: 409,
       answer: { error: { message: expect.stringMatching(/^HUB2MQTT_MQTT_URL is set and overrides/) } },
     })
     expect(existsSync(path)).toBe(false)
     const same = { ...EMBEDDED, url: 'mqtt://127.0.0.1:1' }
-    expect((await apply({ hub: at(hub.url), broker: same })).status).toBe(200)
+    expect((await apply({ hub: at(NOWHERE), broker: same })).status).toBe(200)
     expect(await ended).toBeDefined()
     expect(readFileSync(path, 'utf8')).not.toMatch(/mqtt:|of-the-environment/)
   })
 
   test('if the file now names a hub, or has errors now', async () => {
-    const hub = await emulate()
     const { apply, path } = await setUp()
-    const wanted = { hub: at(hub.url), broker: EMBEDDED }
+    const wanted = { hub: at(NOWHERE), broker: EMBEDDED }
     for (const [text, status] of [
-      [`hubs: { other: { url: "${hub.url}", api_key: abc } }\n`, 409],
+      [`hubs: { other: { url: "${NOWHERE}", api_key: abc } }\n`, 409],
       ['hubs: {\n', 400],
     ] as const) {
       writeFileSync(path, text)
@@ -243,7 +227,7 @@ describe('a setup reports the exact error', () => {
 })
 
 describe('a setup is for its owner', () => {
-  const wanted = { hub: at('http://127.0.0.1:1'), broker: EMBEDDED }
+  const wanted = { hub: at(NOWHERE), broker: EMBEDDED }
 
   test('not for a page of another origin or name, nor for a token with read access', async () => {
     const token = 'token-that-may-look'

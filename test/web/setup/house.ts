@@ -18,8 +18,8 @@ import { ownerOf } from '../../support/start-token.ts'
 export const KEY = 'key-canary-of-the-hub'
 export const EMBEDDED: SetupBroker = { url: null, username: null, password: null }
 
-export async function emulate(): Promise<EmulatedHub> {
-  const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] } })
+export async function emulate(id?: string): Promise<EmulatedHub> {
+  const hub = await EmulatedHub.start({ id, keys: { [KEY]: ['hub.app', 'hub.speech'] } })
   onTestFinished(() => hub[Symbol.asyncDispose]())
   return hub
 }

@@ -64,16 +64,14 @@ describe('the setup', () => {
   })
 })
 
-describe('tests of addresses', () => {
-  test('are limited to twenty in a minute', async () => {
-    const clock = new FakeClock()
-    const door = setup({ clock })
-    for (let left = 20; left > 0; left -= 1) expect(await door.testBroker(EMBEDDED)).toMatchObject({ ok: true })
-    const refused = { reply: { status: 429, headers: { 'retry-after': '60' } } }
-    await expect(door.testBroker(EMBEDDED)).rejects.toMatchObject(refused)
-    await clock.advance(60_000)
-    expect(await door.testBroker(EMBEDDED)).toMatchObject({ ok: true })
-  })
+test('tests of addresses are limited to twenty in a minute', async () => {
+  const clock = new FakeClock()
+  const door = setup({ clock })
+  for (let left = 20; left > 0; left -= 1) expect(await door.testBroker(EMBEDDED)).toMatchObject({ ok: true })
+  const refused = { reply: { status: 429, headers: { 'retry-after': '60' } } }
+  await expect(door.testBroker(EMBEDDED)).rejects.toMatchObject(refused)
+  await clock.advance(60_000)
+  expect(await door.testBroker(EMBEDDED)).toMatchObject({ ok: true })
 })
 
 test('the secrets of a test are masked in the log afterwards', async () => {
@@ -98,7 +96,7 @@ describe('the file', () => {
     expect(readdirSync(inside).sort()).toEqual(['hub2mqtt.yaml', 'other.yaml'])
   })
 
-  test('gets a new broker in place of the previous one, including credentials and their file', () => {
+  test('gets the hub, and a new broker in place of the previous one with its credentials, and a JSON file stays JSON', () => {
     const before = 'mqtt:\n  url: mqtt://old # the old one\n  username: me\n  password_file: /run/x\n  keepalive: 10s\n'
     const broker = { url: ['mqtt://new'], username: null, password: null }
     expect(withChoice(before, { hub: at('http://h'), broker })).toBe(
@@ -108,6 +106,14 @@ describe('the file', () => {
     expect(withChoice(before, { hub: at('http://h'), broker: cluster })).toContain(
       'mqtt:\n  url:\n    - mqtt://one\n    - mqtt://two\n  keepalive: 10s\n',
     )
+    expect(
+      JSON.parse(
+        withChoice('{"log": {"level": "debug"}}', { hub: at('http://h', { api_key: '0123' }), broker: undefined }),
+      ),
+    ).toEqual({
+      log: { level: 'debug' },
+      hubs: { home: { url: 'http://h', api_key: '0123' } },
+    })
     const empty = 'hubs: # put yours here\n  # shed: ...\n'
     expect(withChoice(empty, { hub: at('http://h'), broker: undefined })).toMatch(
       /^hubs:\n {2}# put yours here\n {2}# shed: ...\n {2}home:\n/,

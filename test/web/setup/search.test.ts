@@ -1,18 +1,13 @@
 import { createServer } from 'node:http'
 import * as fc from 'fast-check'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { readRecords } from '../../../src/web/server/setup/dns.ts'
 import { candidatesOf, findHubs } from '../../../src/web/server/setup/search.ts'
 import { listening } from '../../support/at-end.ts'
+import { emulate } from './house.ts'
 import { answerPacket, type Service, startResponder } from './responder.ts'
 
-const emulate = async (id = '5f0c8a1b2d3e4f5061728311') => {
-  const hub = await EmulatedHub.start({ id })
-  onTestFinished(() => hub[Symbol.asyncDispose]())
-  return hub
-}
 const portOf = (url: string) => Number(new URL(url).port)
 const serve = async (body: string, headers: Readonly<Record<string, string>>) => {
   const asked: { readonly path: string | undefined; readonly key: string | undefined }[] = []
@@ -30,7 +25,7 @@ const find = async (...packets: readonly Buffer[]) => {
 
 describe('the search for hubs', () => {
   test('offers hubs that announce themselves, and others that answer like hubs, each once and by its name', async () => {
-    const [pro, server] = [await emulate(), await emulate('5f0c8a1b2d3e4f5061728312')]
+    const [pro, server] = [await emulate('5f0c8a1b2d3e4f5061728311'), await emulate('5f0c8a1b2d3e4f5061728312')]
     const services: Service[] = [
       { service: '_homey._tcp', instance: 'x', port: portOf(pro.url), texts: ['id=1', 'name=Villa \u0007'] },
       { service: '_http._tcp', instance: 'Homey', port: portOf(pro.url), address: '127.0.0.1' },

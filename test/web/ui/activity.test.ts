@@ -51,82 +51,70 @@ function list(entries: readonly Entry[]): string[] {
   )
 }
 
-describe('one group in the activity is', () => {
-  test.each([
-    ['a crash with its consequences', '0 crashed, 0 stopped, 3 started', 'crashed: crashed stopped started'],
-    ['a failed command with its event', '0 RESTART!, 0 command_failed', 'RESTART: RESTART command_failed'],
-    ['a command with its effect', '0 RESTART, 1 started', 'RESTART: RESTART started'],
-    [
-      'a crash with the restart by the guardian',
-      '0 crashed, 1 recovered, 1 RESTART, 1 restarted, 1 started',
-      'crashed: crashed recovered RESTART restarted started',
-    ],
-    [
-      'a command with its effects before its answer',
-      '0 stopped, 1 started, 2 RESTART~2',
-      'RESTART: stopped started RESTART',
-    ],
-    ['an update with its answer', '0 updated, 1 started, 2 INSTALL~3', 'updated: updated started INSTALL'],
-    [
-      'a slow answer with the update that it announces',
-      '0 INSTALL, 1 updated, 2 started',
-      'updated: INSTALL updated started',
-    ],
-    [
-      'a restart by the guardian, long after the crash',
-      '0 recovered, 0 RESTART, 0 restarted, 1 started',
-      'restarted: recovered RESTART restarted started',
-    ],
-  ])('%s', (_, steps, wanted) => expect(fold(steps)).toEqual([wanted]))
-})
+test.each([
+  ['a crash with its consequences', '0 crashed, 0 stopped, 3 started', 'crashed: crashed stopped started'],
+  ['a failed command with its event', '0 RESTART!, 0 command_failed', 'RESTART: RESTART command_failed'],
+  ['a command with its effect', '0 RESTART, 1 started', 'RESTART: RESTART started'],
+  [
+    'a crash with the restart by the guardian',
+    '0 crashed, 1 recovered, 1 RESTART, 1 restarted, 1 started',
+    'crashed: crashed recovered RESTART restarted started',
+  ],
+  [
+    'a command with its effects before its answer',
+    '0 stopped, 1 started, 2 RESTART~2',
+    'RESTART: stopped started RESTART',
+  ],
+  ['an update with its answer', '0 updated, 1 started, 2 INSTALL~3', 'updated: updated started INSTALL'],
+  [
+    'a slow answer with the update that it announces',
+    '0 INSTALL, 1 updated, 2 started',
+    'updated: INSTALL updated started',
+  ],
+  [
+    'a restart by the guardian, long after the crash',
+    '0 recovered, 0 RESTART, 0 restarted, 1 started',
+    'restarted: recovered RESTART restarted started',
+  ],
+])('one group in the activity is %s', (_, steps, wanted) => expect(fold(steps)).toEqual([wanted]))
 
-describe('separate groups in the activity are', () => {
-  test.each([
-    ['two crashes', '0 crashed, 1 crashed', ['crashed: crashed', 'crashed: crashed']],
-    ['two commands', '0 RESTART, 0 RESTART', ['RESTART: RESTART', 'RESTART: RESTART']],
-    ['a crash and a command of a client', '0 crashed, 1 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
-    ['a crash and a new version', '0 crashed, 1 updated', ['crashed: crashed', 'updated: updated']],
-    ['events of two apps', '0 crashed, 0 stopped y', ['crashed: crashed', 'stopped: stopped']],
-    ['events ten seconds apart', '0 stopped, 10 started', ['stopped: stopped', 'started: started']],
-    ['failures of two commands', '0 ENABLE!, 0 command_failed', ['ENABLE: ENABLE', 'command_failed: command_failed']],
-    ['a crash and a command right after it', '0 crashed, 0.06 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
-    ['a command and an earlier event', '0 stopped, 3 RESTART~2', ['stopped: stopped', 'RESTART: RESTART']],
-    ['a read and an event during it', '0 stopped, 1 GET~2', ['stopped: stopped', 'GET: GET']],
-    ['separate events after the clock was set back', '99 stopped, 0 started', ['stopped: stopped', 'started: started']],
-    ['a success and a failure', '0 RESTART, 0 command_failed', ['RESTART: RESTART', 'command_failed: command_failed']],
-  ])('%s', (_, steps, wanted) => expect(fold(steps)).toEqual(wanted))
-})
+test.each([
+  ['two crashes', '0 crashed, 1 crashed', ['crashed: crashed', 'crashed: crashed']],
+  ['two commands', '0 RESTART, 0 RESTART', ['RESTART: RESTART', 'RESTART: RESTART']],
+  ['a crash and a command of a client', '0 crashed, 1 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
+  ['a crash and a new version', '0 crashed, 1 updated', ['crashed: crashed', 'updated: updated']],
+  ['events of two apps', '0 crashed, 0 stopped y', ['crashed: crashed', 'stopped: stopped']],
+  ['events ten seconds apart', '0 stopped, 10 started', ['stopped: stopped', 'started: started']],
+  ['failures of two commands', '0 ENABLE!, 0 command_failed', ['ENABLE: ENABLE', 'command_failed: command_failed']],
+  ['a crash and a command right after it', '0 crashed, 0.06 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
+  ['a command and an earlier event', '0 stopped, 3 RESTART~2', ['stopped: stopped', 'RESTART: RESTART']],
+  ['a read and an event during it', '0 stopped, 1 GET~2', ['stopped: stopped', 'GET: GET']],
+  ['separate events after the clock was set back', '99 stopped, 0 started', ['stopped: stopped', 'started: started']],
+  ['a success and a failure', '0 RESTART, 0 command_failed', ['RESTART: RESTART', 'command_failed: command_failed']],
+])('separate groups in the activity are %s', (_, steps, wanted) => expect(fold(steps)).toEqual(wanted))
 
-describe('one line of the activity is', () => {
-  test.each([
-    ['the same event each time', '0 crashed, 60 crashed, 120 crashed', ['crashed ×3']],
-    ['the same event at the same time', '0 crashed, 0 crashed', ['crashed ×2']],
-    ['the same event with its consequences', '0 crashed, 1 started, 60 crashed, 61 started', ['crashed ×2']],
-    ['the same answer each time', '0 RESTART!, 60 RESTART!', ['RESTART ×2']],
-    ['the same event, whatever other apps do', '0 crashed, 1 stopped y, 60 crashed', ['crashed ×2', 'stopped']],
-    [
-      'the same event, whatever another hub does',
-      '0 crashed, 1 crashed x cabin, 60 crashed',
-      ['crashed ×2', 'crashed'],
-    ],
-    [
-      'the updates of several apps, whatever happens between them',
-      '0 updated x, 1 started x, 30 crashed z, 60 updated y, 61 INSTALL~9 y, 62 updated w cabin',
-      ['updated', 'updated ×2 x+y', 'crashed'],
-    ],
-  ])('%s', (_, steps, wanted) => expect(list(entriesOf(steps))).toEqual(wanted))
-})
+test.each([
+  ['the same event each time', '0 crashed, 60 crashed, 120 crashed', ['crashed ×3']],
+  ['the same event at the same time', '0 crashed, 0 crashed', ['crashed ×2']],
+  ['the same event with its consequences', '0 crashed, 1 started, 60 crashed, 61 started', ['crashed ×2']],
+  ['the same answer each time', '0 RESTART!, 60 RESTART!', ['RESTART ×2']],
+  ['the same event, whatever other apps do', '0 crashed, 1 stopped y, 60 crashed', ['crashed ×2', 'stopped']],
+  ['the same event, whatever another hub does', '0 crashed, 1 crashed x cabin, 60 crashed', ['crashed ×2', 'crashed']],
+  [
+    'the updates of several apps, whatever happens between them',
+    '0 updated x, 1 started x, 30 crashed z, 60 updated y, 61 INSTALL~9 y, 62 updated w cabin',
+    ['updated', 'updated ×2 x+y', 'crashed'],
+  ],
+])('one line of the activity is %s', (_, steps, wanted) => expect(list(entriesOf(steps))).toEqual(wanted))
 
-describe('separate lines of the activity are', () => {
-  test.each([
-    ['different events of an app', '0 disabled, 60 enabled, 120 disabled', ['disabled', 'enabled', 'disabled']],
-    ['a success and a failure', '0 RESTART, 60 RESTART!', ['RESTART', 'RESTART']],
-    ['events more than an hour apart', '0 crashed, 3600 crashed', ['crashed', 'crashed']],
-    ['updates more than ten minutes apart', '0 updated x, 600 updated y', ['updated', 'updated']],
-    ['an update that failed', '0 updated x, 60 INSTALL! y', ['INSTALL', 'updated']],
-    ['crashes before and after an update', '0 crashed, 60 updated, 120 crashed', ['crashed', 'updated', 'crashed']],
-  ])('%s', (_, steps, wanted) => expect(list(entriesOf(steps))).toEqual(wanted))
-})
+test.each([
+  ['different events of an app', '0 disabled, 60 enabled, 120 disabled', ['disabled', 'enabled', 'disabled']],
+  ['a success and a failure', '0 RESTART, 60 RESTART!', ['RESTART', 'RESTART']],
+  ['events more than an hour apart', '0 crashed, 3600 crashed', ['crashed', 'crashed']],
+  ['updates more than ten minutes apart', '0 updated x, 600 updated y', ['updated', 'updated']],
+  ['an update that failed', '0 updated x, 60 INSTALL! y', ['INSTALL', 'updated']],
+  ['crashes before and after an update', '0 crashed, 60 updated, 120 crashed', ['crashed', 'updated', 'crashed']],
+])('separate lines of the activity are %s', (_, steps, wanted) => expect(list(entriesOf(steps))).toEqual(wanted))
 
 describe('the list of the activity', () => {
   test('is empty without entries, and one line with one', () => {

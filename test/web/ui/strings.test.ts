@@ -80,9 +80,7 @@ describe('defineStrings', () => {
   })
 })
 
-describe('textFor', () => {
-  test('shows a code without a text unchanged', () => {
-    expect(textFor({ off: 'Off' }, 'off')).toBe('Off')
-    expect(textFor({ off: 'Off' }, 'constructor')).toBe('constructor')
-  })
+test('textFor shows a code without a text unchanged', () => {
+  expect(textFor({ off: 'Off' }, 'off')).toBe('Off')
+  expect(textFor({ off: 'Off' }, 'constructor')).toBe('constructor')
 })

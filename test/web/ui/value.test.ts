@@ -22,7 +22,7 @@ describe('a number that is typed for a setting', () => {
     },
   )
 
-  test.each(['1,5', '+9007199254740993', '0x20000000000001', '"1"', '[1]', 'null', 'NaN', '1 2'])(
+  test.each(['1,5', '+9007199254740993', '0x20000000000001', '"1"', '[1]', 'null', 'NaN', '-Infinity', '1 2'])(
     'is refused if it is not a decimal number: %s',
     (typed) => {
       expect(readTyped('number', typed, 1)).toEqual({ ok: false, message: 'Enter a number, such as 21.5.' })
@@ -31,6 +31,22 @@ describe('a number that is typed for a setting', () => {
 })
 
 describe('the value of a setting', () => {
+  test.each([
+    ['number', '  ', 'Enter a value.'],
+    ['number', '1e999', 'A number is too large, or values are nested too deeply.'],
+    ['json', '{"a":[1e999]}', 'A number is too large, or values are nested too deeply.'],
+    ['json', '['.repeat(40) + ']'.repeat(40), 'A number is too large, or values are nested too deeply.'],
+    ['json', '{"a":', 'This is not valid JSON.'],
+  ] as const)('is refused as a %s: %s', (kind, typed, message) => {
+    expect(readTyped(kind, typed, {})).toEqual({ ok: false, message })
+  })
+
+  test('keeps the line ends of Windows when it is edited, if they were used throughout', () => {
+    const typed = 'one\ntwo\n3\n'
+    expect(readTyped('text', typed, 'one\r\ntwo\r\n')).toEqual({ ok: true, value: 'one\r\ntwo\r\n3\r\n' })
+    expect(readTyped('text', typed, 'one\r\ntwo\n')).toEqual({ ok: true, value: typed })
+  })
+
   test.each([
     ['wachtwoord', 'x'],
     ['account', { access_token: 'x' }],
