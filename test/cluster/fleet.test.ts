@@ -1,6 +1,7 @@
 /** Tests members with leases in this process, whose clock the test advances. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
+import type { RunningBridge } from '../support/bridge.ts'
 import { natsPath, startNats } from '../support/nats.ts'
 import { retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
@@ -31,6 +32,7 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
   const isOnline = (hub: string) => observer.last(`hub2mqtt/${hub}/state`) === 'online'
   const fleet = {
     nats,
+    members,
     payload,
     pass,
     owners,
@@ -57,6 +59,48 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
   await fleet.served(NAMES)
   return fleet
 }
+
+type Pass = Awaited<ReturnType<typeof fleetOn>>['pass']
+
+const ONE_AFTER_ANOTHER = 'keep the topics of a hub until its owner has reloaded without the hub, then clear them'
+
+/** Removes a hub from the members' configurations, one after another. Its owner is the last. */
+async function removeHub(street: Street, members: ReadonlyMap<string, RunningBridge>, pass: Pass) {
+  const { observer, hubs, broker, clock } = street
+  const device = `homeassistant/device/hub2mqtt--${idOf(1)}`
+  const isOfHub = (topic: string) => topic.startsWith('hub2mqtt/h1/') || topic.startsWith(device)
+  const topics = async () => [...(await retainedOn(broker.port)).keys()].filter(isOfHub)
+  await pass('its devices', async () => (await topics()).filter((topic) => topic.startsWith(device)).length === 2)
+  const { owner } = JSON.parse(observer.last('hub2mqtt/h1/info') || '{}')
+  hubs.delete('h1')
+  const others = [...members].filter(([name]) => name !== owner)
+  expect(others).toHaveLength(members.size - 1)
+  const before = observer.seen.length
+  for (const [, member] of others) member.reload(street.file())
+  // Wait for more than the time between two repairs.
+  const end = clock.now() + 5_000
+  await pass('a repair', () => clock.now() >= end)
+  const cleared = observer.seen.slice(before).filter(({ topic, text }) => isOfHub(topic) && text === '')
+  expect(cleared.map(({ topic }) => topic)).toEqual([])
+  members.get(owner)?.reload(street.file())
+  await pass('no topics and devices', async () => (await topics()).length === 0)
+}
+
+describe('bridges by number', { timeout: 120_000 }, () => {
+  test(ONE_AFTER_ANOTHER, async () => {
+    await using street = await Street.build({ houses: 3 })
+    const shards = [1, 2].map((number) => [`shard-${number}`, street.begin({ FLEET_SHARD: `${number}/2` })] as const)
+    await street.online()
+    await removeHub(street, new Map(shards), (what, holds) => {
+      const step = async () => {
+        street.clock.jump(STEP_MS)
+        await street.observer.publish('step', 'x')
+        return holds()
+      }
+      return until(what, step, 60_000).then(() => undefined)
+    })
+  })
+})
 
 describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_000 }, () => {
   test('stop when they cannot renew their leases, and continue when they can', async () => {
@@ -105,6 +149,12 @@ describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_00
     line.heal()
     await fleet.pass('its hubs again', () => isDeepStrictEqual(fleet.owners(), owners))
     for (const hub of street.hubs.keys()) expect(await fleet.refresh(hub)).toBe(true)
+  })
+
+  test(ONE_AFTER_ANOTHER, async () => {
+    await using street = await Street.build({ houses: 3 })
+    const { members, pass } = await fleetOn(street)
+    await removeHub(street, members, pass)
   })
 
   /** The topic of another program below the same base topic. */
