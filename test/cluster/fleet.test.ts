@@ -64,8 +64,16 @@ type Pass = Awaited<ReturnType<typeof fleetOn>>['pass']
 
 const ONE_AFTER_ANOTHER = 'keep the topics of a hub until its owner has reloaded without the hub, then clear them'
 
-/** Removes a hub from the members' configurations, one after another. Its owner is the last. */
-async function removeHub(street: Street, members: ReadonlyMap<string, RunningBridge>, pass: Pass) {
+/**
+ * Removes a hub from the members' configurations, one after another. Its owner is the last.
+ * @param restart restarts a member; default: reload all members instead
+ */
+async function removeHub(
+  street: Street,
+  members: ReadonlyMap<string, RunningBridge>,
+  pass: Pass,
+  restart?: (name: string) => Promise<void>,
+) {
   const { observer, hubs, broker, clock } = street
   const device = `homeassistant/device/hub2mqtt--${idOf(1)}`
   const isOfHub = (topic: string) => topic.startsWith('hub2mqtt/h1/') || topic.startsWith(device)
@@ -76,7 +84,10 @@ async function removeHub(street: Street, members: ReadonlyMap<string, RunningBri
   const others = [...members].filter(([name]) => name !== owner)
   expect(others).toHaveLength(members.size - 1)
   const before = observer.seen.length
-  for (const [, member] of others) member.reload(street.file())
+  for (const [name, member] of others) {
+    if (restart === undefined) member.reload(street.file())
+    else await restart(name)
+  }
   // Wait for more than the time between two repairs.
   const end = clock.now() + 5_000
   await pass('a repair', () => clock.now() >= end)
@@ -86,19 +97,43 @@ async function removeHub(street: Street, members: ReadonlyMap<string, RunningBri
   await pass('no topics and devices', async () => (await topics()).length === 0)
 }
 
+/** Starts two members that share the hubs of a street by number. */
+async function shardsOn(street: Street) {
+  const { observer, clock } = street
+  const join = (name: string) => street.begin({ FLEET_SHARD: `${name.replace('shard-', '')}/2` })
+  const members = new Map(['shard-1', 'shard-2'].map((name) => [name, join(name)]))
+  await street.online()
+  const pass: Pass = async (what, holds) => {
+    const step = async () => {
+      clock.jump(STEP_MS)
+      await observer.publish('step', 'x')
+      return holds()
+    }
+    await until(what, step, 60_000)
+  }
+  /** Restarts a member as if it had served a hub when it was killed. */
+  const restartAfterServing = async (name: string) => {
+    const state = `hub2mqtt/bridge/${name}/state`
+    await members.get(name)?.stop()
+    await observer.until('its end', () => observer.last(state) === 'offline')
+    await observer.publish(`hub2mqtt/bridge/${name}/info`, '{"hubs":{"h1":{}}}', { retain: true })
+    members.set(name, join(name))
+    await observer.until('its start', () => observer.last(state) === 'online')
+  }
+  return { members, pass, restartAfterServing }
+}
+
 describe('bridges by number', { timeout: 120_000 }, () => {
   test(ONE_AFTER_ANOTHER, async () => {
     await using street = await Street.build({ houses: 3 })
-    const shards = [1, 2].map((number) => [`shard-${number}`, street.begin({ FLEET_SHARD: `${number}/2` })] as const)
-    await street.online()
-    await removeHub(street, new Map(shards), (what, holds) => {
-      const step = async () => {
-        street.clock.jump(STEP_MS)
-        await street.observer.publish('step', 'x')
-        return holds()
-      }
-      return until(what, step, 60_000).then(() => undefined)
-    })
+    const { members, pass } = await shardsOn(street)
+    await removeHub(street, members, pass)
+  })
+
+  test('keep the topics of a hub if a member that served it is restarted without the hub', async () => {
+    await using street = await Street.build({ houses: 3 })
+    const { members, pass, restartAfterServing } = await shardsOn(street)
+    await removeHub(street, members, pass, restartAfterServing)
   })
 })
 
