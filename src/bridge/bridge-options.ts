@@ -36,7 +36,10 @@ export interface FleetSide {
   readonly payload: FleetPayload
   /** Returns why this member does not serve a hub; `undefined` if no member of the fleet serves the hub. */
   whyNotServed(hub: string): string | undefined
-  /** Returns whether this member clears the topics of a hub that the member `from` served and that was removed. */
+  /**
+   * Returns whether this member clears the topics of a removed hub. Only the hub's owner does.
+   * @param from the last member that served the hub; this member if its own configuration had the hub
+   */
   inherits(hub: string, from: string): boolean
 }
 

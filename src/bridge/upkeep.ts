@@ -15,7 +15,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
   readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
   readonly link: Pick<MqttLink, 'sweep' | 'refresh'>
-  readonly fleet?: Pick<FleetSide, 'inherits'> | undefined
+  readonly fleet?: Pick<FleetSide, 'member' | 'inherits'> | undefined
   /** Messages are cleared only while this bridge is active. */
   readonly early: Pick<StartupBuffer, 'role'>
   readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
@@ -59,7 +59,7 @@ export class Upkeep {
     this.#options = options
     this.#state = {
       ...options,
-      former: { has: (hub) => this.former.has(hub) || this.#inherits(hub) },
+      former: { has: (hub) => this.#isFormer(hub) },
       pendingReads: this.#pendingReads,
       fresh: this.#fresh,
       byId: new Map(),
@@ -181,9 +181,13 @@ export class Upkeep {
     this.#cancelRereads.add(cancel)
   }
 
-  #inherits(hub: string): boolean {
-    const member = this.former.memberOf(hub)
-    return member !== undefined && this.#options.fleet?.inherits(hub, member) === true
+  /** In a fleet, another member may still serve a hub that this member no longer has. */
+  #isFormer(hub: string): boolean {
+    const { fleet } = this.#options
+    const isKnown = this.former.has(hub)
+    if (fleet === undefined) return isKnown
+    const member = isKnown ? fleet.member : this.former.memberOf(hub)
+    return member !== undefined && fleet.inherits(hub, member)
   }
 
   /** @param payload empty if it was too large to store */

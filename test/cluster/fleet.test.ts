@@ -1,6 +1,7 @@
 /** Tests members with leases in this process, whose clock the test advances. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
+import type { RunningBridge } from '../support/bridge.ts'
 import { idOf } from '../support/fleet.ts'
 import { natsPath, startNats } from '../support/nats.ts'
 import { retainedOn } from '../support/observer.ts'
@@ -29,6 +30,7 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
   }
   const fleet = {
     nats,
+    members,
     pass,
     text: (topic: string) => observer.last(`hub2mqtt/${topic}`),
     everyLine: (text: string) => [...members.values()].every(({ lines }) => lines.some((line) => line.includes(text))),
@@ -50,6 +52,83 @@ async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Rec
   await fleet.served(NAMES)
   return fleet
 }
+
+type Pass = Awaited<ReturnType<typeof fleetOn>>['pass']
+
+const ONE_AFTER_ANOTHER = 'keep the topics of a hub until its owner has reloaded without the hub, then clear them'
+
+/**
+ * Removes a hub from the members' configurations, one after another. Its owner is the last.
+ * @param restart restarts a member; default: reload all members instead
+ */
+async function removeHub(
+  street: Street,
+  members: ReadonlyMap<string, RunningBridge>,
+  pass: Pass,
+  restart?: (name: string) => Promise<void>,
+) {
+  const { observer, hubs, broker, clock } = street
+  const device = `homeassistant/device/hub2mqtt--${idOf(1)}`
+  const isOfHub = (topic: string) => topic.startsWith('hub2mqtt/h1/') || topic.startsWith(device)
+  const topics = async () => [...(await retainedOn(broker.port)).keys()].filter(isOfHub)
+  await pass('its devices', async () => (await topics()).filter((topic) => topic.startsWith(device)).length === 2)
+  const { owner } = JSON.parse(observer.last('hub2mqtt/h1/info') || '{}')
+  hubs.delete('h1')
+  const others = [...members].filter(([name]) => name !== owner)
+  expect(others).toHaveLength(members.size - 1)
+  const before = observer.seen.length
+  for (const [name, member] of others) {
+    if (restart === undefined) member.reload(street.file())
+    else await restart(name)
+  }
+  // Wait for more than the time between two repairs.
+  const end = clock.now() + 5_000
+  await pass('a repair', () => clock.now() >= end)
+  const cleared = observer.seen.slice(before).filter(({ topic, text }) => isOfHub(topic) && text === '')
+  expect(cleared.map(({ topic }) => topic)).toEqual([])
+  members.get(owner)?.reload(street.file())
+  await pass('no topics and devices', async () => (await topics()).length === 0)
+}
+
+/** Starts two members that share the hubs of a street by number. */
+async function shardsOn(street: Street) {
+  const { observer, clock } = street
+  const join = (name: string) => street.begin({ FLEET_SHARD: `${name.replace('shard-', '')}/2` })
+  const members = new Map(['shard-1', 'shard-2'].map((name) => [name, join(name)]))
+  await street.online()
+  const pass: Pass = async (what, holds) => {
+    const step = async () => {
+      clock.jump(STEP_MS)
+      await observer.publish('step', 'x')
+      return holds()
+    }
+    await until(what, step, 60_000)
+  }
+  /** Restarts a member as if it had served a hub when it was killed. */
+  const restartAfterServing = async (name: string) => {
+    const state = `hub2mqtt/bridge/${name}/state`
+    await members.get(name)?.stop()
+    await observer.until('its end', () => observer.last(state) === 'offline')
+    await observer.publish(`hub2mqtt/bridge/${name}/info`, '{"hubs":{"h1":{}}}', { retain: true })
+    members.set(name, join(name))
+    await observer.until('its start', () => observer.last(state) === 'online')
+  }
+  return { members, pass, restartAfterServing }
+}
+
+describe('bridges by number', { timeout: 120_000 }, () => {
+  test(ONE_AFTER_ANOTHER, async () => {
+    await using street = await Street.build({ houses: 3 })
+    const { members, pass } = await shardsOn(street)
+    await removeHub(street, members, pass)
+  })
+
+  test('keep the topics of a hub if a member that served it is restarted without the hub', async () => {
+    await using street = await Street.build({ houses: 3 })
+    const { members, pass, restartAfterServing } = await shardsOn(street)
+    await removeHub(street, members, pass, restartAfterServing)
+  })
+})
 
 describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_000 }, () => {
   test('stop when they cannot renew their leases, and continue when they can', async () => {
@@ -97,6 +176,12 @@ describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_00
     line.heal()
     await fleet.pass('its hubs again', () => isDeepStrictEqual(street.owners(), owners))
     for (const hub of street.hubs.keys()) expect(await fleet.refresh(hub)).toBe(true)
+  })
+
+  test(ONE_AFTER_ANOTHER, async () => {
+    await using street = await Street.build({ houses: 3 })
+    const { members, pass } = await fleetOn(street)
+    await removeHub(street, members, pass)
   })
 
   /** The topic of another program below the same base topic. */
