@@ -28,9 +28,15 @@ export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` :
  */
 export function isAllowedHost(header: string | undefined, names: readonly string[]): boolean {
   if (header === undefined) return true
-  const [, address, name = ''] = /^(?:\[([^\]]*)\]|([^\s:/?#@[\]]+))(?::\d*)?$/.exec(header) ?? []
+  const { address, host } = partsOf(header)
   if (address !== undefined) return isIP(address) === 6
+  if (isIP(host) === 4 || host === 'localhost') return true
+  return host !== '' && names.some((allowed) => partsOf(allowed).host === host)
+}
+
+/** Returns the IPv6 address, or the name without its port and final dot. */
+function partsOf(given: string) {
+  const [, address, name = ''] = /^(?:\[([^\]]*)\]|([^\s:/?#@[\]]+))(?::\d*)?$/.exec(given) ?? []
   // A name may end in a dot, which stands for the root zone of the DNS.
-  const host = (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase()
-  return isIP(host) === 4 || host === 'localhost' || names.some((allowed) => allowed.toLowerCase() === host)
+  return { address, host: (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase() }
 }

@@ -23,7 +23,9 @@ export function readPlain(path: string): Buffer {
   }
 }
 
-export const readPlainText = (path: string): string => readPlain(path).toString('utf8')
+/** @throws also an error if the text is not valid UTF-8, unless `lenient` */
+export const readPlainText = (path: string, lenient = false): string =>
+  new TextDecoder('utf-8', { fatal: !lenient, ignoreBOM: true }).decode(readPlain(path))
 
 /** Reads until the end, regardless of the reported size: the file may grow, and files in `/proc` report no size. */
 function contentOf(file: number): Buffer {

@@ -73,7 +73,7 @@ export class Samples {
 
   /** Returns the samples of the last `ms` milliseconds, in short buckets if these reach back far enough. */
   read(hub: string, app: string, ms: number): History {
-    return this.#hubs.get(hub)?.read(app, ms) ?? { seconds: this.size.minutes * 60, samples: [] }
+    return (this.#hubs.get(hub) ?? new HubSamples(this, new Map())).read(app, ms)
   }
 
   /** Returns the start and the highest memory usage of each short bucket since a `clock.elapsed` time. */

@@ -8,8 +8,8 @@ import type { Source } from './sources.ts'
 /** A number is the index of an item in a list. */
 export type Keys = readonly (string | number)[]
 export type FileMap = ReadonlyMap<unknown, unknown>
-/** Returns a text file's content, or throws with a `code` such as `ENOENT`. */
-export type ReadFile = (path: string) => string
+/** Returns a text file's content, or throws with a `code` such as `ENOENT`. `lenient` accepts invalid UTF-8. */
+export type ReadFile = (path: string, lenient?: boolean) => string
 
 export interface ConfigFile extends Source {
   /** Whether the file has no content except comments, or is missing but not required. */
@@ -33,6 +33,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EPERM: 'permission denied',
   EISDIR: 'it is a directory',
   ENOTDIR: 'it is not a directory',
+  ERR_ENCODING_INVALID_ENCODED_DATA: 'it is not valid UTF-8 text',
   EFBIG: 'it is larger than 1 MiB',
   NOT_PLAIN: 'it is not a plain file',
   // Sockets fail when they are opened; files that only appear to be plain files fail when they are read.

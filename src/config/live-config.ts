@@ -74,7 +74,7 @@ export class LiveConfig implements Live {
     }
   }
 
-  /** Returns `undefined` if the new configuration is invalid, or is not applied yet because `hubs_dir` is empty. */
+  /** Returns `undefined` if the new configuration is invalid. Includes the known hubs if these must be kept for now. */
   #readValid(): Loaded | undefined {
     const log = this.#log
     const loaded = this.#read()
@@ -83,9 +83,9 @@ export class LiveConfig implements Live {
       log.error('invalid configuration; the previous one stays in effect')
       return undefined
     }
-    if (this.#mustKeepHubs(loaded.hubFiles)) return undefined
     for (const warning of loaded.warnings) log.warn(warning)
-    return loaded
+    if (!this.#mustKeepHubs(loaded.hubFiles)) return loaded
+    return { ...loaded, config: { ...loaded.config, hubs: { ...this.value.hubs, ...loaded.config.hubs } } }
   }
 
   #replace(config: Config): void {

@@ -170,7 +170,7 @@ export function loadHttpConfig(request: LoadOptions) {
 /** Returns the file's text; empty if there is none. */
 function textOf({ path, reading }: Opened): string {
   try {
-    return path === null ? '' : reading.readFile(path)
+    return path === null ? '' : reading.readFile(path, true)
   } catch {
     return ''
   }

@@ -65,10 +65,10 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
 const subjectAt = ({ source }: Place, at: string) => subjectOf(source, at.split('.'))
 
 /** Reads a file. The given path may be the secret itself, so the message does not repeat the path. */
-function open(place: Place, file: string, at: string): string | undefined {
+function open(place: Place, file: string, at: string, lenient = false): string | undefined {
   const { mistakes, readFile } = place.reading
   try {
-    return readFile(file)
+    return readFile(file, lenient)
   } catch (error) {
     const why = `the file that it names cannot be read: ${readFailure(error)}`
     if (!place.overridden) mistakes.add(subjectAt(place, at), why, place.path)
@@ -141,7 +141,8 @@ function readPath(place: Place, raw: unknown): string | undefined {
   if (typeof value !== 'string') return undefined
   const file = source.resolvePath(value)
   if (option.opens === 'folder' || option.opens === 'made') return file
-  const text = open(place, file, path)
+  // Comments in certificates may have any encoding.
+  const text = open(place, file, path, true)
   if (text === undefined) return undefined
   if (option.opens === 'certificate' && !text.includes(' CERTIFICATE-----')) {
     place.reading.mistakes.add(subjectAt(place, path), 'the file that it names has no certificate in PEM format', path)

@@ -81,6 +81,17 @@ describe('the loader', () => {
     expect(secrets).toEqual(['secret-from-disk'])
   })
 
+  it('refuses a file, and a file of a secret, that is not valid UTF-8', () => {
+    const folder = temporaryFolder()
+    const config = join(folder, 'config.yaml')
+    const mistake = /cannot be read: it is not valid UTF-8 text/
+    writeFileSync(config, Buffer.from(`${HUB}mqtt: { base_topic: "h\xfcb" }\n`, 'latin1'))
+    expect(() => loadConfig({ file: config, env: {} })).toThrow(mistake)
+    writeFileSync(join(folder, 'password'), Buffer.from('gr\xfcn', 'latin1'))
+    writeFileSync(config, `${HUB}mqtt: { username: me, password_file: password }\n`)
+    expect(() => loadConfig({ file: config, env: {} })).toThrow(mistake)
+  })
+
   it('has a variable for every option, each with its own name', () => {
     expect(new Set(variables).size).toBe(variables.length)
     for (const name of ['HUB_URL', 'HUB_API_KEY', 'HUB_API_KEY_FILE', 'HUB_NAME', 'MQTT_PASSWORD_FILE', 'CONFIG']) {

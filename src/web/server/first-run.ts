@@ -4,6 +4,7 @@ import { fromHere, isLoopback } from '../../base/hosts.ts'
 import { readPlainText } from '../../base/read-plain.ts'
 import type { Signals } from '../../cli/signals.ts'
 import { openEmbeddedBroker } from '../../config/broker.ts'
+import type { ReadFile } from '../../config/file.ts'
 import { type Loaded, type LoadOptions, loadConfig, loadWithoutHub } from '../../config/load.ts'
 import { ConfigError } from '../../config/mistakes.ts'
 import type { Config } from '../../config/options.ts'
@@ -53,7 +54,7 @@ export async function firstRun(
     config,
     path,
     check(text) {
-      const readFile = (name: string) => (name === path ? text : readPlainText(name))
+      const readFile: ReadFile = (name, lenient) => (name === path ? text : readPlainText(name, lenient))
       return loadConfig({ ...request, requireHub: false, readFile })
     },
     search: () => findHubs({ clock }),

@@ -58,11 +58,12 @@ describe('a folder of hubs that has become empty', () => {
     const { lines, log } = recordedLog()
     const clock = new FakeClock()
     const folder: { files: (keyof typeof FILES)[] | null } = { files }
+    const rest = { yaml: '' }
     const read = () => {
       if (folder.files === null)
         throw new ConfigError(mistakesOf({ yaml: 'hubs_dir: /nowhere/at/all\n', onDisk: true }))
       const inFolder = folder.files.map((name) => [`hubs/${name}.yaml`, FILES.attic])
-      return load({ yaml: 'hubs_dir: hubs\n', files: Object.fromEntries(inFolder) })
+      return load({ yaml: `hubs_dir: hubs\n${rest.yaml}`, files: Object.fromEntries(inFolder) })
     }
     const live = new LiveConfig(read(), read, log, clock)
     live.start(() => {})
@@ -72,8 +73,23 @@ describe('a folder of hubs that has become empty', () => {
       folder.files = next
       live.reload()
     }
-    return { live, clock, hubs, said, reload }
+    return { live, clock, hubs, said, reload, rest, lines }
   }
+
+  test('keeps its hubs, but the rest of the configuration is applied immediately', async () => {
+    const { live, clock, hubs, reload, rest, lines } = holding('attic')
+    reload([])
+    rest.yaml = 'commands: { read_only: true }\nhubs: { barn: { url: http://192.168.1.2, api_key: first } }\n'
+    reload([])
+    expect(live.value.commands.read_only).toBe(true)
+    expect(hubs()).toEqual(['attic', 'barn'])
+    rest.yaml = rest.yaml.replace('first', 'second')
+    reload([])
+    expect(live.value.hubs['barn']?.api_key).toBe('second')
+    expect(lines.join()).not.toContain('takes effect at the next start')
+    await clock.advance(EMPTY_MS)
+    expect(hubs()).toEqual(['barn'])
+  })
 
   test('keeps all of its hubs for a minute, logs that once, and then has none', async () => {
     const { clock, hubs, said, reload } = holding('attic', 'cellar')

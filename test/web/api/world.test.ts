@@ -168,8 +168,10 @@ describe('over HTTP', () => {
     const history = v.parse(USAGE_HISTORY, await (await usage('6')).json())
     expect(history).toMatchObject({ resolution_seconds: 60, source: 'bridge' })
     expect(history.memory_bytes.length).toBeGreaterThan(0)
-    const unknown = await fetch(`${url}/api/hubs/home/apps/none/history/24`)
-    expect(await unknown.json()).toMatchObject({ cpu_percent: [], memory_bytes: [] })
+    for (const hub of ['home', 'nowhere']) {
+      const unknown = await fetch(`${url}/api/hubs/${hub}/apps/none/history/24`)
+      expect(await unknown.json()).toMatchObject({ resolution_seconds: 600, cpu_percent: [], memory_bytes: [] })
+    }
     for (const hours of ['0', '169', '1.5', 'x', '%20']) expect((await usage(hours)).status, hours).toBe(400)
   })
 

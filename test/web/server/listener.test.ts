@@ -12,7 +12,13 @@ const start = async (
   routes: Parameters<typeof listen>[0]['routes'] = { '/one': () => json(200, { one: 1 }) },
   host = '127.0.0.1',
 ) => {
-  listener = await listen({ host, port: 0, allowedHosts: ['Hub.lan'], routes, log: { warn() {} } })
+  listener = await listen({
+    host,
+    port: 0,
+    allowedHosts: ['Hub.lan', 'port.lan:8443', 'dot.lan.'],
+    routes,
+    log: { warn() {} },
+  })
   onTestFinished(() => listener[Symbol.asyncDispose]())
   return listener.url
 }
@@ -87,7 +93,7 @@ describe('the HTTP listener', () => {
 
   it.each([
     ...['127.0.0.1', '127.0.0.1:8099', '10.1.2.3:80', '[::1]:8099', '[fe80::1]', 'localhost', 'LOCALHOST:1'],
-    ...['localhost.', 'localhost.:1', 'hub.lan.:1', 'hub.lan:1'],
+    ...['localhost.', 'localhost.:1', 'hub.lan.:1', 'hub.lan:1', 'port.lan', 'dot.lan:1'],
   ])('answers requests with the host name %s', async (host) => {
     await start()
     expect(await ask(host)).toMatch(/^HTTP\/1\.1 200 /)

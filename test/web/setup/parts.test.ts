@@ -118,6 +118,7 @@ describe('the file', () => {
     expect(withChoice(empty, { hub: at('http://h'), broker: undefined })).toMatch(
       /^hubs:\n {2}# put yours here\n {2}# shed: ...\n {2}home:\n/,
     )
+    expect(withChoice('hubs_dir: x\nmqtt: # m\n', { hub: at('http://h'), broker })).toContain('mqtt:\n  # m\n  url:')
     expect(withChoice('# nothing\n', { hub: at('http://h'), broker: undefined })).toMatch(/^# nothing\n\nhubs:/)
   })
 })

@@ -69,13 +69,16 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
   const { isMap, isNode, parseDocument } = yaml()
   const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
   if (!isMap(doc.contents)) doc.contents = doc.createNode({})
-  const former = doc.get('hubs', true)
-  const hubs = doc.createNode({ [name]: values })
-  // Keep the comments in an empty `hubs`, such as hubs that are commented out.
-  if (isNode(former)) hubs.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
-  doc.set('hubs', hubs)
+  // Keep the comments in an empty value, such as hubs that are commented out.
+  const replace = (key: string, value: object) => {
+    const former = doc.get(key, true)
+    const node = doc.createNode(value)
+    if (isNode(former)) node.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
+    doc.set(key, node)
+  }
+  replace('hubs', { [name]: values })
   if (broker !== undefined) {
-    if (!isMap(doc.get('mqtt'))) doc.set('mqtt', doc.createNode({}))
+    if (!isMap(doc.get('mqtt'))) replace('mqtt', {})
     doc.deleteIn(['mqtt', 'password_file'])
     for (const key of ['url', 'username', 'password'] as const) {
       const { schema } = options[`mqtt.${key}`]
