@@ -179,7 +179,10 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     expect(lines.filter((line) => line.includes(CONFIRMS_TWICE))).toHaveLength(isOld ? 1 : 0)
     const kvm = await buckets(nats.urls[0])
     await kvm.create('single', { replicas: 1 })
-    expect(problemsIn(await found(nats.urls, { FLEET_BUCKET: 'single' }))).toEqual([
+    const single = async () => problemsIn(await found(nats.urls, { FLEET_BUCKET: 'single' }))
+    // Wait, because a new stream has no leader for a moment.
+    await until('a leader', async () => !(await single()).some((line) => line.includes('cannot be written')), 30_000)
+    expect(await single()).toEqual([
       expect.stringMatching(/only one server holds the leases.*nats stream edit KV_single --replicas 3/s),
     ])
     await kvm.create('hub2mqtt', { replicas: 3 })
