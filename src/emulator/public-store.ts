@@ -23,7 +23,7 @@ export class EmulatedStore implements AsyncDisposable {
   readonly #requests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
   readonly #listening: ReturnType<typeof listeningPort>
   #port = 0
-  /** A listener that answers instead of the store; `undefined`: the store answers. */
+  /** Answers requests instead of the store; if `undefined`, the store answers. */
   fault: RequestListener | undefined
 
   static async start(apps: Iterable<StoreApp> = []): Promise<EmulatedStore> {

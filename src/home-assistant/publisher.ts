@@ -56,7 +56,7 @@ interface Published {
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: ReturnType<typeof newPacer>
-  /** Object id → function that creates the device on demand, because the messages of many apps take much memory. */
+  /** Object id → function that creates the device on demand, because the messages of many apps use a lot of memory. */
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → the device as published by this run. */
   readonly #published = new Map<string, Published>()

@@ -152,7 +152,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.setWriting(writing)
   }
 
-  /** Reads the retained messages on `transientFilters` again. Under MQTT 5, a subscription already reports them. */
+  /** Reads the retained messages on `transientFilters` again. Not needed under MQTT 5: subscriptions report them. */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
     const { transientFilters = [], probeTopic } = this.#options

@@ -55,7 +55,7 @@ commands: { response_topics: [me] }
 hubs: { attic: { url: "http://127.0.0.1:9", api_key: key } }`
 const CONFIG = loadConfig({ env: {}, file: 'x.yaml', readFile: () => FILE, requireHub: false }).config
 
-/** Records log lines, and parses them only when they are read, because a test may cause 100,000 lines. */
+/** Records log lines, and parses them only when they are read, because a test may log 100,000 lines. */
 function recordingLog() {
   const lines: string[] = []
   const options = { level: 'debug', base: null, timestamp: false, messageKey: 'message' }

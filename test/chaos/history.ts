@@ -74,7 +74,7 @@ export interface History {
   readonly canaries: readonly string[]
   /** App id → the names of the app, in the order in which they were set. */
   readonly names: ReadonlyMap<string, readonly AppName[]>
-  /** How long the fault or a busy machine may have delayed a command, in milliseconds. */
+  /** How long the fault or a busy machine may have delayed a message, in milliseconds. */
   readonly stallMs: number
   /** The longest time for which the harness itself was suspended, in milliseconds; part of `stallMs`. */
   readonly lagMs: number

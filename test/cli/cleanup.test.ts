@@ -44,7 +44,7 @@ async function retain({ observer }: Pick<World, 'observer'>, messages: Readonly<
   for (const [topic, text] of Object.entries(messages)) await observer.publish(topic, text, { retain: true })
 }
 
-/** The tests of a broker share a bridge. Each test leaves the messages as it found them, and the last clears them. */
+/** The tests for each broker run in order and share a bridge. The last test clears its messages. */
 describe.each(BROKERS)('cleanup on %s', (broker) => {
   let world: World
   beforeAll(async () => {

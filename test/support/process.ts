@@ -38,7 +38,7 @@ export function exitOnSignals(): void {
 }
 
 export interface ProcessOptions {
-  /** The whole environment; default: that of this process. */
+  /** Variables in addition to `SHARED`; default: those of this process. */
   readonly env?: NodeJS.ProcessEnv
   readonly cwd?: string
   /** `keep` (default) keeps the lines, `drop` ignores them, and a number is a file descriptor for the output. */

@@ -113,7 +113,7 @@ async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGene
       'three servers of a cluster must run and have room for the bucket, and the user must be allowed to create streams',
     )
   } finally {
-    // Delete the bucket in any case, because it may have been created even if no answer arrived.
+    // Always delete the bucket, because it may have been created even if no answer arrived.
     await kvm
       .open(name)
       .then((made) => made.destroy())

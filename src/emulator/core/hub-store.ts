@@ -28,7 +28,7 @@ export interface HubStore {
 /** Maximum number of notifications. Beyond it, the oldest notifications are removed. */
 export const MAX_NOTIFICATIONS = 1000
 
-/** Creates a store in memory. `now` returns epoch milliseconds. */
+/** Creates an in-memory store. `now` returns epoch milliseconds. */
 export function hubStoreInMemory(now: () => number): HubStore {
   const settings = new Map<string, Map<string, unknown>>()
   let notifications: StoredNotification[] = []

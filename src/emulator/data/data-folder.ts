@@ -128,7 +128,7 @@ function syncFolderNow(path: string): void {
 
 /** Identifies databases of hub2mqtt. The bytes are the characters `h2mq`. */
 const APPLICATION_ID = 0x68326d71
-/** The version of the tables. It must increase with each change of the tables. */
+/** The version of the schema. Increase it with each change to the schema. */
 const SCHEMA_VERSION = 1
 /** Time limit for a write to wait for another process, which locks the database for a few milliseconds at most. */
 const BUSY_MS = 2000

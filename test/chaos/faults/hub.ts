@@ -18,7 +18,7 @@ function behaves<N extends BehaviourName>(
   }
 }
 
-/** Limits every second fault to a few requests, so that failures and successes follow each other closely. */
+/** Limits about half of the faults to a few requests, so that failures and successes alternate quickly. */
 const some = ({ random }: Scene) => (random.chance(0.5) ? {} : { times: random.int(1, 8) })
 
 function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number, number] = [600, 3000]): Fault['run'] {

@@ -27,7 +27,7 @@ type OpenQuestion = Question & { readonly answer: (answer: Confirmation | undefi
 
 const current = signal<OpenQuestion | undefined>(undefined)
 
-/** Asks the user in a dialog. Resolves to `undefined` if the user cancels. */
+/** Shows a dialog. Resolves to `undefined` if the dialog is cancelled or replaced. */
 export function confirm(question: Question): Promise<Confirmation | undefined> {
   return new Promise((resolve) => {
     current.value?.answer(undefined)

@@ -126,7 +126,7 @@ function sameItem(one: Item, other: Item | undefined): boolean {
 
 interface Range {
   readonly from: number
-  /** The first line after the drawn lines. */
+  /** The index after the last rendered row. */
   readonly to: number
   /** The height of the lines before and after the drawn lines, in pixels. */
   readonly above: number
