@@ -196,9 +196,9 @@ export class MqttLink implements AsyncDisposable {
     return isUp && !this.#suspendDetector.outdates(receivedAt)
   }
 
-  /** Whether the broker is connected, but many messages have not been sent yet. */
+  /** Whether the broker is connected, but many messages have not been sent yet. On standby, messages are kept. */
   get isBusy(): boolean {
-    return this.#connection?.isDown === false && this.#queued > BUSY_FROM
+    return this.#connection?.isDown === false && this.#sender.isWriting && this.#queued > BUSY_FROM
   }
 
   get #queued(): number {

@@ -80,6 +80,10 @@ export class Sender {
     return this.#sequence.state
   }
 
+  get isWriting(): boolean {
+    return this.#sequence.writing
+  }
+
   /** Starts sending. `online` follows when all retained topics that delay it are acknowledged or blocked. */
   attach(connection: Wire): void {
     this.#connection = connection
