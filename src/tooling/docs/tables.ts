@@ -127,7 +127,7 @@ export function entitiesSection(): string {
     ['Trigger', 'Key', 'When'],
     TRIGGERS.map(({ event, key, doc }) => [code(event), code(key), doc]),
   )
-  return [...parts, `Triggers on the device of each app, for automations:\n\n${triggers}`].join('\n\n')
+  return [...parts, `Device triggers of each app, for automations:\n\n${triggers}`].join('\n\n')
 }
 
 export function cliSection(): string {
