@@ -16,7 +16,7 @@ const SCOPES = ['hub.app', 'hub.speech', ...READS.map((name) => `hub.${name}.rea
 
 /** Options that lead to the user's own hubs, fleet, broker or bridge. The demo ignores them. */
 const WITHOUT = ['hubs', 'hubs_dir', 'fleet', 'mqtt.url', 'mqtt.client_id']
-const NOT_FROM_ENVIRONMENT = [...WITHOUT.slice(1).map(environmentName), environmentName('hub.api_key_file')]
+const NOT_FROM_ENVIRONMENT = [...WITHOUT, 'hub.api_key_file'].map(environmentName)
 
 export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = async (io, flags) => {
   const { config: file, broker } = flags
