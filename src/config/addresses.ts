@@ -145,6 +145,8 @@ export const token = v.pipe(
   v.readonly(),
   v.metadata({ name: 'token', secretOf: ({ token: secret }: { readonly token: string }) => secret }),
 )
+
+/** An origin that may show the page in a frame. */
 export const ancestor = v.pipe(
   v.union([v.literal('self'), origin], 'expected self, or an origin such as https://dashboard.lan'),
   v.metadata({ name: 'origin' }),

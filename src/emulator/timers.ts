@@ -9,6 +9,8 @@ export class Timers {
   constructor(clock: Clock) {
     this.#clock = clock
   }
+
+  /** Runs a task after a delay. Returns a function that cancels the timer. */
   after(ms: number, task: () => void): () => void {
     if (this.#stopped) return () => {}
     const cancelTimer = this.#clock.after(ms, () => {

@@ -78,6 +78,7 @@ export interface Endpoint extends Declared {
   readonly needs: Needs
   readonly method: Method
   readonly path: string
+  /** Names of the parameters outside the path. */
   readonly accepts: readonly string[]
   /** Checks the parameters and runs the operation. `undefined` means that there is no result. @throws HubError */
   perform(core: Core, args: Args, caller: Caller): unknown
@@ -103,6 +104,8 @@ export function endpoint(
   const perform: Endpoint['perform'] = (core, args, caller) => run(core, read(args), caller)
   return { doc: (doc) => ({ ...row, ...route, needs, doc, accepts: Object.keys(accepts), perform }) }
 }
+
+/** Adds a description for the documentation to an option. */
 export const described = <const S extends v.GenericSchema>(schema: S, text: string) =>
   v.pipe(schema, v.description(text))
 

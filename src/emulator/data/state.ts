@@ -107,6 +107,8 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
         note('populated', 'yes')
       })
     },
+
+    /** Returns the apps in the order in which they were added. */
     apps: () => all(AppRow, 'SELECT * FROM app ORDER BY rowid').map(located),
 
     app: (id: string) => all(AppRow, 'SELECT * FROM app WHERE id = ?', id).map(located)[0],
@@ -183,6 +185,7 @@ export async function openHubData(
   const keys = storedKeys(database)
   const resources = opened.move()
   return {
+    /** Absolute path of the data folder. */
     folder: database.folder,
     state,
     packages,

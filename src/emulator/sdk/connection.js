@@ -6,6 +6,8 @@ import { MAX_LINE_BYTES } from './limits.js'
 
 /** The file descriptor of the pipe to the hub. */
 const PIPE = 3
+
+/** An error that the hub returned. */
 export class HubError extends Error {
   name = 'HubError'
 

@@ -23,6 +23,8 @@ const FILES = [
 ]
 
 type Graph = { getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null }
+
+/** Returns the given modules and everything that they import. */
 function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
   for (const module of from.filter((one) => !found.has(one))) {
     found.add(module)

@@ -58,6 +58,8 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
     ),
   }
 }
+
+/** Returns the answers that all commands share. */
 const commandResponses = () =>
   Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 

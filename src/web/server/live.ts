@@ -11,6 +11,8 @@ const CHECK_MS = 1_000
 const PING_MS = 15_000
 /** Maximum time without a pong from a client. */
 const GONE_MS = 60_000
+
+/** Returns the parts of a request handler that open and close the WebSockets. */
 export function liveChannel(context: AppContext): Pick<RequestHandler, 'upgrade' | 'close'> {
   const { access: allowed } = context
   // Compression would permanently use 300 KiB per client, for one snapshot and many small frames.

@@ -39,6 +39,8 @@ export function headersOf({ status, type = 'application/json', body, headers }: 
   const content = { 'content-type': type, 'content-length': String(Buffer.byteLength(body)) }
   return { ...(status !== 204 && content), ...headers }
 }
+
+/** Returns the raw path without the query. */
 export function pathOf({ url = '/' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? url
 }

@@ -18,11 +18,13 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
   const clients = given('x-forwarded-for').map(addressOf)
   return {
     address: clients.findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
+    /** Whether a trusted proxy sent the request. */
     trusted,
     /** Whether a program on this machine sent the request. The program may be a tunnel that serves other machines. */
     local: !trusted && !isForwarded && isLoopback(peer),
     /** The browser's scheme, if a trusted proxy states it. Traefik states `ws` or `wss` for a WebSocket. */
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
+    /** The requested host name and port. */
     host: given('x-forwarded-host')[0] ?? headers.host,
     /** Whether the proxy has authenticated the user. */
     ingress: trusted && rules.ingress && typeof headers['x-ingress-path'] === 'string',

@@ -20,6 +20,8 @@ export interface HttpOptions {
   readonly handler?: RequestHandler | undefined
   readonly log: { warn(fields: object, message: string): void }
 }
+
+/** Handles the paths that are not in `routes`. */
 export interface RequestHandler {
   /** Returns the requested host name, which a proxy may have stated; `null` if no check is needed. */
   hostOf(request: IncomingMessage): string | undefined | null

@@ -98,6 +98,7 @@ export interface MenuItem {
   readonly glyph: GlyphName
   readonly danger?: boolean
   readonly checked?: boolean
+  /** Why the item cannot be chosen. */
   readonly refused?: string | undefined
   readonly act: () => void
 }

@@ -294,6 +294,7 @@ function Value({ value, shown, unknown }: Pick<SettingProps, 'value' | 'shown' |
 
 interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
   readonly before: unknown
+  /** Whether the field must hide the value. */
   readonly isHidden: boolean
   readonly busy: boolean
   readonly save: (value: unknown) => void

@@ -22,6 +22,8 @@ export function kindOf(value: unknown): Kind {
 
 /** Maximum length of JSON on one line, in characters. */
 const LINE = 80
+
+/** Returns a value as text, for display and for editing. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   const line = JSON.stringify(value)

@@ -298,6 +298,7 @@ function lineOf(json: string, number: number) {
     message: msg ?? '',
     fields: fields.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
     stack,
+    /** The logged line, as JSON. */
     json,
   }
 }
