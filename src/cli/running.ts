@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
 import { get } from 'node:http'
 import * as v from 'valibot'
 import { ExpectedError } from '../base/errors.ts'
+import { systemCode } from '../base/failures.ts'
 import { fromHere, inUrl, isLoopback, reachable } from '../base/hosts.ts'
 import { parseJson } from '../base/json.ts'
 import { configFileOf, hasPassword, type LoadOptions, loadHttpConfig, loadValidHttpConfig } from '../config/load.ts'
@@ -78,6 +79,16 @@ function requestHealth({ host, port }: HealthAddress, path: '/healthz' | '/ready
   return promise
 }
 
+/** Returns `false` only if the permissions of the file or its folders do not let this user read the file. */
+function isReadable(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK)
+    return true
+  } catch (error) {
+    return systemCode(error) !== 'EACCES'
+  }
+}
+
 /** Returns the page's address with its token. @throws ExpectedError if a daemon with this configuration has no page */
 function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: LoadOptions): string {
   const { enabled, host, port } = http
@@ -94,6 +105,7 @@ function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: Load
   if (token === undefined) {
     // If the configuration file is missing, this call throws, so that the user first learns about the file.
     loadValidHttpConfig(request)
+    if (!isReadable(file)) return refuse(`${file}: only the user who started hub2mqtt may read the start-up token`)
     return refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless http.password is set`)
   }
   return addressWith(fromHere(`http://${inUrl(host)}:${port}`), token)

@@ -118,14 +118,27 @@ describe('a daemon without a password', () => {
   it('prints the address that logs in once, and hub2mqtt open prints it again, also after a restart', async () => {
     const { config, url, run, ask } = await start()
     const env = { PATH: process.env['PATH'] }
-    const openProgram = () => runProgram(process.execPath, [PROGRAM, 'open', '--config', config], { env })
+    const openProgram = (...before: string[]) => {
+      const [command = '', ...args] = [...before, process.execPath, PROGRAM, 'open', '--config', config]
+      return runProgram(command, args, { env })
+    }
     expect(await openProgram()).toMatchObject({ status: 1, stderr: expect.stringContaining('no start-up token') })
+    const file = `${config}.token`
+    writeFileSync(file, '', { mode: 0o200 })
+    // Without these capabilities, file permissions apply to root too.
+    const withoutRights = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
+    expect(await openProgram(...withoutRights)).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `hub2mqtt: ${file}: only the user who started hub2mqtt may read the start-up token\n`,
+    })
+    rmSync(file)
     const daemon = await run()
     const address = await daemon.page()
     expect(address).toMatch(new RegExp(`^${url}\\?token=[\\w-]{43}$`))
     expect(daemon.lines.filter((line) => line.includes('token='))).toHaveLength(1)
     expect(await openProgram()).toEqual({ status: 0, stdout: `${address}\n`, stderr: '' })
-    expect(statSync(`${config}.token`).mode & 0o777).toBe(0o600)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(JSON.parse(await ask('api/session', ownerOf(address)))).toMatchObject({ access: 'full' })
     await daemon.stop()
     expect(await (await run()).page()).toBe(address)
