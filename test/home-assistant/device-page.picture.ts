@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import { canBrowse, profile, quit, seeAny } from '../page/support/browser.ts'
-import { appId, Home } from './support/home.ts'
+import { appId, Home, PUBLIC_URL } from './support/home.ts'
 import { testedVersions } from './support/versions.ts'
 
 const PUMP = appId('net_lindqvist_heatpump')
@@ -24,6 +24,10 @@ test.runIf(canBrowse && version?.runtime !== undefined)(
       for (const [key, value] of Object.entries(entries)) localStorage.setItem(key, value)
     }, storage)
     const page = await context.newPage()
+    // The public address of the bridge's page, from which browsers load the icons, exists only in the configuration.
+    const icon = await fetch(`${home.hub.url}/app/net.lindqvist.heatpump/assets/icon.svg`)
+    const body = await icon.text()
+    await page.route(`${PUBLIC_URL}/**/icon`, (route) => route.fulfill({ contentType: 'image/svg+xml', body }))
     await page.goto(`${home.ha.url}/config/devices/device/${id}`)
     for (const text of ['Heat Pump', 'Restart', 'Running', 'Problem']) await seeAny(page, text)
     await page.evaluate('document.fonts.ready')
