@@ -1,15 +1,10 @@
 /** Reports on many hubs in one process: the figures of each size, and the goals for the largest. */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import * as v from 'valibot'
-import { MANY, type Many } from './many.ts'
+import type { Many } from './many.ts'
 import { round } from './stats.ts'
 import { table } from './table.ts'
 
-const HEADING = '## Many hubs in one process'
-const FILE = new URL('../../docs/data/many-hubs.json', import.meta.url)
-const PAGE = new URL('../../docs/internals/benchmarks.md', import.meta.url)
-const MEASURED = v.object({ date: v.string(), sizes: v.array(MANY) })
+export const MANY = '## Many hubs in one process'
 
 const MB = 1024 * 1024
 const seconds = (ms: number) => `${round(ms / 1000)} s`
@@ -63,23 +58,18 @@ the emulated hubs (one process) and a subscriber to all topics share the same co
 The discovery messages of all apps are published as fast as the broker accepts them (\`discovery.rate: 0\`), once the hubs have been read.
 The start is measured without retained messages on the broker, and the restart after the subscriber has read all retained messages.`
 
-export function manySection(): string {
-  const measured = read()
-  if (measured === undefined) return ''
-  const { date, sizes } = measured
-  const largest = sizes.reduce<Many | undefined>(
-    (most, size) => (size.hubs > (most?.hubs ?? 0) ? size : most),
-    undefined,
-  )
+/** @param sizes the measured sizes, the largest last */
+export function renderMany(sizes: readonly Many[]): string {
+  const largest = sizes.at(-1)
   const head = ['', ...sizes.map(({ hubs, apps }) => `${hubs.toLocaleString('en')} × ${apps}`)]
   const goals = GOALS.map(({ title, goal, of, most, show }) => {
     const value = largest === undefined ? Number.NaN : of(largest)
     return [title, `≤ ${goal}`, show(value), value <= most ? 'met' : '**missed**']
   })
   return [
-    HEADING,
+    MANY,
     ABOUT,
-    `Measured on ${date}: ${cpus().length} cores, Node ${process.versions.node}.`,
+    `Measured on ${new Date().toISOString().slice(0, 10)}: ${cpus().length} cores, Node ${process.versions.node}.`,
     table(
       head,
       ROWS.map(([title, show]) => [title, ...sizes.map(show)]),
@@ -87,20 +77,4 @@ export function manySection(): string {
     `The goals for ${(largest?.hubs ?? 0).toLocaleString('en')} hubs on two cores:`,
     table(['', 'Goal', 'Measured', ''], goals),
   ].join('\n\n')
-}
-
-export function writeMany(sizes: readonly Many[]): void {
-  const measured: v.InferOutput<typeof MEASURED> = { date: new Date().toISOString().slice(0, 10), sizes: [...sizes] }
-  writeFileSync(FILE, `${JSON.stringify(measured, null, 2)}\n`)
-  const [before = ''] = readFileSync(PAGE, 'utf8').split(HEADING)
-  writeFileSync(PAGE, `${before.trimEnd()}\n\n${manySection()}\n`)
-}
-
-function read(): v.InferOutput<typeof MEASURED> | undefined {
-  try {
-    return v.parse(MEASURED, JSON.parse(readFileSync(FILE, 'utf8')))
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
 }
