@@ -49,15 +49,11 @@ const EVENTS_A_SECOND = 1000
 const TIMEOUT_MS = 5 * 60_000
 
 /** Measures many hubs. The discovery rate is unlimited, so that everything is published before memory is measured. */
-export async function measureMany(
-  hubs: number,
-  effort: ManyEffort,
-  nodeOptions: readonly string[] = [],
-): Promise<Many> {
+export async function measureMany(hubs: number, effort: ManyEffort): Promise<Many> {
   const { restMs, idleMs, busySeconds } = effort
   const [load = Number.NaN] = loadavg()
   const options = { subject: 'hub2mqtt', apps: APPS, hubs, discoveryRate: 0, timeoutMs: TIMEOUT_MS } as const
-  await using world = await World.start({ ...options, nodeOptions })
+  await using world = await World.start(options)
   const startCpuMs = world.bridge.cpuMs
   await sleep(restMs)
   const { rss, peakRss } = world.bridge
